@@ -32,7 +32,7 @@ func (d *Destination) Audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	err = errors.Join(err, d.led.KeepCount())
 	d.packages.close()
 	d.contexts.Forget()
-	d.surveys, d.twins = nil, nil
+	d.src.surveys, d.twins = nil, nil
 	d.repeats.settle(d.log)
 	if err != nil {
 		return rep, fmt.Errorf("audit %s: %w", d.cfg.Name, err)
@@ -148,7 +148,7 @@ func firstNamed(all []Difference) []Difference { return all[:min(len(all), 20)] 
 // repairFromSource fetches what the source has otherwise.
 func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) error {
 	if o.listed() {
-		v, err := d.readInventory(ctx, o, nil)
+		v, err := d.src.readInventory(ctx, o, nil)
 		if err != nil {
 			return err
 		}
@@ -310,7 +310,7 @@ func (a *auditRun) source(ctx context.Context) error {
 	a.from = d.snapshotMeta().Cursor
 	if a.silent == nil {
 		var err error
-		a.root, err = d.inventoryRoot(ctx, a.offer)
+		a.root, err = d.src.inventoryRoot(ctx, a.offer)
 		if err = a.withoutSource(ctx, err); err != nil {
 			return err
 		}
@@ -491,7 +491,7 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 	d := a.d
 	from := d.snapshotMeta().Cursor
 	if a.listed() {
-		if v, err = d.readInventory(ctx, a.offer, nil); err != nil {
+		if v, err = d.src.readInventory(ctx, a.offer, nil); err != nil {
 			return nil, err
 		}
 		m := d.snapshotMeta()
@@ -522,14 +522,14 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 		return v.add(c.it)
 	}
 	err = again(func() error {
-		err := d.eachChange(ctx, a.offer, &from, true, add)
+		err := d.src.eachChange(ctx, a.offer, &from, true, add)
 		var gap *gapError
 		if errors.As(err, &gap) {
 			a.lost = fmt.Errorf("gap: %w; the source has no inventory to compare with", gap)
 			if gap.missing != nil { // what is there may have been changed again there
 				return nil
 			}
-			return d.eachChange(ctx, a.offer, &from, false, add)
+			return d.src.eachChange(ctx, a.offer, &from, false, add)
 		}
 		if m := d.snapshotMeta(); m.gap() != "" {
 			a.lost = errors.New(m.gap())

@@ -67,7 +67,7 @@ func (a *auditRun) unread(ctx context.Context, v *inventory, open bool) error {
 	}
 	from := m.Cursor
 	address, kind := a.offer.changes()
-	dl, r, err := d.changesSince(ctx, address, kind, &from)
+	dl, r, err := d.src.changesSince(ctx, address, kind, &from)
 	var gap *gapError
 	if errors.As(missingOf(a.offer, err), &gap) {
 		a.lost = cmp.Or(a.lost, error(fmt.Errorf("gap: %w", gap)))
@@ -81,7 +81,7 @@ func (a *auditRun) unread(ctx context.Context, v *inventory, open bool) error {
 	err = again(func() error {
 		v.void = [2]uint64{begin, v.order}
 		ahead := from.Ahead
-		err := missingOf(a.offer, d.eachChangeOf(ctx, dl, r, &from, true, func(c change) error {
+		err := missingOf(a.offer, d.src.eachChangeOf(ctx, dl, r, &from, true, func(c change) error {
 			if c.it == nil {
 				return nil
 			}

@@ -4,19 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"strings"
-	"time"
 
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/rdfres"
-	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // A source with an in-sync inventory (docs/reference/inventory.md) is compared by
@@ -24,35 +20,9 @@ import (
 // differs from the source's the nodes below are asked for. Of an equal mirror of
 // any size one small document is fetched.
 
-const inventoryRel = resourcesync.NamespaceBridge + "#inventory"
-
-// errInventory says that the inventory cannot be used; the lists are compared.
-var errInventory = errors.New("the inventory cannot be used")
-
 // maxInventoryNodes bounds how many nodes are fetched: a mirror that differs in
 // more is compared with the list, which costs less.
 const maxInventoryNodes = 2000
-
-// inventoryDoc is a node as the source gives it.
-type inventoryDoc struct {
-	Sequence uint64    `json:"sequence"`
-	Time     time.Time `json:"time"` // Time is that of the change of this sequence.
-	Path     string    `json:"path"`
-	Entities int64     `json:"entities"`
-	Digest   string    `json:"digest"`
-	Root     string    `json:"root"`
-	Children []struct {
-		Path     string `json:"path"`
-		Entities int64  `json:"entities"`
-		Digest   string `json:"digest"`
-		Address  string `json:"address"`
-	} `json:"children"`
-	Leaf []struct {
-		Key    string `json:"key"`
-		Graph  string `json:"graph"`
-		Entity string `json:"entity"`
-	} `json:"leaf"`
-}
 
 // inventoryAudit is one comparison.
 type inventoryAudit struct {
@@ -259,23 +229,7 @@ func (v *inventoryAudit) fetch(ctx context.Context, address string) (*inventoryD
 	if v.fetched++; v.fetched > maxInventoryNodes {
 		return nil, fmt.Errorf("%w: more than %d of its nodes differ", errInventory, maxInventoryNodes)
 	}
-	return v.a.d.inventoryNode(ctx, address)
-}
-
-// inventoryNode fetches a node. What cannot be used is errInventory.
-func (d *Destination) inventoryNode(ctx context.Context, address string) (*inventoryDoc, error) {
-	a, err := d.fetch.Get(ctx, fetch.Request{URL: address, Accept: "application/json", Gzip: true, MaxBytes: d.lim.Page})
-	if err != nil {
-		if ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) {
-			return nil, err
-		}
-		return nil, fmt.Errorf("%w: %w", errInventory, err)
-	}
-	doc := &inventoryDoc{}
-	if err := json.Unmarshal(a.Body, doc); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", errInventory, clip.Middle(address), err)
-	}
-	return doc, nil
+	return v.a.d.src.inventoryNode(ctx, address)
 }
 
 // descend goes down where the digests differ. Where they cannot be compared any

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"iter"
 	"os"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,12 +139,13 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *offer, m meta
 
 // ownFailure tells failures of our side, which another document does not help.
 func (d *Destination) ownFailure(err error) bool {
+	return d.unfinished.Load() || ownFailure(err) // nothing else may be written
+}
+
+func ownFailure(err error) bool {
 	var pe *os.PathError
 	var fe *fetch.Error
-	switch {
-	case d.unfinished.Load(): // nothing else may be written
-		return true
-	case errors.As(err, &fe):
+	if errors.As(err, &fe) {
 		return false
 	}
 	return errors.As(err, &pe) || errors.Is(err, ledger.ErrDamaged) || errors.Is(err, errMirror) || errors.Is(err, errInjected)
@@ -161,7 +161,7 @@ var (
 // changes after it), fetching only what differs. It returns what the meta says
 // after it.
 func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *listState) (func(*meta), error) {
-	v, err := d.readInventory(ctx, o, known)
+	v, err := d.src.readInventory(ctx, o, known)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ var errStaleList = errors.New("the Resource List or Dump is older than what is m
 
 // compareNewer is compare, unless the list is stale.
 func (d *Destination) compareNewer(ctx context.Context, r *run, o *offer, known *listState) (func(*meta), error) {
-	v, err := d.readInventory(ctx, o, known)
+	v, err := d.src.readInventory(ctx, o, known)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func (d *Destination) dumpNewer(ctx context.Context, r *run, o *offer, known *li
 		from, unproven := v.cursor(), false
 		from.unproven = &unproven
 		err := again(func() error {
-			return missingOf(o, d.eachChange(ctx, o, &from, true, func(change) error { return nil }))
+			return missingOf(o, d.src.eachChange(ctx, o, &from, true, func(change) error { return nil }))
 		})
 		var gap *gapError
 		if errors.As(err, &gap) {
@@ -451,7 +451,7 @@ func (e *packageError) Unwrap() error { return e.err }
 // package does not have in order is fetched from its own location. Of the inventory there are only
 // the times.
 func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listState, wanted func(*inventory) (bool, error)) (func(*meta), error) {
-	dl, rd, err := d.unlessKnown(ctx, o.ResourceDump, resourcesync.ResourceDump, known)
+	dl, rd, err := d.src.unlessKnown(ctx, o.ResourceDump, resourcesync.ResourceDump, known)
 	if err != nil {
 		return nil, err
 	}
@@ -462,14 +462,14 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	r.leftOut, _ = strconv.ParseInt(h.Meta.Ext[resourcesync.ExtFiles], 10, 64)
 	v.state.At = v.at
 	state := v.state
-	v.outdated = d.olderThanTaken(o, v, dl, h)
+	v.outdated = d.src.olderThanTaken(o, v, dl, h)
 	switch ok, err := wanted(v); {
 	case err != nil:
 		return nil, err
 	case !ok:
 		return nil, errStaleList
 	}
-	packages, err := d.dumpPackages(ctx, dl, rd, &state)
+	packages, err := d.src.dumpPackages(ctx, dl, rd, &state)
 	if err != nil {
 		return nil, fmt.Errorf("Resource Dump: %w", err)
 	}
@@ -499,7 +499,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 		defer listed.Close()
 	}
 	n := int64(0)
-	ready, stop := d.downloadAhead(ctx, packages)
+	ready, stop := d.src.downloadAhead(ctx, packages)
 	defer stop()
 	var bad error // of the first package that cannot be used; the others are read all the same
 	inRow := 0
@@ -552,60 +552,8 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	}, nil
 }
 
-type pkg struct {
-	url      string
-	promise  fetch.Promise
-	contents string // address of a copy of its manifest, "" for none
-}
-
-// isZIP tells whether a package may be one, by its type and else its suffix.
-func (p *pkg) isZIP() bool {
-	switch p.promise.Type {
-	case "application/zip", "application/x-zip-compressed":
-		return true
-	case "", "application/octet-stream":
-		switch strings.ToLower(path.Ext(strings.SplitN(p.url, "?", 2)[0])) {
-		case ".warc", ".tar", ".tgz", ".gz", ".bz2", ".xz", ".zst", ".7z", ".rar":
-			return false
-		}
-		return true
-	}
-	return false
-}
-
-// downloaded is a package, or why it could not be had.
-type downloaded struct {
-	dl  *download
-	err error
-}
-
 // badPackages are so many in a row that no more are tried.
 const badPackages = 3
-
-// downloadAhead downloads packages in their order, each while the one before it is read. stop
-// closes what nobody took.
-func (d *Destination) downloadAhead(ctx context.Context, packages []pkg) (ready <-chan downloaded, stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	out := make(chan downloaded)
-	go func() { // ends before stop returns
-		defer close(out)
-		for _, p := range packages {
-			if ctx.Err() != nil {
-				return
-			}
-			dl, err := d.downloadPackage(ctx, p, 0)
-			out <- downloaded{dl, err}
-		}
-	}()
-	return out, func() {
-		cancel()
-		for p := range out {
-			if p.err == nil {
-				p.dl.Close()
-			}
-		}
-	}
-}
 
 // loadPackage streams the manifest of the package that is ready next.
 func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, ready <-chan downloaded, listed *extsort.Sorter, each func(*outcome) error) error {
@@ -617,7 +565,7 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, ready <-ch
 		return &packageError{next.err}
 	}
 	defer next.dl.Close()
-	z, err := d.zipIn(next.dl, p)
+	z, err := d.src.zipIn(next.dl, p)
 	if err != nil {
 		return &packageError{err}
 	}
@@ -638,7 +586,7 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, ready <-ch
 				return ours
 			}
 			member := func(ctx context.Context) *outcome {
-				body, err := d.readMember(z, it.Path)
+				body, err := d.src.readMember(z, it.Path)
 				return d.packaged(ctx, it, body, err)
 			}
 			if !yield(member, nil) {
@@ -670,17 +618,6 @@ func list(listed *extsort.Sorter, it *item) error {
 		entity = h[:]
 	}
 	return listed.Add(loc[:], entity)
-}
-
-func (d *Destination) readMember(z *resourcesync.Package, path string) ([]byte, error) {
-	if path == "" {
-		return nil, errors.New("the manifest gives no path")
-	}
-	body, err := z.ReadFile(path, d.lim.resource)
-	if errors.Is(err, resourcesync.ErrLimit) {
-		err = fmt.Errorf("%w: %w (%s)", fetch.ErrTooLarge, err, d.cfg.Settings.Of("max_resource_bytes"))
-	}
-	return body, err
 }
 
 // dropUnlisted lets leave what a dump that was read whole does not have.

@@ -62,21 +62,21 @@ func changeKey(loc string, p fetch.Promise) (ledger.Hash, bool) {
 }
 
 // readChangeDump lists the packages of the source's Change Dump.
-func (d *Destination) readChangeDump(ctx context.Context, address string) (*changePackages, error) {
-	dl, rd, err := d.document(ctx, fetch.Request{URL: address}, resourcesync.ChangeDump)
+func (src *source) readChangeDump(ctx context.Context, address string) (*changePackages, error) {
+	dl, rd, err := src.document(ctx, fetch.Request{URL: address}, resourcesync.ChangeDump)
 	if err != nil {
 		return nil, fmt.Errorf("Change Dump: %w", err)
 	}
 	defer dl.Close()
-	return d.listPackages(ctx, dl, rd)
+	return src.listPackages(ctx, dl, rd)
 }
 
-func (d *Destination) listPackages(ctx context.Context, dl *download, rd *resourcesync.Reader) (*changePackages, error) {
+func (src *source) listPackages(ctx context.Context, dl *download, rd *resourcesync.Reader) (*changePackages, error) {
 	c := &changePackages{}
 	collect := func(r *resourcesync.Reader, address string) error {
 		return eachEntry(r, address, func(e *resourcesync.Entry) error {
-			if len(c.list) >= d.lim.parts {
-				return fmt.Errorf("%s names more than %d packages", clip.Middle(address), d.lim.parts)
+			if len(c.list) >= src.lim.parts {
+				return fmt.Errorf("%s names more than %d packages", clip.Middle(address), src.lim.parts)
 			}
 			p := changePackage{pkg: pkg{url: e.Loc, promise: fetch.Promise{Hashes: e.Meta.Hash, Length: e.Meta.Length, Type: fetch.Essence(e.Meta.Type)}}, from: e.Meta.From, until: e.Meta.Until, lastmod: e.LastMod, old: r.Head().LegacyLinks}
 			if e.Loc == "" {
@@ -88,17 +88,17 @@ func (d *Destination) listPackages(ctx context.Context, dl *download, rd *resour
 			if l := e.Link(resourcesync.RelContents); l != nil {
 				p.contents = l.Href
 			}
-			p.worth = p.isZIP() && p.promise.Length > 0 && p.promise.Length <= d.lim.pkg
+			p.worth = p.isZIP() && p.promise.Length > 0 && p.promise.Length <= src.lim.pkg
 			c.list = append(c.list, p)
 			return nil
 		})
 	}
 	if rd.Head().Index {
-		parts, err := d.parts(ctx, dl, rd, resourcesync.ChangeDump)
+		parts, err := src.parts(ctx, dl, rd, resourcesync.ChangeDump)
 		if err != nil {
 			return nil, err
 		}
-		return c, d.eachPart(ctx, parts, resourcesync.ChangeDump, func(p part, pdl *download, pr *resourcesync.Reader) error {
+		return c, src.eachPart(ctx, parts, resourcesync.ChangeDump, func(p part, pdl *download, pr *resourcesync.Reader) error {
 			c.indexed = append(c.indexed, p.url)
 			return collect(pr, pdl.URL)
 		})
@@ -107,8 +107,8 @@ func (d *Destination) listPackages(ctx context.Context, dl *download, rd *resour
 }
 
 // open downloads a package and reads what is in it.
-func (p *changePackage) open(ctx context.Context, d *Destination) error {
-	dl, z, err := d.openPackage(ctx, p.pkg, 2)
+func (p *changePackage) open(ctx context.Context, src *source) error {
+	dl, z, err := src.openPackage(ctx, p.pkg, 2)
 	if err != nil {
 		return fmt.Errorf("package %s: %w", clip.Middle(p.url), err)
 	}
@@ -137,7 +137,7 @@ func (p *changePackage) open(ctx context.Context, d *Destination) error {
 }
 
 // choose downloads the packages that cost less than their changes one by one.
-func (c *changePackages) choose(ctx context.Context, d *Destination, wanted []*item) {
+func (c *changePackages) choose(ctx context.Context, src *source, wanted []*item) {
 	for i := range c.list {
 		p := &c.list[i]
 		if p.tried || !p.worth {
@@ -154,84 +154,27 @@ func (c *changePackages) choose(ctx context.Context, d *Destination, wanted []*i
 			continue
 		}
 		p.tried = true
-		if err := p.open(ctx, d); err != nil {
-			d.log.Warn("a package of the Change Dump could not be used; its changes are fetched one by one", "error", err)
+		if err := p.open(ctx, src); err != nil {
+			src.log.Warn("a package of the Change Dump could not be used; its changes are fetched one by one", "error", err)
 			continue
 		}
 		c.used++
 	}
 }
 
-// job gives what a package has of a change, nil if none has it.
-func (c *changePackages) job(d *Destination, it *item) job {
-	k, ok := changeKey(it.Loc, it.Promise)
-	if c == nil || !ok || it.Bad != "" {
-		return nil
+// dumpCost is what the packages of the dump cost; told is false where one of them
+// does not tell its length.
+func (src *source) dumpCost(ctx context.Context, o *offer) (cost int64, told bool, err error) {
+	dl, rd, err := src.document(ctx, fetch.Request{URL: o.ResourceDump}, resourcesync.ResourceDump)
+	if err != nil {
+		return 0, false, err
 	}
-	for i := range c.list {
-		p := &c.list[i]
-		path, ok := p.paths[k]
-		if !ok {
-			continue
-		}
-		body, err := d.readMember(p.zip, path)
-		if err == nil {
-			err = it.Promise.Verify(body)
-		}
-		if err != nil {
-			d.log.Warn("package member is not as promised; fetching it by itself", "loc", it.Loc, "path", path, "error", err)
-			return nil
-		}
-		c.served++
-		return func(ctx context.Context) *outcome {
-			o, err := d.representMember(ctx, it, body)
-			if err != nil {
-				return d.obtain(ctx, it)
-			}
-			return o
-		}
+	defer dl.Close()
+	packages, err := src.dumpPackages(ctx, dl, rd, &listState{})
+	told = true
+	for _, p := range packages {
+		told = told && p.promise.Length >= 0
+		cost += requestCost + p.promise.Length
 	}
-	return nil
-}
-
-// packagesFor reads the Change Dump when there is much to fetch.
-func (w *window) packagesFor(ctx context.Context, items []*item) error {
-	d := w.d
-	if w.dump == "" || w.r.dry {
-		return nil
-	}
-	var wanted []*item
-	for _, it := range items {
-		if it != nil && it.Bad == "" && it.Change != "deleted" {
-			wanted = append(wanted, it)
-		}
-	}
-	if len(wanted) < packageFew {
-		return nil
-	}
-	if w.packages == nil {
-		c, err := d.readChangeDump(ctx, w.dump)
-		if err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			d.log.Warn("the Change Dump could not be used; changes are fetched one by one", "error", err)
-			w.dump = ""
-			return nil
-		}
-		w.packages = c
-	}
-	w.packages.choose(ctx, d, wanted)
-	return ctx.Err()
-}
-
-// close ends the use of packages and tells of it.
-func (w *window) close() {
-	if c := w.packages; c != nil {
-		c.close()
-		if c.served > 0 {
-			w.r.why("%d changes came in %d packages of the Change Dump, which costs less than fetching each", c.served, c.used)
-		}
-		w.packages = nil
-	}
+	return cost, told, err
 }

@@ -32,8 +32,8 @@ func kindName(c resourcesync.Capability) string {
 
 // packagesAfter are the packages of a Change Dump that are not applied yet, in the
 // order of their times; the one at whose end the cursor stands is the first.
-func (d *Destination) packagesAfter(ctx context.Context, dl *download, r *resourcesync.Reader, from *cursor) ([]part, error) {
-	c, err := d.listPackages(ctx, dl, r)
+func (src *source) packagesAfter(ctx context.Context, dl *download, r *resourcesync.Reader, from *cursor) ([]part, error) {
+	c, err := src.listPackages(ctx, dl, r)
 	if err != nil {
 		return nil, fmt.Errorf("Change Dump: %w", err)
 	}
@@ -62,14 +62,14 @@ func (c *changePackages) parts() []part {
 
 // samePackage tells whether the package that was applied up to its end is still
 // the same: by the hash that is promised of it, else by asking.
-func (d *Destination) samePackage(ctx context.Context, p *changePackage, from *cursor) (bool, error) {
+func (src *source) samePackage(ctx context.Context, p *changePackage, from *cursor) (bool, error) {
 	if h := p.promise.Hashes.SHA256; h != "" {
 		return h == from.Last.Digest, nil
 	}
 	if from.Last.ETag == "" && from.Last.Modified == "" {
 		return false, nil
 	}
-	dl, err := d.download(ctx, fetch.Request{URL: p.url, ETag: from.Last.ETag, Modified: from.Last.Modified, MaxBytes: d.lim.pkg})
+	dl, err := src.download(ctx, fetch.Request{URL: p.url, ETag: from.Last.ETag, Modified: from.Last.Modified, MaxBytes: src.lim.pkg})
 	if err != nil {
 		return false, err
 	}
@@ -78,26 +78,26 @@ func (d *Destination) samePackage(ctx context.Context, p *changePackage, from *c
 }
 
 // document opens a package as the Change List that its manifest is.
-func (p *changePackage) document(ctx context.Context, d *Destination) (*download, *resourcesync.Reader, error) {
-	manifest := p.contents != "" && d.fetch.MayFetch(p.contents)
+func (p *changePackage) document(ctx context.Context, src *source) (*download, *resourcesync.Reader, error) {
+	manifest := p.contents != "" && src.fetch.MayFetch(p.contents)
 	if !p.isZIP() && !manifest {
 		return nil, nil, fmt.Errorf("package %s is of type %q; only ZIP packages are read, and it links to no copy of its manifest", clip.Middle(p.url), p.promise.Type)
 	}
-	if d.planning != nil && p.isZIP() {
-		d.planning.fetch(&p.promise)
+	if src.plan != nil && p.isZIP() {
+		src.plan.fetch(&p.promise)
 	}
-	if !p.isZIP() || manifest && d.planning != nil {
+	if !p.isZIP() || manifest && src.plan != nil {
 		if !p.isZIP() {
-			d.log.Warn("a package that is no ZIP is passed over; its manifest tells what to fetch", "package", p.url, "type", p.promise.Type)
+			src.log.Warn("a package that is no ZIP is passed over; its manifest tells what to fetch", "package", p.url, "type", p.promise.Type)
 		}
-		dl, r, err := d.document(ctx, fetch.Request{URL: p.contents}, resourcesync.ChangeDumpManifest)
+		dl, r, err := src.document(ctx, fetch.Request{URL: p.contents}, resourcesync.ChangeDumpManifest)
 		if err == nil {
 			dl.pkg, dl.URL = p, p.url
 			p.complete(r.Head())
 		}
 		return dl, r, err
 	}
-	dl, z, err := d.openPackage(ctx, p.pkg, 0)
+	dl, z, err := src.openPackage(ctx, p.pkg, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("package %s: %w", clip.Middle(p.url), err)
 	}
@@ -138,51 +138,3 @@ func (d *download) manifest() (*resourcesync.Reader, error) {
 	d.pkg.complete(r.Head())
 	return r, nil
 }
-
-// fromPackage is the job of a change whose bytes are in a package, nil for others.
-func (w *window) fromPackage(it *item) job {
-	if it.pkg == nil || it.Path == "" || it.Bad != "" {
-		return w.packages.job(w.d, it)
-	}
-	d := w.d
-	body, err := d.readMember(it.pkg.zip, it.Path)
-	return func(ctx context.Context) *outcome { return d.packaged(ctx, it, body, err) }
-}
-
-// packaged represents a member of a package; where that is not as promised, the
-// resource is fetched by itself.
-func (d *Destination) packaged(ctx context.Context, it *item, body []byte, err error) *outcome {
-	if it.Bad != "" {
-		return d.obtainSingly(ctx, it)
-	}
-	if err == nil {
-		err = it.Promise.Verify(body)
-	}
-	if err == nil {
-		var o *outcome
-		if o, err = d.representMember(ctx, it, body); err == nil {
-			return o
-		}
-		if errors.Is(err, errContent) {
-			return &outcome{it: it, err: err}
-		}
-	}
-	d.log.Warn("package member is not as promised; fetching it by itself", "loc", it.Loc, "path", it.Path, "error", err)
-	o := d.obtainSingly(ctx, it)
-	if o.err != nil {
-		o.err = fmt.Errorf("in the package: %w; by itself: %w", err, o.err)
-	}
-	return o
-}
-
-// representMember is represent of a member of a package. An empty one proves nothing.
-func (d *Destination) representMember(ctx context.Context, it *item, body []byte) (*outcome, error) {
-	p := place{URL: it.Loc, Promise: it.Promise}
-	o, err := d.represent(ctx, it, p, body, fetch.Kind{})
-	if err == nil && o.empty && unpromised(p) && d.isMirrored(it.Loc) {
-		return nil, errEmptyMember
-	}
-	return o, err
-}
-
-var errEmptyMember = errors.New("it is empty, and neither length nor hash is promised")

@@ -58,12 +58,12 @@ func TestBriefScan(t *testing.T) {
 				from.Sequence = &reached
 			}
 		}
-		dl, _, err := d.document(t.Context(), fetch.Request{URL: from.List}, rs.ChangeList)
+		dl, _, err := d.src.document(t.Context(), fetch.Request{URL: from.List}, rs.ChangeList)
 		if err != nil {
 			t.Fatal(err)
 		}
-		one, err1 := d.scanChanges(dl, from)
-		all, err2 := d.scanChangesBy(dl, from, false)
+		one, err1 := d.src.scanChanges(dl, from)
+		all, err2 := d.src.scanChangesBy(dl, from, false)
 		if err1 != nil || err2 != nil {
 			t.Fatal(err1, err2)
 		}

@@ -19,8 +19,8 @@ type changeSorter struct {
 	n        uint64
 }
 
-func (d *Destination) newChangeSorter(dl *download, backward bool) (*changeSorter, error) {
-	sorter, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/4)
+func (src *source) newChangeSorter(dl *download, backward bool) (*changeSorter, error) {
+	sorter, err := extsort.New(src.opt.TempDir, src.opt.MemoryBytes/4)
 	if err != nil {
 		return nil, fmt.Errorf("temporary files: %w", err)
 	}
@@ -28,8 +28,8 @@ func (d *Destination) newChangeSorter(dl *download, backward bool) (*changeSorte
 }
 
 // sortChanges reads a list into a sorter.
-func (d *Destination) sortChanges(dl *download, backward bool) (_ *changeSorter, err error) {
-	s, err := d.newChangeSorter(dl, backward)
+func (src *source) sortChanges(dl *download, backward bool) (_ *changeSorter, err error) {
+	s, err := src.newChangeSorter(dl, backward)
 	if err != nil {
 		return nil, err
 	}
@@ -38,12 +38,12 @@ func (d *Destination) sortChanges(dl *download, backward bool) (_ *changeSorter,
 			s.close()
 		}
 	}()
-	r, err := d.reader(dl)
+	r, err := src.reader(dl)
 	if err != nil {
 		return nil, err
 	}
 	return s, eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
-		it, err := d.changeItem(e, r, dl)
+		it, err := src.changeItem(e, r, dl)
 		if err != nil {
 			return err
 		}

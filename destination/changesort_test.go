@@ -12,7 +12,7 @@ import (
 // A list of any number of changes in any order takes the same memory, and gives them in the
 // order of their times, those of one time as they stand.
 func TestChangeSorter(t *testing.T) {
-	d := &Destination{cfg: Config{TempDir: t.TempDir(), MemoryBytes: 1 << 20}}
+	src := &source{opt: sourceOptions{TempDir: t.TempDir(), MemoryBytes: 1 << 20}}
 	heap := func() int64 {
 		runtime.GC()
 		var m runtime.MemStats
@@ -20,7 +20,7 @@ func TestChangeSorter(t *testing.T) {
 		return int64(m.HeapAlloc)
 	}
 	held := func(n int) int64 {
-		s, err := d.newChangeSorter(&download{}, false)
+		s, err := src.newChangeSorter(&download{}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestChangeSorter(t *testing.T) {
 	if large := held(50_000); large > small+1<<20 {
 		t.Errorf("5,000 changes take %d bytes, 50,000 take %d", small, large)
 	}
-	if left, err := os.ReadDir(d.cfg.TempDir); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(src.opt.TempDir); err != nil || len(left) > 0 {
 		t.Errorf("%v is left (%v)", left, err)
 	}
 }

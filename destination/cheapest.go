@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
-	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // Everything that a source has costs least from its Resource Dump. Where only some
@@ -34,14 +32,14 @@ func (d *Destination) cheapest(ctx context.Context, r *run, o *offer, m *meta) (
 	case !part && !rest:
 		return nil, true, nil
 	}
-	ofDump, told, err := d.dumpCost(ctx, o)
+	ofDump, told, err := d.src.dumpCost(ctx, o)
 	if err != nil {
 		return nil, m.Resources == 0, ctx.Err() // told when it is read again
 	}
 	read := func() int64 { return d.fetch.Received() + requestCost*d.fetch.Sent() }
 	start := read()
 	wanted, cost := 0, int64(0)
-	v, err = d.readInventoryOf(ctx, o, nil, func(it *item) error {
+	v, err = d.src.readInventoryOf(ctx, o, nil, func(it *item) error {
 		if !d.needed(it) {
 			return nil
 		}
@@ -81,20 +79,3 @@ func (d *Destination) cheapest(ctx context.Context, r *run, o *offer, m *meta) (
 
 // errCostsMore ends the reading of a list.
 var errCostsMore = errors.New("costs more than the dump")
-
-// dumpCost is what the packages of the dump cost; told is false where one of them
-// does not tell its length.
-func (d *Destination) dumpCost(ctx context.Context, o *offer) (cost int64, told bool, err error) {
-	dl, rd, err := d.document(ctx, fetch.Request{URL: o.ResourceDump}, resourcesync.ResourceDump)
-	if err != nil {
-		return 0, false, err
-	}
-	defer dl.Close()
-	packages, err := d.dumpPackages(ctx, dl, rd, &listState{})
-	told = true
-	for _, p := range packages {
-		told = told && p.promise.Length >= 0
-		cost += requestCost + p.promise.Length
-	}
-	return cost, told, err
-}

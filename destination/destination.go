@@ -1,11 +1,8 @@
 package destination
 
 import (
-	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
-
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -22,6 +19,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/settings"
@@ -82,6 +80,7 @@ type Destination struct {
 	repeats *repeats // of log
 	store   kv.Store
 	fetch   *fetch.Client
+	src     *source
 	to      sink.Sink
 	mirror  *mirror
 	learner *sparqlsink.Mirror  // a mirror that must be probed, nil for any other
@@ -98,10 +97,8 @@ type Destination struct {
 
 	bigMu    sync.Mutex // one big representation at a time
 	packages packageCache
-	twins    twins               // of the run under way
-	surveys  map[string]surveyed // of the run under way: the lists of an index that had to be looked at
+	twins    twins // of the run under way
 	contexts *fetch.Contexts
-	lapses   lapses
 
 	mu   sync.Mutex // guards meta
 	meta meta
@@ -113,98 +110,6 @@ type Destination struct {
 	planning *planning // of a shadow, nil of any other
 
 	writer string // of this opening: numbers of writes come again after a backup was put back
-}
-
-// cursor is how far the Change Lists are applied.
-type cursor struct {
-	Time     time.Time `json:"time,omitzero"` // everything before is applied
-	Had      time.Time `json:"had,omitzero"`  // when the list or dump was had that is of Time, where that was still to come
-	Told     time.Time `json:"told,omitzero"` // what that list or dump says to be of, where it is so late that Time is another
-	Sequence *uint64   `json:"sequence,omitempty"`
-	List     string    `json:"list,omitempty"`
-	Position int       `json:"position,omitempty"` // entries of List that are applied
-	Identity string    `json:"identity,omitempty"` // of the last of them
-	Closed   bool      `json:"closed,omitempty"`   // List has an end and is applied up to it
-	Root     listState `json:"root"`               // of the Change List or index, when all of it was applied
-	Last     listState `json:"last,omitzero"`      // of List, when all of it was applied
-	Filled   listState `json:"filled,omitzero"`    // likewise of the last Change List before it that has changes, where List has none
-	Begin    time.Time `json:"begin,omitzero"`     // where List begins
-	Newest   *newest   `json:"newest,omitempty"`   // the change of Identity, to find it again
-	Taken    *newest   `json:"taken,omitempty"`    // the last changed resource of the list or dump that was taken, until a package of its time was read
-	Seen     *seen     `json:"seen,omitempty"`     // the list that was last applied up to its end, of those with changes
-	Read     []uint64  `json:"read,omitempty"`     // the lists of the last poll that was not cut off, see download.name
-	again    time.Time // of the first change of before the cursor that an earlier list of this poll has handed out
-	unproven *bool     // set where the lists do not tell whether they reach back to a list or dump; nil: not asked
-	trail    *trail    // of the poll
-	anew     bool      // an earlier list of this poll has handed out changes without times: what follows them follows them again
-	Ahead    *newest   `json:"ahead,omitempty"` // the last of the changes that are being applied, or that a comparison saw: some of them, up to it, may stand in the mirror
-}
-
-// listState recognizes a document that did not change.
-type listState struct {
-	URL      string    `json:"url,omitempty"`
-	ETag     string    `json:"etag,omitempty"`
-	Modified string    `json:"modified,omitempty"`
-	Digest   string    `json:"digest,omitempty"` // sha-256 of the body
-	At       time.Time `json:"at,omitzero"`
-	Size     int64     `json:"size,omitempty"` // bytes as they came, of a list whose At alone tells that it is the same
-	Index    bool      `json:"index,omitempty"`
-	Numbered bool      `json:"numbered,omitempty"` // its root tells the position in the source's log
-	Untold   bool      `json:"untold,omitempty"`   // nothing proves which of its lists is the last
-	Vague    bool      `json:"vague,omitempty"`    // some of its entries tell nothing by which another state of their resource is seen
-	Package  bool      `json:"package,omitempty"`  // it is a package of a Change Dump
-	Fresh    bool      `json:"fresh,omitempty"`    // it was had so soon after At that another list may have the same
-	Ahead    bool      `json:"ahead,omitempty"`    // At was still to come by both clocks, so that no other list is older for it
-
-	// What is below an index, which is asked for too until the time of the index alone
-	// tells that it is the same: it has none, or lists that were begun in that minute or
-	// on that day may still have been under way.
-	Parts []listPart `json:"parts,omitempty"`
-	past  bool       // they need not be kept
-}
-
-// listPart recognizes a document below an index.
-type listPart struct {
-	URL      string `json:"url"`
-	ETag     string `json:"etag,omitempty"`
-	Modified string `json:"modified,omitempty"`
-	Digest   string `json:"digest"`
-}
-
-// stands tells that the document, with its parts, stands for what it names: an index without
-// a time stays as it is while its parts change, as a list of addresses alone does while what
-// they lead to changes. With a time it does as well until that has gone by: it may be a day.
-func (l *listState) stands() bool {
-	told := !l.At.IsZero() && !l.Fresh
-	return told || !l.Vague && (!l.Index || len(l.Parts) > 0)
-}
-
-// sameParts tells that another one has the same documents below it, as far as they are kept.
-func (l *listState) sameParts(o *listState) bool {
-	same := func(a, b listPart) bool { return a.URL == b.URL && a.Digest == b.Digest }
-	return len(l.Parts) == 0 || slices.EqualFunc(l.Parts, o.Parts, same)
-}
-
-// mark tells the list, with what is below it as far as that is kept, from another one.
-func (l *listState) mark() string {
-	if len(l.Parts) == 0 {
-		return l.Digest
-	}
-	h := sha256.New()
-	fmt.Fprintln(h, l.Digest)
-	for _, p := range l.Parts {
-		fmt.Fprintln(h, p.Digest)
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-// kept is what is remembered of a list or dump that was processed.
-func (l *listState) kept() listState {
-	k := *l
-	if k.past {
-		k.Parts = nil
-	}
-	return k
 }
 
 var (
@@ -251,6 +156,7 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	}
 	d.contexts = fetch.NewContexts(d.fetch)
 	d.cfg.Source, _, d.secrets = webguard.Hide(cfg.Source) // from here on it is recorded, published and printed
+	d.src = d.newSource()
 	if d.to = o.Sink; d.to == nil {
 		d.to = sparqlsink.Of(target)
 	}

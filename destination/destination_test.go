@@ -46,7 +46,8 @@ type bench struct {
 	few   int               // limits.few; 0: as it is
 	sink  sink.Sink         // nil: the mirror is mir
 
-	window int // limits.window; 0: as it is
+	window int              // limits.window; 0: as it is
+	now    func() time.Time // of a mirror in a sink of its own; nil: the machine's
 }
 
 func newBench(t testing.TB) *bench {

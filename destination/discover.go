@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/url"
 	"path"
 	"slices"
@@ -104,36 +103,17 @@ var errNotDocument = errors.New("no ResourceSync document")
 // errNothingYet comes for a set that can be followed later, perhaps.
 var errNothingYet = errors.New("offers neither lists nor dumps: the source may not have been scanned yet")
 
-// Reach tells why the source leads to no set that could be followed: it has none, or
-// several of which the configuration names no one. It needs no records and no mirror. A
-// set that was not scanned yet is right.
-func Reach(ctx context.Context, cfg Config, log *slog.Logger) error {
-	lim := defaultLimits()
-	d := &Destination{cfg: cfg, lim: &lim, log: log}
-	var err error
-	if d.fetch, err = fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Names: cfg.Settings, Concurrency: max(cfg.Concurrency, 1), Agent: cfg.UserAgent, Limits: &d.lim.Limits, Log: log}); err != nil {
-		return err
-	}
-	d.cfg.Source, _, _ = webguard.Hide(cfg.Source)
-	if _, err = d.discover(ctx); errors.Is(err, errNothingYet) {
-		return nil
-	}
-	return err
-}
-
 // discover finds the set to be followed from whatever address was configured.
-func (d *Destination) discover(ctx context.Context) (*offer, error) {
-	o, err := d.discoverFrom(ctx, d.cfg.Source, true)
-	if err != nil {
-		if strings.Contains(err.Error(), clip.Middle(d.cfg.Source)) {
-			return nil, fmt.Errorf("discover: %w", err) // it tells the address
-		}
-		return nil, fmt.Errorf("discover %s: %w", clip.Middle(d.cfg.Source), err)
+func (src *source) discover(ctx context.Context) (*offer, error) {
+	o, err := src.discoverFrom(ctx, src.opt.Source, true)
+	switch {
+	case err == nil:
+	case strings.Contains(err.Error(), clip.Middle(src.opt.Source)): // it tells the address
+		err = fmt.Errorf("discover: %w", err)
+	default:
+		err = fmt.Errorf("discover %s: %w", clip.Middle(src.opt.Source), err)
 	}
-	if err := d.accept(ctx, o); err != nil {
-		return nil, err
-	}
-	return o, nil
+	return o, err
 }
 
 // passing tells of an error that what was asked for may be there all the same.
@@ -142,19 +122,19 @@ func passing(err error) bool {
 	return errors.As(err, &fe) && fe.Temporary || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-func (d *Destination) discoverFrom(ctx context.Context, address string, pages bool) (*offer, error) {
-	dl, err := d.list(ctx, fetch.Request{URL: address, Accept: acceptAny, Gzip: true, MaxBytes: d.lim.document}, nil)
+func (src *source) discoverFrom(ctx context.Context, address string, pages bool) (*offer, error) {
+	dl, err := src.list(ctx, fetch.Request{URL: address, Accept: acceptAny, Gzip: true, MaxBytes: src.lim.document}, nil)
 	if err != nil {
 		var fe *fetch.Error
 		if pages && errors.As(err, &fe) && fe.Gone && isSiteRoot(address) {
-			return d.discoverSite(ctx, address, nil)
+			return src.discoverSite(ctx, address, nil)
 		}
 		return nil, err
 	}
 	defer dl.Close()
-	r, err := d.reader(dl)
+	r, err := src.reader(dl)
 	if err == nil {
-		return d.discoverDocument(ctx, dl.URL, r)
+		return src.discoverDocument(ctx, dl.URL, r)
 	}
 	if !errors.Is(err, errNotDocument) {
 		return nil, err
@@ -162,7 +142,7 @@ func (d *Destination) discoverFrom(ctx context.Context, address string, pages bo
 	if !pages {
 		return nil, err
 	}
-	return d.discoverSite(ctx, dl.URL, dl)
+	return src.discoverSite(ctx, dl.URL, dl)
 }
 
 func isSiteRoot(address string) bool {
@@ -171,22 +151,22 @@ func isSiteRoot(address string) bool {
 }
 
 // discoverDocument goes on from a document of any kind.
-func (d *Destination) discoverDocument(ctx context.Context, address string, r *resourcesync.Reader) (*offer, error) {
+func (src *source) discoverDocument(ctx context.Context, address string, r *resourcesync.Reader) (*offer, error) {
 	h := r.Head()
 	switch h.Meta.Capability {
 	case resourcesync.Description:
-		return d.discoverSets(ctx, address, r)
+		return src.discoverSets(ctx, address, r)
 	case resourcesync.CapabilityList:
 		if h.Index {
-			return d.discoverSets(ctx, address, r)
+			return src.discoverSets(ctx, address, r)
 		}
-		return d.capabilityList(address, r)
+		return src.capabilityList(address, r)
 	case resourcesync.ResourceList, resourcesync.ResourceDump, resourcesync.ChangeList, resourcesync.ChangeDump, "":
 		kind := h.Meta.Capability
 		if kind == "" {
 			kind = resourcesync.ResourceList // a plain Sitemap is a Resource List without times
 		}
-		if o, err := d.fromParent(ctx, address, h, kind, 0); o != nil || err != nil {
+		if o, err := src.fromParent(ctx, address, h, kind, 0); o != nil || err != nil {
 			return o, err
 		}
 		o := &offer{Authority: authorityOf(address), Found: "the address is a " + string(kind)}
@@ -202,42 +182,42 @@ func (d *Destination) discoverDocument(ctx context.Context, address string, r *r
 
 // fromParent follows the links of a list up to its Capability List, for a part of
 // an index over the index; nil where that leads nowhere. What is fetched decides what it is.
-func (d *Destination) fromParent(ctx context.Context, address string, h *resourcesync.Head, kind resourcesync.Capability, depth int) (*offer, error) {
-	if depth > d.lim.depth {
+func (src *source) fromParent(ctx context.Context, address string, h *resourcesync.Head, kind resourcesync.Capability, depth int) (*offer, error) {
+	if depth > src.lim.depth {
 		return nil, nil
 	}
 	for _, up := range []string{h.Parent(), h.IndexURL()} {
-		if up == "" || up == address || !d.fetch.MayFetch(up) {
+		if up == "" || up == address || !src.fetch.MayFetch(up) {
 			continue
 		}
-		dl, err := d.list(ctx, fetch.Request{URL: up, Accept: acceptDocument, Gzip: true, MaxBytes: d.lim.document, Attempts: 2}, nil)
+		dl, err := src.list(ctx, fetch.Request{URL: up, Accept: acceptDocument, Gzip: true, MaxBytes: src.lim.document, Attempts: 2}, nil)
 		if err != nil {
-			if passing(err) || up == h.IndexURL() && d.snapshotMeta().Stage != ledger.None {
+			if passing(err) || up == h.IndexURL() && src.keeper.stage() != ledger.None {
 				return nil, err // the list may be a part of one, which is not the whole
 			}
-			d.log.Debug("discover: the link up leads nowhere", "from", address, "up", up, "error", err)
+			src.log.Debug("discover: the link up leads nowhere", "from", address, "up", up, "error", err)
 			continue
 		}
-		r, err := d.reader(dl)
+		r, err := src.reader(dl)
 		if err != nil {
 			dl.Close()
 			continue
 		}
 		ph := r.Head()
 		if ph.Meta.Capability == resourcesync.CapabilityList && !ph.Index {
-			o, err := d.capabilityList(dl.URL, r)
+			o, err := src.capabilityList(dl.URL, r)
 			dl.Close()
 			if err != nil {
 				continue
 			}
 			if !slices.Contains([]string{o.ResourceList, o.ResourceDump, o.ChangeList, o.ChangeDump}, address) {
-				d.log.Debug("discover: the address is a part of what its Capability List names", "list", address, "capabilitylist", up)
+				src.log.Debug("discover: the address is a part of what its Capability List names", "list", address, "capabilitylist", up)
 			}
 			return o, nil
 		}
 		dl.Close()
 		if ph.Meta.Capability == kind && ph.Index {
-			if o, err := d.fromParent(ctx, dl.URL, ph, kind, depth+1); o != nil || err != nil {
+			if o, err := src.fromParent(ctx, dl.URL, ph, kind, depth+1); o != nil || err != nil {
 				return o, err
 			}
 			o := &offer{Authority: authorityOf(dl.URL), Found: "the address is a part of " + dl.URL}
@@ -249,7 +229,7 @@ func (d *Destination) fromParent(ctx context.Context, address string, h *resourc
 }
 
 // capabilityList reads what one set offers.
-func (d *Destination) capabilityList(address string, r *resourcesync.Reader) (*offer, error) {
+func (src *source) capabilityList(address string, r *resourcesync.Reader) (*offer, error) {
 	o := &offer{CapabilityList: address, Authority: authorityOf(address), Found: "Capability List " + address}
 	for _, l := range r.Head().Links {
 		if l.Rel == inventoryRel && o.Inventory == "" {
@@ -264,8 +244,8 @@ func (d *Destination) capabilityList(address string, r *resourcesync.Reader) (*o
 		if err != nil {
 			return nil, fmt.Errorf("Capability List %s: %w", clip.Middle(address), err)
 		}
-		if n > d.lim.sets {
-			return nil, fmt.Errorf("Capability List %s has more than %d entries", clip.Middle(address), d.lim.sets)
+		if n > src.lim.sets {
+			return nil, fmt.Errorf("Capability List %s has more than %d entries", clip.Middle(address), src.lim.sets)
 		}
 		switch before, used := o.set(e.Meta.Capability, e.Loc); {
 		case e.Meta.Capability == "":
@@ -273,7 +253,7 @@ func (d *Destination) capabilityList(address string, r *resourcesync.Reader) (*o
 		case before != "" && before != e.Loc:
 			return nil, fmt.Errorf("Capability List %s names two documents of capability %s, %s and %s: give the address of the one to follow", clip.Middle(address), e.Meta.Capability, clip.Middle(before), clip.Middle(e.Loc))
 		case !used:
-			d.log.Debug("discover: capability is not used", "capability", e.Meta.Capability, "loc", e.Loc)
+			src.log.Debug("discover: capability is not used", "capability", e.Meta.Capability, "loc", e.Loc)
 		}
 	}
 	if o.empty() {
@@ -287,32 +267,32 @@ type offered struct{ list, about string }
 
 // discoverSets reads a Source Description, or an index of them or of Capability
 // Lists, and chooses the set.
-func (d *Destination) discoverSets(ctx context.Context, address string, r *resourcesync.Reader) (*offer, error) {
+func (src *source) discoverSets(ctx context.Context, address string, r *resourcesync.Reader) (*offer, error) {
 	var sets []offered
 	seen := map[string]bool{address: true}
-	if err := d.collectSets(ctx, address, r, &sets, seen, 0); err != nil {
+	if err := src.collectSets(ctx, address, r, &sets, seen, 0); err != nil {
 		return nil, err
 	}
-	set, err := d.chooseSet(sets)
+	set, err := src.chooseSet(sets)
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", clip.Middle(address), err)
 	}
-	dl, err := d.list(ctx, fetch.Request{URL: set.list, Accept: acceptDocument, Gzip: true, MaxBytes: d.lim.document}, nil)
+	dl, err := src.list(ctx, fetch.Request{URL: set.list, Accept: acceptDocument, Gzip: true, MaxBytes: src.lim.document}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("Capability List: %w", err)
 	}
 	defer dl.Close()
-	cr, err := d.reader(dl)
+	cr, err := src.reader(dl)
 	if err != nil {
 		return nil, err
 	}
 	if c := cr.Head().Meta.Capability; c != resourcesync.CapabilityList {
 		return nil, fmt.Errorf("%s was announced as a Capability List and is a document of capability %q (the source contradicts itself: tell who runs it; nothing was changed)", clip.Middle(dl.URL), c)
 	}
-	return d.capabilityList(dl.URL, cr)
+	return src.capabilityList(dl.URL, cr)
 }
 
-func (d *Destination) collectSets(ctx context.Context, address string, r *resourcesync.Reader, sets *[]offered, seen map[string]bool, depth int) error {
+func (src *source) collectSets(ctx context.Context, address string, r *resourcesync.Reader, sets *[]offered, seen map[string]bool, depth int) error {
 	h := r.Head()
 	for {
 		e, err := r.Next()
@@ -322,21 +302,21 @@ func (d *Destination) collectSets(ctx context.Context, address string, r *resour
 		if err != nil {
 			return fmt.Errorf("%s: %w", clip.Middle(address), err)
 		}
-		if len(*sets) >= d.lim.sets || len(seen) > d.lim.sets {
-			return fmt.Errorf("%s offers more than %d sets", clip.Middle(address), d.lim.sets)
+		if len(*sets) >= src.lim.sets || len(seen) > src.lim.sets {
+			return fmt.Errorf("%s offers more than %d sets", clip.Middle(address), src.lim.sets)
 		}
 		if h.Index && h.Meta.Capability == resourcesync.Description {
-			if depth >= d.lim.depth || seen[e.Loc] {
+			if depth >= src.lim.depth || seen[e.Loc] {
 				return fmt.Errorf("%s: the index of Source Descriptions turns in circles at %s", clip.Middle(address), clip.Middle(e.Loc))
 			}
 			seen[e.Loc] = true
-			dl, err := d.list(ctx, fetch.Request{URL: e.Loc, Accept: acceptDocument, Gzip: true, MaxBytes: d.lim.document}, nil)
+			dl, err := src.list(ctx, fetch.Request{URL: e.Loc, Accept: acceptDocument, Gzip: true, MaxBytes: src.lim.document}, nil)
 			if err != nil {
 				return err
 			}
-			pr, err := d.reader(dl)
+			pr, err := src.reader(dl)
 			if err == nil {
-				err = d.collectSets(ctx, dl.URL, pr, sets, seen, depth+1)
+				err = src.collectSets(ctx, dl.URL, pr, sets, seen, depth+1)
 			}
 			dl.Close()
 			if err != nil {
@@ -355,8 +335,8 @@ func (d *Destination) collectSets(ctx context.Context, address string, r *resour
 // chooseSet takes the only set, or the one that the configuration names: by the
 // address of its Capability List, by what describes it, or by its name, which is
 // the folder or file name in one of the two.
-func (d *Destination) chooseSet(sets []offered) (offered, error) {
-	want := d.cfg.Set
+func (src *source) chooseSet(sets []offered) (offered, error) {
+	want := src.opt.Set
 	if len(sets) == 0 {
 		return offered{}, errors.New("offers no set")
 	}
@@ -374,7 +354,7 @@ func (d *Destination) chooseSet(sets []offered) (offered, error) {
 	case len(found) == 0:
 		fmt.Fprintf(&b, "offers no set %q; it has", want)
 	case want == "":
-		fmt.Fprintf(&b, "offers %d sets; choose one with %s:", len(sets), d.cfg.Settings.Of("set"))
+		fmt.Fprintf(&b, "offers %d sets; choose one with %s:", len(sets), src.opt.Settings.Of("set"))
 	default:
 		fmt.Fprintf(&b, "offers %d sets that %q can mean; name one by the address of its Capability List:", len(found), want)
 		sets = found
@@ -426,18 +406,18 @@ func setNames(s offered) []string {
 
 // choose takes the only one of what a page or robots.txt leads to, or the one that the
 // configuration names; nil where there is none.
-func (d *Destination) choose(found []*offer) (*offer, error) {
+func (src *source) choose(found []*offer) (*offer, error) {
 	var sets []offered
 	var last *offer
 	for _, o := range found {
 		s := offered{list: o.resolved().To}
-		if want := d.cfg.Set; slices.Contains(sets, s) || want != "" && s.list != want && !slices.Contains(setNames(s), want) {
+		if want := src.opt.Set; slices.Contains(sets, s) || want != "" && s.list != want && !slices.Contains(setNames(s), want) {
 			continue
 		}
 		sets, last = append(sets, s), o
 	}
 	if len(sets) > 1 {
-		_, err := d.chooseSet(sets)
+		_, err := src.chooseSet(sets)
 		return nil, err
 	}
 	return last, nil
@@ -446,7 +426,7 @@ func (d *Destination) choose(found []*offer) (*offer, error) {
 // discoverSite looks for the ways in that a site can show: Link headers, links
 // in the page, the well-known address, robots.txt. A way that fails for the moment ends
 // it: the next one may lead to another thing.
-func (d *Destination) discoverSite(ctx context.Context, address string, page *download) (*offer, error) {
+func (src *source) discoverSite(ctx context.Context, address string, page *download) (*offer, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, err
@@ -458,9 +438,9 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 			return nil, nil
 		}
 		tried = append(tried, target)
-		o, err := d.discoverFrom(ctx, target, false)
+		o, err := src.discoverFrom(ctx, target, false)
 		if err != nil {
-			d.log.Debug("discover: no way in", "how", how, "address", target, "error", err)
+			src.log.Debug("discover: no way in", "how", how, "address", target, "error", err)
 			err = fmt.Errorf("%s led to %s: %w", how, clip.Middle(target), err)
 			if passing(err) {
 				return nil, err
@@ -481,7 +461,7 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 			}
 		}
 		if r, err := page.Open(); err == nil {
-			links = append(links, resourcesync.PageLinks(io.LimitReader(r, d.lim.Page), u)...)
+			links = append(links, resourcesync.PageLinks(io.LimitReader(r, src.lim.Page), u)...)
 		}
 		var found []*offer
 		for _, l := range links {
@@ -493,21 +473,21 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 				found = append(found, o)
 			}
 		}
-		if o, err := d.choose(found); o != nil || err != nil {
+		if o, err := src.choose(found); o != nil || err != nil {
 			return o, err
 		}
 	}
 	root := &url.URL{Scheme: u.Scheme, Host: u.Host}
 	wellKnown := root.JoinPath("/.well-known/resourcesync").String()
-	dl, err := d.list(ctx, fetch.Request{URL: wellKnown, Accept: acceptDocument, Gzip: true, MaxBytes: d.lim.document, Attempts: 2}, nil)
+	dl, err := src.list(ctx, fetch.Request{URL: wellKnown, Accept: acceptDocument, Gzip: true, MaxBytes: src.lim.document, Attempts: 2}, nil)
 	if err == nil {
 		defer dl.Close()
-		r, rerr := d.reader(dl)
+		r, rerr := src.reader(dl)
 		if rerr != nil && !errors.Is(rerr, errNotDocument) {
 			return nil, rerr
 		}
 		if rerr == nil {
-			o, err := d.discoverDocument(ctx, dl.URL, r)
+			o, err := src.discoverDocument(ctx, dl.URL, r)
 			if err != nil {
 				return nil, err // the site is a source: what is wrong with it must be told
 			}
@@ -518,7 +498,7 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 	if passing(err) || errors.Is(err, webguard.ErrNotAllowed) { // it leads to another host
 		return nil, err
 	}
-	robots, err := d.fetch.Get(ctx, fetch.Request{URL: root.JoinPath("/robots.txt").String(), Gzip: true, MaxBytes: d.lim.Page, Attempts: 2})
+	robots, err := src.fetch.Get(ctx, fetch.Request{URL: root.JoinPath("/robots.txt").String(), Gzip: true, MaxBytes: src.lim.Page, Attempts: 2})
 	if err == nil {
 		var found, plain []*offer
 		for _, target := range resourcesync.RobotsLinks(string(robots.Body), u) {
@@ -532,10 +512,10 @@ func (d *Destination) discoverSite(ctx context.Context, address string, page *do
 				found = append(found, o)
 			}
 		}
-		if o, err := d.choose(found); o != nil || err != nil {
+		if o, err := src.choose(found); o != nil || err != nil {
 			return o, err
 		}
-		if o, err := d.choose(plain); o != nil || err != nil {
+		if o, err := src.choose(plain); o != nil || err != nil {
 			return o, err
 		}
 	} else if passing(err) {

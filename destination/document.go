@@ -18,9 +18,9 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-func (d *Destination) readerOptions(base string) resourcesync.ReaderOptions {
-	return resourcesync.ReaderOptions{BaseURL: base, MaxBytes: d.lim.document, MaxEntries: d.lim.entries, KeepFaulty: true,
-		Warn: func(text string) { d.lapses.log(d.log, base, text) }}
+func (src *source) readerOptions(base string) resourcesync.ReaderOptions {
+	return resourcesync.ReaderOptions{BaseURL: base, MaxBytes: src.lim.document, MaxEntries: src.lim.entries, KeepFaulty: true,
+		Warn: func(text string) { src.lapses.log(src.log, base, text) }}
 }
 
 // lapses are what documents have got wrong and was read all the same: each is told once.
@@ -47,27 +47,27 @@ func (l *lapses) log(log *slog.Logger, document, text string) {
 
 // reader opens a downloaded document with all its pages. What is no document at all, a page
 // for people above all, gives errNotDocument.
-func (d *Destination) reader(dl *download) (*resourcesync.Reader, error) {
+func (src *source) reader(dl *download) (*resourcesync.Reader, error) {
 	if dl.zip != nil {
 		return dl.manifest()
 	}
-	o := d.readerOptions(dl.URL)
+	o := src.readerOptions(dl.URL)
 	if o.Page = dl.page; len(dl.pages) > 0 {
 		o.Next = dl.pages[0].next
 	}
-	r, err := d.readerWith(dl, o)
+	r, err := src.readerWith(dl, o)
 	if err == nil {
 		dl.span(r.Head())
 	}
 	return r, err
 }
 
-func (d *Destination) readerWith(dl *download, o resourcesync.ReaderOptions) (*resourcesync.Reader, error) {
+func (src *source) readerWith(dl *download, o resourcesync.ReaderOptions) (*resourcesync.Reader, error) {
 	body, err := dl.Open()
 	if err != nil {
 		return nil, err
 	}
-	b := bufio.NewReader(d.fetch.Shown(body)) // for the look at its head: the reader has a buffer of its own
+	b := bufio.NewReader(src.fetch.Shown(body)) // for the look at its head: the reader has a buffer of its own
 	head, err := b.Peek(512)
 	if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
 		return nil, fmt.Errorf("%s: %w", clip.Middle(dl.URL), err)
@@ -112,21 +112,21 @@ func isPage(head []byte, contentType string) bool {
 
 // document downloads and opens a document that must be of the given capability;
 // none at all is taken for a Resource List.
-func (d *Destination) document(ctx context.Context, r fetch.Request, want resourcesync.Capability) (*download, *resourcesync.Reader, error) {
-	return d.documentAmong(ctx, r, nil, want)
+func (src *source) document(ctx context.Context, r fetch.Request, want resourcesync.Capability) (*download, *resourcesync.Reader, error) {
+	return src.documentAmong(ctx, r, nil, want)
 }
 
 // documentAmong is document for a part of an index, of which siblings are all parts.
-func (d *Destination) documentAmong(ctx context.Context, r fetch.Request, siblings map[string]bool, want resourcesync.Capability) (*download, *resourcesync.Reader, error) {
-	r.Accept, r.Gzip, r.MaxBytes = acceptDocument, true, d.lim.document
-	dl, err := d.list(ctx, r, siblings)
+func (src *source) documentAmong(ctx context.Context, r fetch.Request, siblings map[string]bool, want resourcesync.Capability) (*download, *resourcesync.Reader, error) {
+	r.Accept, r.Gzip, r.MaxBytes = acceptDocument, true, src.lim.document
+	dl, err := src.list(ctx, r, siblings)
 	if err != nil {
 		return nil, nil, err
 	}
 	if dl.NotModified {
 		return dl, nil, nil
 	}
-	rd, err := d.openAs(dl, want, siblings != nil)
+	rd, err := src.openAs(dl, want, siblings != nil)
 	if err != nil {
 		dl.Close()
 		return nil, nil, err
@@ -136,8 +136,8 @@ func (d *Destination) documentAmong(ctx context.Context, r fetch.Request, siblin
 
 // openAs opens a document that must be of the given capability. A Sitemap index may name feeds
 // beside its lists.
-func (d *Destination) openAs(dl *download, want resourcesync.Capability, part bool) (*resourcesync.Reader, error) {
-	rd, err := d.reader(dl)
+func (src *source) openAs(dl *download, want resourcesync.Capability, part bool) (*resourcesync.Reader, error) {
+	rd, err := src.reader(dl)
 	if err != nil {
 		return nil, err
 	}
@@ -163,16 +163,16 @@ type part struct {
 
 // parts lists the documents that an opened document consists of: itself, or what
 // its index (and the indexes below it) name, in their order.
-func (d *Destination) parts(ctx context.Context, dl *download, r *resourcesync.Reader, want resourcesync.Capability) ([]part, error) {
+func (src *source) parts(ctx context.Context, dl *download, r *resourcesync.Reader, want resourcesync.Capability) ([]part, error) {
 	h := r.Head()
 	if !h.Index {
 		return []part{{url: dl.URL, from: h.Meta.From, until: h.Meta.Until, at: h.SnapshotTime()}}, nil
 	}
 	var out []part
-	return out, d.collectParts(ctx, dl.URL, r, want, &out, map[string]bool{dl.URL: true}, 0)
+	return out, src.collectParts(ctx, dl.URL, r, want, &out, map[string]bool{dl.URL: true}, 0)
 }
 
-func (d *Destination) collectParts(ctx context.Context, address string, r *resourcesync.Reader, want resourcesync.Capability, out *[]part, seen map[string]bool, depth int) error {
+func (src *source) collectParts(ctx context.Context, address string, r *resourcesync.Reader, want resourcesync.Capability, out *[]part, seen map[string]bool, depth int) error {
 	for {
 		e, err := r.Next()
 		if err == io.EOF {
@@ -191,8 +191,8 @@ func (d *Destination) collectParts(ctx context.Context, address string, r *resou
 			continue
 		}
 		seen[e.Loc] = true
-		if len(*out) >= d.lim.parts {
-			return fmt.Errorf("index %s names more than %d documents", clip.Middle(address), d.lim.parts)
+		if len(*out) >= src.lim.parts {
+			return fmt.Errorf("index %s names more than %d documents", clip.Middle(address), src.lim.parts)
 		}
 		p := part{url: e.Loc, from: e.Meta.From, until: e.Meta.Until, at: e.Meta.At, lastmod: e.LastMod, old: r.Head().LegacyLinks, meta: !e.Meta.From.IsZero() || !e.Meta.Until.IsZero()}
 		if s, ok := sequenceOf(&e.Meta); ok {
@@ -222,13 +222,13 @@ func eachEntry(r *resourcesync.Reader, address string, f func(*resourcesync.Entr
 
 // eachPart opens the documents one after the other; an index below an index is
 // followed, never in circles.
-func (d *Destination) eachPart(ctx context.Context, parts []part, want resourcesync.Capability, f func(part, *download, *resourcesync.Reader) error) error {
-	return d.eachPartNoted(ctx, parts, want, nil, f)
+func (src *source) eachPart(ctx context.Context, parts []part, want resourcesync.Capability, f func(part, *download, *resourcesync.Reader) error) error {
+	return src.eachPartNoted(ctx, parts, want, nil, f)
 }
 
 // eachPartNoted is eachPart that notes what was opened.
-func (d *Destination) eachPartNoted(ctx context.Context, parts []part, want resourcesync.Capability, opened *[]listPart, f func(part, *download, *resourcesync.Reader) error) error {
-	return d.eachPartDepth(ctx, parts, want, addresses(parts), 0, opened, f)
+func (src *source) eachPartNoted(ctx context.Context, parts []part, want resourcesync.Capability, opened *[]listPart, f func(part, *download, *resourcesync.Reader) error) error {
+	return src.eachPartDepth(ctx, parts, want, addresses(parts), 0, opened, f)
 }
 
 func addresses(parts []part) map[string]bool {
@@ -241,12 +241,12 @@ func addresses(parts []part) map[string]bool {
 
 // part opens one of them; seen are all. A cache may give it as it was before its index was written:
 // what is missing in it would be taken for gone, or for applied.
-func (d *Destination) part(ctx context.Context, p part, seen map[string]bool, want resourcesync.Capability) (*download, *resourcesync.Reader, error) {
+func (src *source) part(ctx context.Context, p part, seen map[string]bool, want resourcesync.Capability) (*download, *resourcesync.Reader, error) {
 	if p.pkg != nil {
-		return p.pkg.document(ctx, d)
+		return p.pkg.document(ctx, src)
 	}
 	for fresh := false; ; fresh = true {
-		dl, r, err := d.documentAmong(ctx, fetch.Request{URL: p.url, Fresh: fresh}, seen, want)
+		dl, r, err := src.documentAmong(ctx, fetch.Request{URL: p.url, Fresh: fresh}, seen, want)
 		if err != nil || p.sequence == nil {
 			return dl, r, err
 		}
@@ -258,13 +258,13 @@ func (d *Destination) part(ctx context.Context, p part, seen map[string]bool, wa
 		if fresh {
 			return nil, nil, fmt.Errorf("%s stands at change %d, and its index says that it stands at %d: a cache between here and the source gives what was before; nothing was concluded from it", clip.Middle(p.url), s, *p.sequence)
 		}
-		d.log.Warn("a document is older than its index says; it is asked for past caches", "document", p.url, "sequence", s, "index", *p.sequence)
+		src.log.Warn("a document is older than its index says; it is asked for past caches", "document", p.url, "sequence", s, "index", *p.sequence)
 	}
 }
 
-func (d *Destination) eachPartDepth(ctx context.Context, parts []part, want resourcesync.Capability, seen map[string]bool, depth int, opened *[]listPart, f func(part, *download, *resourcesync.Reader) error) error {
+func (src *source) eachPartDepth(ctx context.Context, parts []part, want resourcesync.Capability, seen map[string]bool, depth int, opened *[]listPart, f func(part, *download, *resourcesync.Reader) error) error {
 	for _, p := range parts {
-		dl, r, err := d.part(ctx, p, seen, want)
+		dl, r, err := src.part(ctx, p, seen, want)
 		if isGone(err) {
 			return &absentError{p.url, err}
 		}
@@ -275,14 +275,14 @@ func (d *Destination) eachPartDepth(ctx context.Context, parts []part, want reso
 			*opened = append(*opened, listPart{URL: p.url, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String()})
 		}
 		if r.Head().Index {
-			if depth >= d.lim.depth {
+			if depth >= src.lim.depth {
 				dl.Close()
-				return fmt.Errorf("%s: indexes are nested more than %d deep", clip.Middle(p.url), d.lim.depth)
+				return fmt.Errorf("%s: indexes are nested more than %d deep", clip.Middle(p.url), src.lim.depth)
 			}
 			var below []part
-			err = d.collectParts(ctx, dl.URL, r, want, &below, seen, depth+1)
+			err = src.collectParts(ctx, dl.URL, r, want, &below, seen, depth+1)
 			if err == nil {
-				err = d.eachPartDepth(ctx, below, want, seen, depth+1, opened, f)
+				err = src.eachPartDepth(ctx, below, want, seen, depth+1, opened, f)
 			}
 		} else {
 			err = f(p, dl, r)

@@ -2,14 +2,10 @@ package destination
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
-	"github.com/rsbridge/rsbridge/internal/clip"
-	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -45,6 +41,7 @@ type PlanDocument struct {
 func (d *Destination) shadow(p *planning) (*Destination, error) {
 	s := &Destination{planning: p, cfg: d.cfg, opt: d.opt, lim: d.lim, log: d.log, store: kv.Forget(d.store), led: d.led.Forgetful(), fetch: d.fetch, contexts: fetch.NewContexts(d.fetch), repeats: d.repeats,
 		mapping: d.mapping, to: d.to, beside: d.beside, dest: d.dest, space: d.space, target: d.target, spaceL: d.spaceL, meta: d.snapshotMeta()}
+	s.src = s.newSource()
 	place := *d.mirror.Place
 	return s, s.openMirror(&place)
 }
@@ -125,13 +122,13 @@ func (d *Destination) planDump(ctx context.Context, r *run, o *offer, state list
 	}
 	r.plan.document(doc)
 	r.plan.base, r.plan.at = true, state.At
-	v, err := d.readManifests(ctx, packages)
+	v, err := d.src.readManifests(ctx, packages)
 	if err != nil && ctx.Err() == nil {
 		d.log.Info("the manifests of the dump cannot be had without its packages", "error", err)
 		if v, err = nil, nil; o.ResourceList != "" {
 			list := *o
 			list.ChangeList, list.ChangeDump = "", ""
-			v, err = d.readInventory(ctx, &list, nil)
+			v, err = d.src.readInventory(ctx, &list, nil)
 			r.plan.whole = true
 		}
 	}
@@ -145,41 +142,6 @@ func (d *Destination) planDump(ctx context.Context, r *run, o *offer, state list
 	}
 	r.complete = true
 	return func(m *meta) { m.Cursor = cursor{Time: state.At, Sequence: sequence} }, nil
-}
-
-// readManifests reads the manifests that packages have beside them.
-func (d *Destination) readManifests(ctx context.Context, packages []pkg) (_ *inventory, err error) {
-	for _, p := range packages {
-		if p.contents == "" {
-			return nil, fmt.Errorf("package %s has no link to its contents", clip.Middle(p.url))
-		}
-	}
-	sorter, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2)
-	if err != nil {
-		return nil, fmt.Errorf("temporary files: %w", err)
-	}
-	v := &inventory{sorter: sorter}
-	defer func() {
-		if err != nil {
-			v.Close()
-		}
-	}()
-	for _, p := range packages {
-		dl, rd, err := d.document(ctx, fetch.Request{URL: p.contents}, resourcesync.ResourceDumpManifest)
-		if err != nil {
-			return nil, err
-		}
-		err = eachEntry(rd, p.contents, func(e *resourcesync.Entry) error {
-			it := newItem(e, nil, p.contents)
-			it.Change = ""
-			v.listed++
-			return v.add(it)
-		})
-		if err := errors.Join(err, dl.Close()); err != nil {
-			return nil, err
-		}
-	}
-	return v, nil
 }
 
 // planChange counts what applying a change would do.

@@ -27,12 +27,8 @@ func TestEmptiedAreHeld(t *testing.T) {
 						case "per-entity":
 							b.perEntity()
 						case "folder":
-							folder := b.intoFolder(t.TempDir())
-							open = func() *Destination {
-								d := folder()
-								d.opt.Now = func() time.Time { return b.clock }
-								return d
-							}
+							b.now = func() time.Time { return b.clock }
+							open = b.intoFolder(t.TempDir())
 						}
 						poll := func(o SyncOptions) SyncReport {
 							t.Helper()

@@ -19,7 +19,7 @@ func (d *Destination) gapClosed(ctx context.Context, r *run, o *offer, m *meta) 
 		return nil // nothing tells what was wrong of it
 	}
 	address, kind := o.changes()
-	dl, rd, err := d.changesRoot(ctx, fetch.Request{URL: address}, kind)
+	dl, rd, err := d.src.changesRoot(ctx, fetch.Request{URL: address}, kind)
 	if err != nil {
 		return nil // told when the changes are read
 	}
@@ -31,7 +31,7 @@ func (d *Destination) gapClosed(ctx context.Context, r *run, o *offer, m *meta) 
 		follows, unproven = false, false
 		from := *m.GapFrom
 		from.unproven = &unproven
-		return missingOf(o, d.eachChangeOf(ctx, dl, rd, &from, true, func(c change) error {
+		return missingOf(o, d.src.eachChangeOf(ctx, dl, rd, &from, true, func(c change) error {
 			if follows = !c.unproven; c.it != nil {
 				named[ledger.HashOf(c.it.Loc)] = true
 			}

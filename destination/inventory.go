@@ -14,7 +14,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/extsort"
-	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -166,16 +165,16 @@ var errUnchangedList = errors.New("unchanged")
 // readInventory reads the Resource List, all of it, and the changes after it.
 // With known an unchanged list is errUnchangedList. An error means that nothing
 // may be concluded from what is not in it.
-func (d *Destination) readInventory(ctx context.Context, o *offer, known *listState) (*inventory, error) {
-	return d.readInventoryOf(ctx, o, known, func(*item) error { return nil })
+func (src *source) readInventory(ctx context.Context, o *offer, known *listState) (*inventory, error) {
+	return src.readInventoryOf(ctx, o, known, func(*item) error { return nil })
 }
 
 // readInventoryOf shows each resource of the list to look, whose error ends it.
-func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *listState, look func(*item) error) (_ *inventory, err error) {
-	if until := d.snapshotMeta().Until; !until.IsZero() {
-		return d.readInventoryUntil(ctx, o, until)
+func (src *source) readInventoryOf(ctx context.Context, o *offer, known *listState, look func(*item) error) (_ *inventory, err error) {
+	if until := src.keeper.position().Until; !until.IsZero() {
+		return src.readInventoryUntil(ctx, o, until)
 	}
-	sorter, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2)
+	sorter, err := extsort.New(src.opt.TempDir, src.opt.MemoryBytes/2)
 	if err != nil {
 		return nil, fmt.Errorf("temporary files: %w", err)
 	}
@@ -186,26 +185,26 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 		}
 	}()
 	if o.ResourceList == "" {
-		return v, d.dumpInventory(ctx, o, v, known)
+		return v, src.dumpInventory(ctx, o, v, known)
 	}
-	dl, r, err := d.unlessKnown(ctx, o.ResourceList, resourcesync.ResourceList, known)
+	dl, r, err := src.unlessKnown(ctx, o.ResourceList, resourcesync.ResourceList, known)
 	if isGone(err) && o.ResourceDump != "" {
-		d.log.Warn("the Resource List is named and not there; the Resource Dump is read in its place", "list", o.ResourceList)
+		src.log.Warn("the Resource List is named and not there; the Resource Dump is read in its place", "list", o.ResourceList)
 		o.ResourceList = "" // in this run
-		return v, d.dumpInventory(ctx, o, v, known)
+		return v, src.dumpInventory(ctx, o, v, known)
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer dl.Close()
 	h := r.Head()
-	v.isOf(o.ResourceList, h, dl, d.opt.Now())
-	v.outdated = d.olderThanTaken(o, v, dl, h)
+	v.isOf(o.ResourceList, h, dl, src.opt.Now())
+	v.outdated = src.olderThanTaken(o, v, dl, h)
 	if !h.Index && (v.state.past || !v.state.Fresh && lasts(v.state.At) < time.Minute) {
 		v.state.Size = dl.length()
 	}
 	n := int64(0)
-	served := fetch.ServedAt(dl.Header, d.opt.Now())
+	served := fetch.ServedAt(dl.Header, src.opt.Now())
 	each := func(r *resourcesync.Reader, address string) error {
 		v.reads(r)
 		return eachEntry(r, address, func(e *resourcesync.Entry) error {
@@ -216,7 +215,7 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 			}
 			v.state.Vague = v.state.Vague || it.vague(served)
 			if n++; n%10_000 == 0 {
-				d.opt.Progress("list", n, 0)
+				src.opt.Progress("list", n, 0)
 			}
 			if err := look(it); err != nil {
 				return err
@@ -225,11 +224,11 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 		})
 	}
 	if h.Index {
-		parts, perr := d.parts(ctx, dl, r, resourcesync.ResourceList)
+		parts, perr := src.parts(ctx, dl, r, resourcesync.ResourceList)
 		if perr != nil {
 			return nil, perr
 		}
-		err = d.eachPartNoted(ctx, parts, resourcesync.ResourceList, &v.state.Parts, func(p part, pdl *download, pr *resourcesync.Reader) error {
+		err = src.eachPartNoted(ctx, parts, resourcesync.ResourceList, &v.state.Parts, func(p part, pdl *download, pr *resourcesync.Reader) error {
 			return each(pr, pdl.URL)
 		})
 	} else {
@@ -239,30 +238,30 @@ func (d *Destination) readInventoryOf(ctx context.Context, o *offer, known *list
 		return nil, fmt.Errorf("Resource List: %w", err)
 	}
 	v.listed = n
-	if d.planning != nil {
-		d.planning.document(PlanDocument{Address: o.ResourceList, Kind: string(resourcesync.ResourceList), At: timeOrNil(v.at), Entries: n})
+	if src.plan != nil {
+		src.plan.document(PlanDocument{Address: o.ResourceList, Kind: string(resourcesync.ResourceList), At: timeOrNil(v.at), Entries: n})
 	}
-	return v, d.overlay(ctx, o, v)
+	return v, src.overlay(ctx, o, v)
 }
 
 // unlessKnown opens a list or dump. The one that is known, with all that is below it, is
 // errUnchangedList.
-func (d *Destination) unlessKnown(ctx context.Context, address string, kind resourcesync.Capability, known *listState) (*download, *resourcesync.Reader, error) {
+func (src *source) unlessKnown(ctx context.Context, address string, kind resourcesync.Capability, known *listState) (*download, *resourcesync.Reader, error) {
 	req := fetch.Request{URL: address}
 	if known == nil || known.URL != address || !known.stands() {
 		known = nil
 	} else {
 		req.ETag, req.Modified = known.ETag, known.Modified
-		req.Unchanged = d.sameRoot(known)
+		req.Unchanged = src.sameRoot(known)
 	}
-	dl, r, err := d.document(ctx, req, kind)
-	if m := d.snapshotMeta(); err == nil && r != nil && m.isOlder(address, dl, r.Head()) && !d.pastCaches(clip.Middle(address)+" is older than the list that was taken") {
+	dl, r, err := src.document(ctx, req, kind)
+	if m := src.keeper.position(); err == nil && r != nil && m.isOlder(address, dl, r.Head()) && !src.pastCaches(clip.Middle(address)+" is older than the list that was taken") {
 		if err := dl.Close(); err != nil {
 			return nil, nil, err
 		}
-		dl, r, err = d.document(ctx, fetch.Request{URL: address}, kind)
+		dl, r, err = src.document(ctx, fetch.Request{URL: address}, kind)
 	}
-	if nerr := d.noteThere(address, err); nerr != nil {
+	if nerr := src.noteThere(address, err); nerr != nil {
 		return nil, nil, errors.Join(nerr, dl.Close())
 	}
 	if err != nil {
@@ -271,10 +270,10 @@ func (d *Destination) unlessKnown(ctx context.Context, address string, kind reso
 	if !dl.NotModified && (known == nil || known.Digest != dl.Digest.String()) {
 		return dl, r, nil
 	}
-	if known == nil || d.partsUnchanged(ctx, known, dl.past(known.At)) {
+	if known == nil || src.partsUnchanged(ctx, known, dl.past(known.At)) {
 		err := errUnchangedList
 		if known != nil && dl.past(known.At) {
-			err = cmp.Or(d.tellsAlone(known, dl), err)
+			err = cmp.Or(src.tellsAlone(known, dl), err)
 		}
 		return nil, nil, cmp.Or(dl.Close(), err)
 	}
@@ -284,14 +283,14 @@ func (d *Destination) unlessKnown(ctx context.Context, address string, kind reso
 	if err := dl.Close(); err != nil {
 		return nil, nil, err
 	}
-	if dl, r, err = d.document(ctx, fetch.Request{URL: address}, kind); err != nil {
+	if dl, r, err = src.document(ctx, fetch.Request{URL: address}, kind); err != nil {
 		err = fmt.Errorf("%s: %w", kindName(kind), err)
 	}
 	return dl, r, err
 }
 
 // tellsAlone keeps of what is known, and past, that its root tells it from now on.
-func (d *Destination) tellsAlone(known *listState, dl *download) error {
+func (src *source) tellsAlone(known *listState, dl *download) error {
 	var change func(*listState)
 	switch {
 	case len(known.Parts) > 0:
@@ -301,18 +300,18 @@ func (d *Destination) tellsAlone(known *listState, dl *download) error {
 	default:
 		return nil
 	}
-	return d.saveMeta(func(m *meta) { change(&m.Inventory) })
+	return src.keeper.keep(func(m *position) { change(&m.Inventory) })
 }
 
 // partsUnchanged tells whether the documents below an index are as they were read, where the
 // index does not tell, as it does when it is past. If it has been before and is not any more,
 // its source was set back. What cannot be had is told when they are read.
-func (d *Destination) partsUnchanged(ctx context.Context, known *listState, past bool) bool {
+func (src *source) partsUnchanged(ctx context.Context, known *listState, past bool) bool {
 	if known.Index && len(known.Parts) == 0 {
 		return past
 	}
 	for _, p := range known.Parts {
-		dl, err := d.list(ctx, fetch.Request{URL: p.URL, ETag: p.ETag, Modified: p.Modified, Accept: acceptDocument, Gzip: true, MaxBytes: d.lim.document}, nil)
+		dl, err := src.list(ctx, fetch.Request{URL: p.URL, ETag: p.ETag, Modified: p.Modified, Accept: acceptDocument, Gzip: true, MaxBytes: src.lim.document}, nil)
 		if err != nil {
 			return false
 		}
@@ -326,7 +325,7 @@ func (d *Destination) partsUnchanged(ctx context.Context, known *listState, past
 
 // sameRoot tells a list that was processed from its first bytes: its root has the
 // time of the same snapshot, and it is as long as it was, where the server tells.
-func (d *Destination) sameRoot(known *listState) func([]byte, int64) bool {
+func (src *source) sameRoot(known *listState) func([]byte, int64) bool {
 	if known.Size == 0 {
 		return nil
 	}
@@ -334,17 +333,17 @@ func (d *Destination) sameRoot(known *listState) func([]byte, int64) bool {
 		if length >= 0 && length != known.Size {
 			return false
 		}
-		body, err := fetch.Unzipped(bytes.NewReader(first), d.lim.document, known.URL)
+		body, err := fetch.Unzipped(bytes.NewReader(first), src.lim.document, known.URL)
 		if err != nil {
 			return false
 		}
-		h, err := resourcesync.ReadHead(body, d.readerOptions(known.URL))
+		h, err := resourcesync.ReadHead(body, src.readerOptions(known.URL))
 		return err == nil && !h.Index && h.Link(resourcesync.RelNext) == "" && (h.Meta.Capability == resourcesync.ResourceList || h.Meta.Capability == "") && h.SnapshotTime().Equal(known.At)
 	}
 }
 
 // overlay adds the changes after the list was taken.
-func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error {
+func (src *source) overlay(ctx context.Context, o *offer, v *inventory) error {
 	if !o.followed() {
 		return nil
 	}
@@ -356,10 +355,10 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 	pass := func(strict bool, add func(change) error) error {
 		return again(func() error {
 			v.void, v.last, last = [2]uint64{begin, v.order}, nil, map[string]ledger.Hash{}
-			if d.cfg.Keep == "versions" {
+			if src.opt.EachChange {
 				v.passed = map[ledger.Hash]bool{}
 			}
-			return missingOf(o, d.eachChange(ctx, o, &from, strict, add))
+			return missingOf(o, src.eachChange(ctx, o, &from, strict, add))
 		})
 	}
 	add := func(c change) error {
@@ -379,14 +378,14 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 			if v.unusable == nil {
 				v.unusable = map[string]string{}
 			}
-			if len(v.unusable) < d.lim.named {
+			if len(v.unusable) < src.lim.named {
 				v.unusable[c.it.Loc] = c.it.Bad
 			}
 			return nil // what the list says stands; the change fails when it is applied
 		}
 		delete(v.unusable, c.it.Loc)
-		if d.planning != nil {
-			d.planning.change(c.list, c.kind())
+		if src.plan != nil {
+			src.plan.change(c.list, c.kind())
 		}
 		return v.add(c.it)
 	}
@@ -403,9 +402,9 @@ func (d *Destination) overlay(ctx context.Context, o *offer, v *inventory) error
 		v.hole, v.missing, v.overlaid, err = true, gap, false, nil
 		v.void[1] = v.order
 	}
-	first := d.snapshotMeta().Stage != ledger.Following
-	if err != nil && first && ctx.Err() == nil && !d.ownFailure(err) && !errors.Is(err, fetch.ErrSourceGone) {
-		d.log.Warn("the changes since the Resource List cannot be read; the list is taken alone", "error", err)
+	first := src.keeper.stage() != ledger.Following
+	if err != nil && first && ctx.Err() == nil && !ownFailure(err) && !errors.Is(err, fetch.ErrSourceGone) {
+		src.log.Warn("the changes since the Resource List cannot be read; the list is taken alone", "error", err)
 		v.hole, v.overlaid, err = true, false, nil // the poll behind the baseline tells it, and begins with them
 		v.void[1] = v.order
 	}
@@ -432,109 +431,4 @@ func (v *inventory) stale(c *cursor) bool {
 func (v *inventory) taken(m *meta) bool {
 	was := &m.Inventory
 	return was.URL != "" && was.URL == v.state.URL && was.Digest == v.state.Digest && was.At.Equal(v.state.At) && was.stands() && was.sameParts(&v.state) && v.blind == 0 && m.CompareSource == ""
-}
-
-// merged pairs what the source says with what is recorded, by location.
-func (d *Destination) merged(v *inventory, snap kv.Reader) iter.Seq2[pairing, error] {
-	return func(yield func(pairing, error) bool) {
-		nextItem, stopItems := iter.Pull2(v.items())
-		defer stopItems()
-		nextRec, stopRecs := iter.Pull2(d.led.Records(snap))
-		defer stopRecs()
-		il, it, iok := nextItem()
-		rl, rec, rok := nextRec()
-		for iok || rok {
-			if iok && it.err != nil {
-				yield(pairing{}, it.err)
-				return
-			}
-			if rok && rec.Err != nil {
-				yield(pairing{}, rec.Err)
-				return
-			}
-			p := pairing{}
-			switch {
-			case iok && (!rok || string(il[:]) < string(rl[:])):
-				p.loc, p.it = il, it.item
-				il, it, iok = nextItem()
-			case rok && (!iok || string(rl[:]) < string(il[:])):
-				p.loc, p.rec = rl, rec.Record
-				rl, rec, rok = nextRec()
-			default:
-				p.loc, p.it, p.rec = il, it.item, rec.Record
-				il, it, iok = nextItem()
-				rl, rec, rok = nextRec()
-			}
-			if !yield(p, nil) {
-				return
-			}
-		}
-	}
-}
-
-// withFaults adds the faults to pairs, also those of locations that have neither.
-func (d *Destination) withFaults(pairs iter.Seq2[pairing, error]) iter.Seq2[pairing, error] {
-	return func(yield func(pairing, error) bool) {
-		next, stop := iter.Pull2(d.led.Faults())
-		defer stop()
-		loc, f, ok := next()
-		before := func(other *ledger.Hash) bool { // yields those before another location; nil: all that are left
-			for ok && f.Err == nil && (other == nil || bytes.Compare(loc[:], other[:]) < 0) {
-				if !yield(pairing{loc: loc, fault: f.Fault}, nil) {
-					return false
-				}
-				loc, f, ok = next()
-			}
-			if f.Err != nil {
-				yield(pairing{}, f.Err)
-			}
-			return f.Err == nil
-		}
-		for p, err := range pairs {
-			if err != nil {
-				yield(pairing{}, err)
-				return
-			}
-			if !before(&p.loc) {
-				return
-			}
-			if ok && loc == p.loc {
-				p.fault = f.Fault
-				loc, f, ok = next()
-			}
-			if !yield(p, nil) {
-				return
-			}
-		}
-		before(nil)
-	}
-}
-
-// pairing is one location as the source (it) and the records (rec) have it.
-type pairing struct {
-	loc ledger.Hash
-	it  *item          // nil: not in the source; Change "deleted": told to be gone
-	rec *ledger.Record // nil: not recorded
-
-	fault *ledger.Fault // nil: none, or not asked for
-}
-
-// there tells whether the source has the resource now.
-func (p *pairing) there() bool { return p.it != nil && p.it.Change != "deleted" }
-
-// here tells whether we have it as current.
-func (p *pairing) here() bool { return p.rec != nil && !p.rec.Has(ledger.FlagKept) }
-
-// disagrees tells that the two are otherwise.
-func (p *pairing) disagrees() bool {
-	if p.there() && p.here() {
-		v, _ := p.it.differs(p.rec)
-		return v == different
-	}
-	return p.there() != p.here()
-}
-
-// file tells a file that descriptions lead to.
-func (p *pairing) file() bool {
-	return p.it != nil && p.it.File || p.rec != nil && p.rec.Has(ledger.FlagFile)
 }

@@ -25,8 +25,8 @@ type download struct {
 }
 
 // download brings a list or package to the folder for temporary files.
-func (d *Destination) download(ctx context.Context, r fetch.Request) (*download, error) {
-	b, err := d.fetch.Download(ctx, d.cfg.TempDir, r)
+func (src *source) download(ctx context.Context, r fetch.Request) (*download, error) {
+	b, err := src.fetch.Download(ctx, src.opt.TempDir, r)
 	if err != nil {
 		return nil, err
 	}

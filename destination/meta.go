@@ -18,6 +18,7 @@ type meta struct {
 
 // position is how far the source was read.
 type position struct {
+	LastPoll    time.Time      `json:"last_poll,omitzero"`
 	Cursor      cursor         `json:"cursor"`
 	Inventory   listState      `json:"inventory"`         // the last Resource List or Dump processed as a whole
 	ByList      bool           `json:"by_list,omitempty"` // the baseline under way is taken from the Resource List: with its changes newer than a dump may be
@@ -36,7 +37,6 @@ type position struct {
 
 // history is how the last runs ended.
 type history struct {
-	LastPoll  time.Time    `json:"last_poll,omitzero"`
 	LastSync  time.Time    `json:"last_sync,omitzero"`
 	LastAudit *AuditReport `json:"last_audit,omitempty"`
 	LastError string       `json:"last_error,omitempty"`

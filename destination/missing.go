@@ -1,7 +1,6 @@
 package destination
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,28 +93,28 @@ func again(pass func() error) error {
 }
 
 // survey looks at Change Lists: whether they are there, and of what times.
-func (d *Destination) survey(ctx context.Context, parts []part) error {
-	if d.surveys == nil {
-		d.surveys = map[string]surveyed{}
+func (src *source) survey(ctx context.Context, parts []part) error {
+	if src.surveys == nil {
+		src.surveys = map[string]surveyed{}
 	}
 	seen := addresses(parts)
 	for _, p := range parts {
-		if _, ok := d.surveys[p.url]; ok {
+		if _, ok := src.surveys[p.url]; ok {
 			continue
 		}
-		s, err := d.surveyOne(ctx, p, seen)
+		s, err := src.surveyOne(ctx, p, seen)
 		if err != nil {
 			return err
 		}
-		d.surveys[p.url] = s
+		src.surveys[p.url] = s
 	}
 	return nil
 }
 
-func (d *Destination) surveyOne(ctx context.Context, p part, seen map[string]bool) (s surveyed, err error) {
-	dl, r, err := d.part(ctx, p, seen, resourcesync.ChangeList)
+func (src *source) surveyOne(ctx context.Context, p part, seen map[string]bool) (s surveyed, err error) {
+	dl, r, err := src.part(ctx, p, seen, resourcesync.ChangeList)
 	if isGone(err) {
-		d.log.Warn("a change list is named and not there", "list", p.url, "error", err)
+		src.log.Warn("a change list is named and not there", "list", p.url, "error", err)
 		return surveyed{gone: true}, nil
 	}
 	if err != nil {
@@ -148,12 +147,12 @@ func (d *Destination) surveyOne(ctx context.Context, p part, seen map[string]boo
 // direction tells whether the lists that are there, which were surveyed, are in the order of
 // their times or in the reverse order; neither where nothing proves it. Fewer than two prove
 // nothing.
-func (d *Destination) direction(parts []part) (rises, falls bool, lists int) {
+func (src *source) direction(parts []part) (rises, falls bool, lists int) {
 	rises, falls = true, true
 	moves := false
 	var last surveyed
 	for _, p := range parts {
-		s := d.surveys[p.url]
+		s := src.surveys[p.url]
 		if s.gone || s.empty {
 			continue
 		}
@@ -172,46 +171,46 @@ func (d *Destination) direction(parts []part) (rises, falls bool, lists int) {
 
 // inOrder puts the lists of an index in the order of their times, which it finds in them where
 // the index does not tell. Should they not tell it either, that is noted of the index.
-func (d *Destination) inOrder(ctx context.Context, dl *download, parts []part) error {
+func (src *source) inOrder(ctx context.Context, dl *download, parts []part) error {
 	if sortParts(parts) || len(parts) < 2 {
 		return nil
 	}
-	if err := d.survey(ctx, parts); err != nil {
+	if err := src.survey(ctx, parts); err != nil {
 		return err
 	}
-	rises, falls, lists := d.direction(parts)
+	rises, falls, lists := src.direction(parts)
 	if falls {
-		d.log.Warn("index of Change Lists has the newest first and does not say so; they are read from the oldest on", "lists", len(parts))
+		src.log.Warn("index of Change Lists has the newest first and does not say so; they are read from the oldest on", "lists", len(parts))
 		slices.Reverse(parts)
 	}
-	if lists >= 2 && rises != d.snapshotMeta().Rises {
-		if err := d.saveMeta(func(m *meta) { m.Rises = rises }); err != nil {
+	if lists >= 2 && rises != src.keeper.position().Rises {
+		if err := src.keeper.keep(func(m *position) { m.Rises = rises }); err != nil {
 			return err
 		}
 	}
-	dl.untold = !falls && !d.rise(parts)
+	dl.untold = !falls && !src.rise(parts)
 	return nil
 }
 
 // rise tells whether the lists are proven to be in the order of their times: by what the index
 // tells, by what is in them, or by what was in them when there were more.
-func (d *Destination) rise(parts []part) bool {
+func (src *source) rise(parts []part) bool {
 	if _, oldestFirst := byLastmod(parts); oldestFirst || !slices.ContainsFunc(parts, untimed) {
 		return true
 	}
-	rises, _, lists := d.direction(parts)
-	return rises || lists < 2 && d.snapshotMeta().Rises
+	rises, _, lists := src.direction(parts)
+	return rises || lists < 2 && src.keeper.position().Rises
 }
 
 // present leaves out the lists that are not there, as far as known. With strict those that do
 // not lie before the cursor are a *gapError.
-func (d *Destination) present(parts []part, from *cursor, strict bool) ([]part, error) {
-	gone := func(p part) bool { return d.surveys[p.url].gone }
+func (src *source) present(parts []part, from *cursor, strict bool) ([]part, error) {
+	gone := func(p part) bool { return src.surveys[p.url].gone }
 	var lost []string
 	for i := len(parts) - 1; i >= 0; i-- {
 		switch {
 		case !gone(parts[i]):
-		case d.liesBefore(parts, i, from):
+		case src.liesBefore(parts, i, from):
 			parts = parts[i+1:] // and so does what is before it
 			i = 0
 		default:
@@ -229,16 +228,16 @@ func (d *Destination) present(parts []part, from *cursor, strict bool) ([]part, 
 	if n := len(lost); n > 1 {
 		which = fmt.Sprintf("%d Change Lists are named and not there (%s up to %s)", n, clip.Middle(lost[0]), clip.Middle(lost[n-1]))
 	}
-	return nil, &gapError{why: which + ", and nothing tells that all their changes are before those that are mirrored", missing: lost, unread: d.unread(parts, lost, from), timed: !slices.ContainsFunc(parts, untimed)}
+	return nil, &gapError{why: which + ", and nothing tells that all their changes are before those that are mirrored", missing: lost, unread: src.unread(parts, lost, from), timed: !slices.ContainsFunc(parts, untimed)}
 }
 
 // unread are the lists that are there and may have changes after the cursor.
-func (d *Destination) unread(parts []part, lost []string, from *cursor) (lists []string) {
+func (src *source) unread(parts []part, lost []string, from *cursor) (lists []string) {
 	for i, p := range parts {
 		if p.url == from.List {
 			lists = nil
 		}
-		if !slices.Contains(lost, p.url) && !d.liesBefore(parts, i, from) && (p.url != from.List || !from.Closed) {
+		if !slices.Contains(lost, p.url) && !src.liesBefore(parts, i, from) && (p.url != from.List || !from.Closed) {
 			lists = append(lists, p.url)
 		}
 	}
@@ -268,8 +267,8 @@ func missingOf(o *offer, err error) error {
 }
 
 // changesRoot opens the document with which the changes begin.
-func (d *Destination) changesRoot(ctx context.Context, r fetch.Request, kind resourcesync.Capability) (*download, *resourcesync.Reader, error) {
-	dl, rd, err := d.document(ctx, r, kind)
+func (src *source) changesRoot(ctx context.Context, r fetch.Request, kind resourcesync.Capability) (*download, *resourcesync.Reader, error) {
+	dl, rd, err := src.document(ctx, r, kind)
 	switch {
 	case isGone(err):
 		err = &absentError{r.URL, fmt.Errorf("%s: %w", kindName(kind), err)}
@@ -280,8 +279,8 @@ func (d *Destination) changesRoot(ctx context.Context, r fetch.Request, kind res
 }
 
 // noteThere keeps whether a list or dump is there, which was asked for.
-func (d *Destination) noteThere(address string, err error) error {
-	absent := d.snapshotMeta().Absent
+func (src *source) noteThere(address string, err error) error {
+	absent := src.keeper.position().Absent
 	switch known := slices.Contains(absent, address); {
 	case isGone(err) && !known:
 		absent = append(slices.Clone(absent), address)
@@ -290,182 +289,38 @@ func (d *Destination) noteThere(address string, err error) error {
 	default:
 		return nil
 	}
-	return d.saveMeta(func(m *meta) { m.Absent = absent })
-}
-
-// stillNamed forgets what is not there and is not named any more.
-func (d *Destination) stillNamed(o *offer) error {
-	named := func(a string) bool { return a == o.ResourceList || a == o.ResourceDump }
-	absent := d.snapshotMeta().Absent
-	kept := slices.DeleteFunc(slices.Clone(absent), func(a string) bool { return !named(a) })
-	if len(kept) == len(absent) {
-		return nil
-	}
-	return d.saveMeta(func(m *meta) { m.Absent = kept })
+	return src.keeper.keep(func(m *position) { m.Absent = absent })
 }
 
 func untimed(p part) bool { return p.from.IsZero() }
 
 // liesBefore tells whether all changes of a list that is not there are before the cursor.
-func (d *Destination) liesBefore(parts []part, i int, from *cursor) bool {
+func (src *source) liesBefore(parts []part, i int, from *cursor) bool {
 	end := parts[i].until
 	for _, p := range parts[i+1:] {
 		if !end.IsZero() {
 			break
 		}
 		if end = p.from; end.IsZero() {
-			end = d.surveys[p.url].begin
+			end = src.surveys[p.url].begin
 		}
 	}
 	snapshot := end.Before(from.Time) && (from.Had.IsZero() || end.Before(from.Had))
-	return !end.IsZero() && i < len(parts)-1 && d.rise(parts) && (snapshot || end.Before(from.applied()))
-}
-
-// gap is what is told of changes that are lost, "" for none.
-func (m *meta) gap() string {
-	if m.Gap == "" {
-		return m.Missing.Why
-	}
-	return m.Gap
-}
-
-// closeGap is for a list or dump that was taken whole and is where the cursor stands: what was
-// lost before it does not matter any more.
-func (m *meta) closeGap() {
-	m.Gap, m.GapFrom, m.GapSince = "", nil, time.Time{}
-	later := m.Cursor.Time.After(m.Missing.At)
-	if m.Cursor.Time.IsZero() {
-		later = m.Inventory.mark() != m.Missing.Digest
-	}
-	if later && m.Missing.Dropped {
-		m.Missing = missing{}
-	}
-}
-
-const notClosed = "; the source has no newer inventory to close it with"
-
-// miss keeps the lists for which a gap is told.
-func (d *Destination) miss(o *offer, gap *gapError, dl *download) error {
-	return d.saveMeta(func(m *meta) {
-		next := missing{At: d.missedAt(dl), Why: "gap: " + gap.why + cmp.Or(gap.then, notClosed), Dropped: m.Missing.Dropped, Digest: m.Inventory.mark()}
-		next.Lists = bounded(append(slices.Clone(m.Missing.Lists), gap.missing...))
-		next.Root = gap.root && len(next.Lists) == 1
-		if o.listed() { // else they are read
-			next.Unread = bounded(append(m.unread(), gap.unread...))
-		}
-		m.Missing = next
-	})
-}
-
-// unread are the lists that were not read when a gap was told, and are not in what was taken
-// since.
-func (m *meta) unread() []string {
-	if m.Inventory.At.After(m.Missing.At) {
-		return nil
-	}
-	return slices.Clone(m.Missing.Unread)
-}
-
-// unproven is why nothing may be concluded from an inventory: it was taken before a gap that
-// is open, or changes after it are in lists that are missing, so that what the mirror has of them
-// would be taken for wrong, or what it lacks not be seen.
-func (v *inventory) unproven(m *meta) error {
-	switch {
-	case m.Missing.Why != "":
-		return &unprovenError{m.Missing.Why}
-	case m.Gap != "" && !v.stale(&m.Cursor) && v.state.URL == m.Inventory.URL && v.state.Digest == m.Inventory.Digest:
-		return &unprovenError{m.Gap}
-	case v.missing != nil:
-		return &unprovenError{"gap: " + v.missing.Error()}
-	}
-	return nil
-}
-
-// unprovenError is why a source that answers does not tell what it has.
-type unprovenError struct{ why string }
-
-func (e *unprovenError) Error() string { return e.why }
-
-// setsBack is why a mirror that followed changes may not be made equal to an inventory without
-// those after it: that may be of before them.
-func (v *inventory) setsBack(m *meta) error {
-	c := &m.Cursor
-	if v.missing == nil || m.Source == "" || c.List == "" && c.Ahead == nil && c.Newest == nil || v.at.After(c.Time) && (c.Newest == nil || !c.Newest.Time.IsZero()) {
-		return nil
-	}
-	return fmt.Errorf("%w: %w; nothing was changed (sync without --full goes on; a newer list or dump ends it)", errSetsBack, v.missing)
-}
-
-var errSetsBack = errors.New("the mirror may be later than the Resource List or Dump, and the changes after that cannot be read")
-
-// unlessBack is for a dump, of which the changes after it are read later.
-func (d *Destination) unlessBack(ctx context.Context, o *offer, m *meta) func(*inventory) (bool, error) {
-	return func(v *inventory) (bool, error) {
-		if !o.followed() || m.Cursor.List == "" {
-			return true, nil
-		}
-		from := v.cursor()
-		err := again(func() error {
-			return missingOf(o, d.eachChange(ctx, o, &from, true, func(change) error { return nil }))
-		})
-		var gap *gapError
-		if errors.As(err, &gap) && gap.missing != nil {
-			v.missing = gap
-			err = v.setsBack(m)
-			return err == nil, err
-		}
-		return true, nil // others are told when the changes are applied
-	}
+	return !end.IsZero() && i < len(parts)-1 && src.rise(parts) && (snapshot || end.Before(from.applied()))
 }
 
 // missedAt is when an index was as it is; servers tell whole seconds.
-func (d *Destination) missedAt(dl *download) time.Time {
+func (src *source) missedAt(dl *download) time.Time {
 	if dl == nil { // there is none
-		return d.opt.Now().Add(time.Second)
+		return src.opt.Now().Add(time.Second)
 	}
 	age, _ := strconv.Atoi(dl.Header.Get("Age"))
-	return fetch.ServedAt(dl.Header, d.opt.Now()).Add(time.Duration(max(0, age)+1) * time.Second)
-}
-
-// found is for a pass that met no gap. The lists that are named were read, or lie before the
-// cursor, and are missing no more. Those that are not named stay missing, and the cursor is
-// behind them. One list with everything since the cursor of before leaves none missing, as when
-// the missing one has another address. The root of the changes may be any list, dump or index.
-func (d *Destination) found(ctx context.Context, o *offer, dl *download, from *cursor) error {
-	m := d.snapshotMeta()
-	if len(m.Missing.Lists) == 0 || m.Missing.Dropped || !o.listed() {
-		return nil
-	}
-	r, err := d.reader(dl)
-	if err != nil {
-		return err
-	}
-	if h := r.Head(); (m.Missing.Root || h.Meta.Capability == resourcesync.ChangeList && !h.Index) && !h.Meta.From.IsZero() && from.before(h.Meta.From) {
-		return d.saveMeta(func(m *meta) { m.Missing = missing{} })
-	}
-	named, err := d.named(ctx, o, dl)
-	if err != nil {
-		return err
-	}
-	return d.saveMeta(func(m *meta) {
-		isNamed := func(l string) bool { return named[l] }
-		unread := slices.DeleteFunc(m.unread(), isNamed)
-		m.Missing.Lists = bounded(append(slices.DeleteFunc(slices.Clone(m.Missing.Lists), isNamed), unread...))
-		m.Missing.Unread = nil
-		if len(m.Missing.Lists) == 0 {
-			m.Missing = missing{}
-			return
-		}
-		if len(unread) > 0 {
-			m.Missing.Why = fmt.Sprintf("gap: Change List %s is named no more, and it was not read, since another one was named and not there%s", clip.Middle(unread[0]), notClosed)
-		}
-		m.Missing.Dropped, m.Missing.At, m.Missing.Digest = true, d.missedAt(dl), m.Inventory.mark()
-	})
+	return fetch.ServedAt(dl.Header, src.opt.Now()).Add(time.Duration(max(0, age)+1) * time.Second)
 }
 
 // named are the root of the changes and the documents that it names.
-func (d *Destination) named(ctx context.Context, o *offer, dl *download) (map[string]bool, error) {
-	r, err := d.reader(dl)
+func (src *source) named(ctx context.Context, o *offer, dl *download) (map[string]bool, error) {
+	r, err := src.reader(dl)
 	if err != nil {
 		return nil, err
 	}
@@ -474,49 +329,15 @@ func (d *Destination) named(ctx context.Context, o *offer, dl *download) (map[st
 	address, kind := o.changes()
 	if kind == resourcesync.ChangeDump {
 		var c *changePackages
-		if c, err = d.listPackages(ctx, dl, r); err == nil {
+		if c, err = src.listPackages(ctx, dl, r); err == nil {
 			parts, indexed = c.parts(), c.indexed
 		}
 	} else {
-		parts, err = d.parts(ctx, dl, r, resourcesync.ChangeList)
+		parts, err = src.parts(ctx, dl, r, resourcesync.ChangeList)
 	}
 	names := addresses(parts)
 	for _, a := range append(indexed, address) {
 		names[a] = true
 	}
 	return names, err
-}
-
-// returnMissing is for a source without an inventory, of which what came after such lists was applied:
-// with one that is back everything is applied again from the first change on.
-func (d *Destination) returnMissing(ctx context.Context, r *run, o *offer, dl *download) error {
-	named, err := d.named(ctx, o, dl)
-	if err != nil {
-		return err
-	}
-	var left []string
-	lists := d.snapshotMeta().Missing.Lists
-	for _, l := range lists {
-		if named[l] {
-			dl, _, err := d.document(ctx, fetch.Request{URL: l}, resourcesync.ChangeList)
-			if err == nil {
-				dl.Close()
-				continue
-			}
-			if !isGone(err) {
-				return err
-			}
-		}
-		left = append(left, l)
-	}
-	if len(left) == len(lists) {
-		return nil
-	}
-	r.why("Change Lists that were not there are back: everything is applied again from the first change on")
-	return d.saveMeta(func(m *meta) {
-		m.Cursor, m.Missing.Lists = cursor{}, left
-		if len(left) == 0 {
-			m.Missing = missing{}
-		}
-	})
 }

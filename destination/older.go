@@ -3,8 +3,6 @@ package destination
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
@@ -22,50 +20,6 @@ import (
 type olderList struct {
 	Why   string    `json:"why,omitempty"`
 	Since time.Time `json:"since,omitzero"`
-}
-
-// isOlder tells that a list or dump is of a time before the one that was taken. One that was made
-// after the last poll is news, whatever clock it tells. The file of a list without a time has one.
-func (m *meta) isOlder(address string, dl *download, h *resourcesync.Head) bool {
-	at, was := h.SnapshotTime(), m.Inventory.At
-	if at.IsZero() && was.IsZero() {
-		at, was = timeOf(at, dl.Header.Get("Last-Modified")), timeOf(was, m.Inventory.Modified)
-	}
-	return m.Inventory.URL == address && !m.Inventory.Ahead && !at.IsZero() && at.Before(was) && at.Before(m.LastPoll)
-}
-
-// timeOf is the time of a list, or that of its file, zero for none.
-func timeOf(at time.Time, modified string) time.Time {
-	if at.IsZero() {
-		at, _ = http.ParseTime(modified)
-	}
-	return at
-}
-
-// isCopy tells that an answer says of itself that it comes from a cache.
-func isCopy(h http.Header) bool {
-	age, err := strconv.Atoi(h.Get("Age"))
-	return err == nil && age > 0
-}
-
-// pastCaches makes the rest of the run ask past caches. asked tells that it does already.
-func (d *Destination) pastCaches(why string) (asked bool) {
-	if d.fetch.PastCaches() {
-		return true
-	}
-	d.log.Warn("the source looks older than it was; it is asked past caches", "why", why)
-	return false
-}
-
-// olderThanTaken tells that a list or dump is older than the one that was taken, and is not believed yet.
-func (d *Destination) olderThanTaken(o *offer, v *inventory, dl *download, h *resourcesync.Head) bool {
-	m := d.snapshotMeta()
-	v.copied = isCopy(dl.Header)
-	if o.followed() || !m.isOlder(v.state.URL, dl, h) {
-		return false
-	}
-	waited := !m.Older.Since.IsZero() && d.opt.Now().Sub(m.Older.Since) >= doubtLasts
-	return !waited || v.copied
 }
 
 // agrees tells that an older list has what is mirrored, and no cache gave it: taking it loses
@@ -131,13 +85,6 @@ func (d *Destination) waitOlder(r *run, kind resourcesync.Capability, v *invento
 	}
 	r.why("the list is older than the one before, and nothing was changed")
 	return d.saveMeta(func(m *meta) { m.Older = next })
-}
-
-func ofTime(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return " of " + stamp(t)
 }
 
 // ofList tells of a resource that fails that a list named it, and no change.

@@ -43,13 +43,13 @@ var errPages = errors.New("pages")
 
 // list downloads a document with all its pages. siblings are the parts of the index that names it,
 // nil for none: no part is the next page of another.
-func (d *Destination) list(ctx context.Context, r fetch.Request, siblings map[string]bool) (*download, error) {
+func (src *source) list(ctx context.Context, r fetch.Request, siblings map[string]bool) (*download, error) {
 	for try := 1; ; try++ {
-		dl, err := d.download(ctx, r)
+		dl, err := src.download(ctx, r)
 		if err != nil || dl.NotModified {
 			return dl, err
 		}
-		settled, err := d.turn(ctx, dl, r, siblings)
+		settled, err := src.turn(ctx, dl, r, siblings)
 		if err == nil && settled {
 			return dl, nil
 		}
@@ -65,8 +65,8 @@ func (d *Destination) list(ctx context.Context, r fetch.Request, siblings map[st
 
 // turn downloads the further pages of a document. settled tells that no page changed while
 // others were read, by which an entry could stand in none of them.
-func (d *Destination) turn(ctx context.Context, dl *download, r fetch.Request, siblings map[string]bool) (settled bool, err error) {
-	rd, err := d.reader(dl)
+func (src *source) turn(ctx context.Context, dl *download, r fetch.Request, siblings map[string]bool) (settled bool, err error) {
+	rd, err := src.reader(dl)
 	if err != nil {
 		return true, nil // told by who reads it
 	}
@@ -82,7 +82,7 @@ func (d *Destination) turn(ctx context.Context, dl *download, r fetch.Request, s
 	sum := sha256.New()
 	p := dl
 	for asked := r.URL; ; {
-		at, err := d.page(p, asked)
+		at, err := src.page(p, asked)
 		if err != nil {
 			return false, err
 		}
@@ -104,13 +104,13 @@ func (d *Destination) turn(ctx context.Context, dl *download, r fetch.Request, s
 			return false, fmt.Errorf("%s has more than %d %w", clip.Middle(r.URL), maxPages, errPages)
 		}
 		seen[asked] = true
-		if p, err = d.download(ctx, fetch.Request{URL: asked, Accept: r.Accept, Gzip: true, MaxBytes: r.MaxBytes, Fresh: r.Fresh, Attempts: r.Attempts}); err != nil {
+		if p, err = src.download(ctx, fetch.Request{URL: asked, Accept: r.Accept, Gzip: true, MaxBytes: r.MaxBytes, Fresh: r.Fresh, Attempts: r.Attempts}); err != nil {
 			return false, pageError(asked, err)
 		}
 	}
 	sum.Sum(dl.Digest[:0])
 	for i := range dl.pages {
-		if same, err := d.samePage(ctx, &dl.pages[i], r); err != nil || !same {
+		if same, err := src.samePage(ctx, &dl.pages[i], r); err != nil || !same {
 			return false, err
 		}
 	}
@@ -126,8 +126,8 @@ func pageError(address string, err error) error {
 }
 
 // page reads a page that was downloaded.
-func (d *Destination) page(dl *download, asked string) (*listPage, error) {
-	r, err := d.readerWith(dl, d.readerOptions(dl.URL))
+func (src *source) page(dl *download, asked string) (*listPage, error) {
+	r, err := src.readerWith(dl, src.readerOptions(dl.URL))
 	if err != nil {
 		return nil, pageError(asked, err)
 	}
@@ -149,8 +149,8 @@ func writeEntry(h hash.Hash, e *resourcesync.Entry) {
 }
 
 // samePage asks whether a page still lists what it did.
-func (d *Destination) samePage(ctx context.Context, p *listPage, r fetch.Request) (bool, error) {
-	dl, err := d.download(ctx, fetch.Request{URL: p.asked, ETag: p.etag, Modified: p.modified, Accept: r.Accept, Gzip: true, MaxBytes: r.MaxBytes, Fresh: r.Fresh, Attempts: r.Attempts})
+func (src *source) samePage(ctx context.Context, p *listPage, r fetch.Request) (bool, error) {
+	dl, err := src.download(ctx, fetch.Request{URL: p.asked, ETag: p.etag, Modified: p.modified, Accept: r.Accept, Gzip: true, MaxBytes: r.MaxBytes, Fresh: r.Fresh, Attempts: r.Attempts})
 	if err != nil {
 		return false, pageError(p.asked, err)
 	}
@@ -158,7 +158,7 @@ func (d *Destination) samePage(ctx context.Context, p *listPage, r fetch.Request
 	if dl.NotModified {
 		return true, nil
 	}
-	now, err := d.page(dl, p.asked)
+	now, err := src.page(dl, p.asked)
 	return err == nil && now.entries == p.entries && now.next == p.next, err
 }
 

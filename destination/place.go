@@ -85,7 +85,7 @@ func (d *Destination) accept(ctx context.Context, o *offer) error {
 // leadsToSource tells whether an address is one of ResourceSync, and not only a Sitemap. While
 // it cannot be asked it may be.
 func (d *Destination) leadsToSource(ctx context.Context, address string) bool {
-	o, err := d.discoverFrom(ctx, address, false)
+	o, err := d.src.discoverFrom(ctx, address, false)
 	return passing(err) || err == nil && !o.plain
 }
 

@@ -53,7 +53,7 @@ func (d *Destination) compareDue(ctx context.Context, r *run, o *offer) error {
 // anotherDump tells whether the source has another Resource Dump of the time of the one that was
 // taken: one of the two is wrong.
 func (d *Destination) anotherDump(ctx context.Context, o *offer, m *meta) (bool, error) {
-	dl, r, err := d.document(ctx, fetch.Request{URL: o.ResourceDump, ETag: m.Inventory.ETag, Modified: m.Inventory.Modified}, resourcesync.ResourceDump)
+	dl, r, err := d.src.document(ctx, fetch.Request{URL: o.ResourceDump, ETag: m.Inventory.ETag, Modified: m.Inventory.Modified}, resourcesync.ResourceDump)
 	if err != nil {
 		d.log.Warn("the mirror rests on one Resource Dump, and it cannot be had again", "error", err)
 		return false, nil
@@ -83,7 +83,7 @@ func (d *Destination) compareNext(ctx context.Context, r *run, o *offer, m *meta
 		last.Vague, last.Fresh, last.Size = false, false, 0 // whatever it proves, the same bytes are no other list, and nothing less
 		known = &last
 	}
-	v, err := d.readInventory(ctx, o, known)
+	v, err := d.src.readInventory(ctx, o, known)
 	if errors.Is(err, errUnchangedList) {
 		if d.opt.Now().Sub(m.Recheck.Next) >= doubtLasts {
 			return done()
@@ -140,7 +140,7 @@ func (d *Destination) mend(ctx context.Context, r *run, o *offer, v *inventory) 
 
 // provenByInventory tells whether the source's inventory is that of the records.
 func (d *Destination) provenByInventory(ctx context.Context, o *offer) (bool, error) {
-	root, err := d.inventoryRoot(ctx, o)
+	root, err := d.src.inventoryRoot(ctx, o)
 	if err != nil || root == nil {
 		return false, err
 	}

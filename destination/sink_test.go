@@ -27,7 +27,7 @@ import (
 
 func (b *bench) openSink(s sink.Sink) *Destination {
 	b.t.Helper()
-	d, err := Open(context.Background(), b.store, nil, b.cfg, Options{Sink: s})
+	d, err := Open(context.Background(), b.store, nil, b.cfg, Options{Sink: s, Now: b.now})
 	if err != nil {
 		b.t.Fatal(err)
 	}

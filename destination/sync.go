@@ -113,7 +113,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	}
 	d.packages.close()
 	d.contexts.Forget()
-	d.surveys, d.twins = nil, nil
+	d.src.surveys, d.twins = nil, nil
 	if ferr := d.finish(ctx, r, start, err); ferr != nil {
 		err = errors.Join(err, ferr)
 	}
@@ -164,7 +164,7 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		return err
 	}
 	if offer.ChangeList == "" { // which tells each change as soon as the inventory
-		if r.root, err = d.inventoryRoot(ctx, offer); err != nil {
+		if r.root, err = d.src.inventoryRoot(ctx, offer); err != nil {
 			return err
 		}
 	}
@@ -560,7 +560,7 @@ func (d *Destination) unlisted(ctx context.Context, r *run, o *offer) error {
 	if !r.failing || o.ResourceList == "" {
 		return nil
 	}
-	v, err := d.readInventory(ctx, o, nil)
+	v, err := d.src.readInventory(ctx, o, nil)
 	if err != nil {
 		d.log.Warn("some of what the source told of fails, and its list cannot be had", "error", err)
 		return nil

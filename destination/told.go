@@ -80,11 +80,3 @@ func (d *Destination) tellPassed(before, after *cursor) {
 		d.log.Debug("changes are superseded by a list", "after", before.number(), "through", after.number(), "from", before.Time, "until", after.Time)
 	}
 }
-
-// number is the position in the source's log, 0 where it tells none.
-func (c *cursor) number() uint64 {
-	if c.Sequence == nil {
-		return 0
-	}
-	return *c.Sequence
-}

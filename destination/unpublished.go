@@ -2,7 +2,6 @@ package destination
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -15,24 +14,6 @@ import (
 type unpublished struct {
 	Sequence uint64    `json:"sequence,omitempty"` // Sequence is that of its newest change, 0: everything is published.
 	Since    time.Time `json:"since,omitzero"`     // Since is the time of the first such change, as far as polls have seen it.
-}
-
-// beyond tells that an inventory has changes that are not applied.
-func (n *inventoryDoc) beyond(c *cursor) bool {
-	return n != nil && c.Sequence != nil && n.Sequence > *c.Sequence
-}
-
-// inventoryRoot is the source's present inventory, nil where none can be used.
-func (d *Destination) inventoryRoot(ctx context.Context, o *offer) (*inventoryDoc, error) {
-	if o.Inventory == "" || !d.snapshotMeta().Until.IsZero() {
-		return nil, nil
-	}
-	root, err := d.inventoryNode(ctx, o.Inventory)
-	if errors.Is(err, errInventory) {
-		d.log.Info("the source's inventory is passed over", "why", err)
-		return nil, nil
-	}
-	return root, err
 }
 
 // notePublished keeps what the source had changed when the run began and what no list or dump had

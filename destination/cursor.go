@@ -1,0 +1,204 @@
+package destination
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// cursor is how far the Change Lists are applied.
+type cursor struct {
+	Time     time.Time `json:"time,omitzero"` // everything before is applied
+	Had      time.Time `json:"had,omitzero"`  // when the list or dump was had that is of Time, where that was still to come
+	Told     time.Time `json:"told,omitzero"` // what that list or dump says to be of, where it is so late that Time is another
+	Sequence *uint64   `json:"sequence,omitempty"`
+	List     string    `json:"list,omitempty"`
+	Position int       `json:"position,omitempty"` // entries of List that are applied
+	Identity string    `json:"identity,omitempty"` // of the last of them
+	Closed   bool      `json:"closed,omitempty"`   // List has an end and is applied up to it
+	Root     listState `json:"root"`               // of the Change List or index, when all of it was applied
+	Last     listState `json:"last,omitzero"`      // of List, when all of it was applied
+	Filled   listState `json:"filled,omitzero"`    // likewise of the last Change List before it that has changes, where List has none
+	Begin    time.Time `json:"begin,omitzero"`     // where List begins
+	Newest   *newest   `json:"newest,omitempty"`   // the change of Identity, to find it again
+	Taken    *newest   `json:"taken,omitempty"`    // the last changed resource of the list or dump that was taken, until a package of its time was read
+	Seen     *seen     `json:"seen,omitempty"`     // the list that was last applied up to its end, of those with changes
+	Read     []uint64  `json:"read,omitempty"`     // the lists of the last poll that was not cut off, see download.name
+	again    time.Time // of the first change of before the cursor that an earlier list of this poll has handed out
+	unproven *bool     // set where the lists do not tell whether they reach back to a list or dump; nil: not asked
+	trail    *trail    // of the poll
+	anew     bool      // an earlier list of this poll has handed out changes without times: what follows them follows them again
+	Ahead    *newest   `json:"ahead,omitempty"` // the last of the changes that are being applied, or that a comparison saw: some of them, up to it, may stand in the mirror
+}
+
+// listState recognizes a document that did not change.
+type listState struct {
+	URL      string    `json:"url,omitempty"`
+	ETag     string    `json:"etag,omitempty"`
+	Modified string    `json:"modified,omitempty"`
+	Digest   string    `json:"digest,omitempty"` // sha-256 of the body
+	At       time.Time `json:"at,omitzero"`
+	Size     int64     `json:"size,omitempty"` // bytes as they came, of a list whose At alone tells that it is the same
+	Index    bool      `json:"index,omitempty"`
+	Numbered bool      `json:"numbered,omitempty"` // its root tells the position in the source's log
+	Untold   bool      `json:"untold,omitempty"`   // nothing proves which of its lists is the last
+	Vague    bool      `json:"vague,omitempty"`    // some of its entries tell nothing by which another state of their resource is seen
+	Package  bool      `json:"package,omitempty"`  // it is a package of a Change Dump
+	Fresh    bool      `json:"fresh,omitempty"`    // it was had so soon after At that another list may have the same
+	Ahead    bool      `json:"ahead,omitempty"`    // At was still to come by both clocks, so that no other list is older for it
+
+	// What is below an index, which is asked for too until the time of the index alone
+	// tells that it is the same: it has none, or lists that were begun in that minute or
+	// on that day may still have been under way.
+	Parts []listPart `json:"parts,omitempty"`
+	past  bool       // they need not be kept
+}
+
+// listPart recognizes a document below an index.
+type listPart struct {
+	URL      string `json:"url"`
+	ETag     string `json:"etag,omitempty"`
+	Modified string `json:"modified,omitempty"`
+	Digest   string `json:"digest"`
+}
+
+// stands tells that the document, with its parts, stands for what it names: an index without
+// a time stays as it is while its parts change, as a list of addresses alone does while what
+// they lead to changes. With a time it does as well until that has gone by: it may be a day.
+func (l *listState) stands() bool {
+	told := !l.At.IsZero() && !l.Fresh
+	return told || !l.Vague && (!l.Index || len(l.Parts) > 0)
+}
+
+// sameParts tells that another one has the same documents below it, as far as they are kept.
+func (l *listState) sameParts(o *listState) bool {
+	same := func(a, b listPart) bool { return a.URL == b.URL && a.Digest == b.Digest }
+	return len(l.Parts) == 0 || slices.EqualFunc(l.Parts, o.Parts, same)
+}
+
+// mark tells the list, with what is below it as far as that is kept, from another one.
+func (l *listState) mark() string {
+	if len(l.Parts) == 0 {
+		return l.Digest
+	}
+	h := sha256.New()
+	fmt.Fprintln(h, l.Digest)
+	for _, p := range l.Parts {
+		fmt.Fprintln(h, p.Digest)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// kept is what is remembered of a list or dump that was processed.
+func (l *listState) kept() listState {
+	k := *l
+	if k.past {
+		k.Parts = nil
+	}
+	return k
+}
+
+// applied is the time before which a list without numbers has nothing new. The end of a
+// list may be later than its last change, and a snapshot say that it is of a time to come.
+func (c *cursor) applied() time.Time {
+	at := c.Had
+	if n := c.Newest; n != nil && !n.Time.IsZero() {
+		at = n.Time
+	}
+	if !at.IsZero() && at.Before(c.Time) {
+		return at
+	}
+	return c.Time
+}
+
+// before tells that everything before a time is applied, whatever of it the lists still have.
+func (c *cursor) before(t time.Time) bool {
+	return !t.After(c.Time) && (c.Had.IsZero() || !t.After(c.Had))
+}
+
+// stands is the time up to which the changes are applied that the source has told.
+func (c *cursor) stands() time.Time {
+	if n := c.Newest; n != nil && n.Time.After(c.Time) { // by a clock that is ahead
+		return n.Time
+	}
+	return c.Time
+}
+
+// reachesBack watches that for the lists that are read from a cursor.
+func (c *cursor) reachesBack(ask bool) func() error {
+	unproven := false
+	if ask && c.Newest == nil {
+		c.unproven = &unproven
+	}
+	return func() error {
+		if unproven {
+			return errUnreached
+		}
+		return nil
+	}
+}
+
+// reach moves the cursor to a later time, and never to one that was still to come when the
+// list was given: what comes until then is not applied.
+func (c *cursor) reach(t, served time.Time) {
+	if t.After(served) {
+		t = served
+	}
+	if t.After(c.Time) {
+		c.Time = t
+	}
+}
+
+// stand puts the cursor at the end of a list. A list without changes leaves the one before it
+// known, which has the newest change.
+func (c *cursor) stand(end *change) {
+	switch {
+	case end.position > 0:
+		c.Seen, c.Filled = end.seen, listState{}
+		if k := c.Seen; k != nil && (c.Newest == nil || len(k.Tail) == 0 || uint32(k.Tail[0]) != hash32(c.Identity)) {
+			k.Tail = nil
+		}
+	case c.Filled.URL != "":
+	case c.Last.URL != end.list && !c.Last.Package:
+		c.Filled = c.Last
+	default: // nothing that could be asked for again was before it
+		c.Filled = end.state
+	}
+	c.List, c.Position, c.Closed = end.list, end.position, end.closed
+	c.Last, c.Begin = end.state, end.from
+}
+
+// passed tells that a change is not met any more by who goes on from here.
+func (c *cursor) passed(n *newest) bool {
+	return !n.Time.After(c.Time) || c.Newest != nil && !n.Time.After(c.Newest.Time)
+}
+
+// coversWith tells whether the first change of a list follows the cursor by its
+// number, so that a hole in the times is none in the changes.
+func (c *cursor) coversWith(dl *download, src *source) bool {
+	if c.Sequence == nil {
+		return false
+	}
+	r, err := src.reader(dl)
+	if err != nil {
+		return false
+	}
+	e, err := r.Next()
+	if err != nil {
+		h := r.Head()
+		s, ok := sequenceOf(&h.Meta)
+		return ok && s <= *c.Sequence
+	}
+	s, ok := sequenceOf(&e.Meta)
+	return ok && s <= *c.Sequence+1
+}
+
+// number is the position in the source's log, 0 where it tells none.
+func (c *cursor) number() uint64 {
+	if c.Sequence == nil {
+		return 0
+	}
+	return *c.Sequence
+}

@@ -1,0 +1,392 @@
+package destination
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// increment brings the mirror from the cursor to the newest change. depth counts
+// gaps closed in this run.
+func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int) error {
+	plan, planned := r.plan, r.planned
+	return again(func() error {
+		if r.dry {
+			r.plan, r.planned = plan, planned
+		}
+		return d.incrementOnce(ctx, r, o, depth)
+	})
+}
+
+func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth int) error {
+	m := d.snapshotMeta()
+	if !m.Until.IsZero() { // a repair while the mirror stands at a time of before
+		return nil
+	}
+	if !o.followed() {
+		return d.incrementBySnapshot(ctx, r, o, &m)
+	}
+	if (m.Gap != "" || m.Missing.Why != "" && d.cfg.OnGap != "stop") && depth == 0 && o.listed() && !r.dry && !r.nothingNewer {
+		// A gap that could not be closed: a newer inventory may do it now.
+		var end func(*meta)
+		var err error
+		what := "Resource List"
+		if o.ResourceList != "" {
+			end, err = d.compareNewer(ctx, r, o, &m.Inventory)
+		} else {
+			what = "Resource Dump"
+			end, err = d.dumpNewer(ctx, r, o, &m.Inventory)
+		}
+		switch {
+		case errors.Is(err, errUnchangedList), errors.Is(err, errStaleList):
+			r.nothingNewer = true
+		case err != nil:
+			return err
+		default:
+			r.mode("baseline")
+			if err := d.checkpoint(ctx, ledger.Following, func(m *meta) { end(m); m.closeGap() }); err != nil {
+				return err
+			}
+			if m = d.snapshotMeta(); m.gap() == "" {
+				r.why("a new %s closes the gap of before", what)
+			} else {
+				r.why("compared with a new %s", what)
+			}
+			depth = 1
+		}
+	}
+	if depth == 0 && !r.dry && m.Gap != "" && m.GapFrom != nil {
+		if err := d.gapClosed(ctx, r, o, &m); err != nil {
+			return err
+		}
+		m = d.snapshotMeta()
+	}
+	from := m.Cursor
+	d.tellThrough(&from) // a run that was killed may not have said so
+	address, kind := o.changes()
+	dl, rd, err := d.src.changesSince(ctx, address, kind, &from)
+	var gap *gapError
+	if errors.As(missingOf(o, err), &gap) {
+		return d.closeGap(ctx, r, o, gap, depth, nil)
+	}
+	if err != nil {
+		return err
+	}
+	if dl == nil {
+		r.complete = true
+		r.why("no change since the last poll")
+		return nil
+	}
+	defer dl.Close()
+	if len(m.Missing.Lists) > 0 && !o.listed() {
+		if err := d.returnMissing(ctx, r, o, dl); err != nil {
+			return err
+		}
+		from = d.snapshotMeta().Cursor
+	}
+	w := d.window(r, o, from)
+	defer w.close()
+	reaches := from.reachesBack(!r.askedNewer && !r.compared && o.listed())
+	err = missingOf(o, d.src.eachChangeOf(ctx, dl, rd, &from, true, func(c change) error {
+		if err := reaches(); err != nil {
+			return err
+		}
+		return w.add(ctx, c)
+	}))
+	if errors.Is(err, errUnreached) {
+		r.askedNewer = true
+		done, err := d.takeNewer(ctx, r, o, &m, errUnreached.Error())
+		if done || err != nil {
+			return err
+		}
+		return d.incrementOnce(ctx, r, o, depth)
+	}
+	if err == nil && w.ahead != nil {
+		err = w.unmet()
+	}
+	if errors.As(err, &gap) {
+		if depth == 0 && gap.missing == nil && !d.src.pastCaches(gap.why) {
+			w.close()
+			r.plan, r.planned = planning{}, counts{}
+			return d.incrementOnce(ctx, r, o, depth)
+		}
+		if gap.behind && kind == resourcesync.ChangeDump {
+			if done, err := d.aheadOfDump(ctx, r, o, &m, dl); err != nil {
+				return err
+			} else if done {
+				return d.found(ctx, o, dl, &from)
+			}
+		}
+		return d.closeGap(ctx, r, o, gap, depth, dl)
+	}
+	if err != nil {
+		return err
+	}
+	if err := w.finish(ctx, dl, address); err != nil {
+		return err
+	}
+	return d.found(ctx, o, dl, &from)
+}
+
+// errUnreached says that nothing in the Change Lists proves that they reach back to the list or
+// dump at which the cursor stands: they do not tell where they begin, and have later changes alone.
+var errUnreached = errors.New("the Change Lists do not reach back to the list that is mirrored")
+
+// takeNewer compares with a list or dump that is newer than the one that was taken, where the changes
+// may not be all. Without one nothing is done. done is for a dry run that is planned to its end.
+func (d *Destination) takeNewer(ctx context.Context, r *run, o *offer, m *meta, why string) (done bool, err error) {
+	newer := func(v *inventory) (bool, error) { return v.at.IsZero() || v.at.After(m.Cursor.Time), nil }
+	var end func(*meta)
+	if o.ResourceList != "" {
+		var v *inventory
+		if v, err = d.src.readInventory(ctx, o, &m.Inventory); err == nil {
+			if ok, _ := newer(v); !ok || v.stale(&m.Cursor) {
+				return false, v.Close()
+			}
+			end, err = d.compareWith(ctx, r, o, v)
+		}
+	} else {
+		end, err = d.dumpIf(ctx, r, o, &m.Inventory, newer)
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, errUnchangedList), errors.Is(err, errStaleList):
+		return false, nil
+	case ctx.Err() != nil || d.ownFailure(err):
+		return false, err
+	default:
+		d.log.Warn("no newer list or dump can be had", "why", why, "error", err)
+		return false, nil
+	}
+	r.mode("baseline")
+	r.why("%s: compared with a newer one", why)
+	if r.dry {
+		return !r.plan.base, d.saveMeta(end)
+	}
+	return false, d.checkpoint(ctx, ledger.Following, end)
+}
+
+// aheadOfDump is for a Change Dump that ends before the list or Resource Dump at which we
+// stand, as those are made at other times: there is nothing to apply, and what such a list
+// or dump has later is taken from it. If the source was set back, it is not done.
+func (d *Destination) aheadOfDump(ctx context.Context, r *run, o *offer, m *meta, dl *download) (done bool, err error) {
+	rd, err := d.src.reader(dl)
+	if err != nil {
+		return false, err
+	}
+	packages, err := d.src.listPackages(ctx, dl, rd)
+	if err != nil {
+		return false, err
+	}
+	at := m.Cursor
+	for i := range packages.list {
+		if until := packages.list[i].until; until.IsZero() || until.After(at.Time) {
+			return false, nil
+		}
+	}
+	there := func(v *inventory) (bool, error) { return v.sequence != nil && *v.sequence >= *at.Sequence, nil }
+	var end func(*meta)
+	if o.ResourceList == "" {
+		end, err = d.dumpIf(ctx, r, o, &m.Inventory, there)
+	} else {
+		var v *inventory
+		if v, err = d.src.readInventory(ctx, o, &m.Inventory); err == nil {
+			if ok, _ := there(v); !ok {
+				return false, v.Close()
+			}
+			end, err = d.compareWith(ctx, r, o, v)
+		}
+	}
+	switch {
+	case errors.Is(err, errStaleList):
+		return false, nil
+	case errors.Is(err, errUnchangedList):
+		err = nil
+		r.why("the Change Dump ends before the state that is mirrored")
+	case err != nil:
+		return false, err
+	default:
+		r.mode("baseline")
+		r.why("the Change Dump ends before the state that is mirrored, and a newer one was taken whole")
+		if r.dry {
+			err = d.saveMeta(end)
+		} else {
+			err = d.checkpoint(ctx, ledger.Following, end)
+		}
+	}
+	r.complete = err == nil
+	return r.complete, err
+}
+
+// closeGap does what is configured when changes are lost.
+func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapError, depth int, dl *download) error {
+	d.log.Warn("changes are missing", "why", gap.why)
+	if r.gap != gap.why {
+		r.why("gap: %s", gap.why)
+	}
+	r.gap = gap.why
+	if depth == 0 || gap.missing == nil {
+		r.plan, r.planned = planning{}, counts{}
+	}
+	if depth == 0 && (gap.missing == nil || gap.timed) {
+		closed, err := d.bridgeGap(ctx, r, o, dl)
+		if closed && err == nil && o.listed() && !d.snapshotMeta().Missing.Dropped { // else the cursor was behind what is missing
+			return d.saveMeta(func(m *meta) { m.Missing = missing{} })
+		}
+		if closed || ctx.Err() != nil || err != nil && d.ownFailure(err) {
+			return err
+		}
+		if err != nil {
+			d.log.Warn("archives could not be used", "error", err)
+			r.why("the archives could not be used (%v)", clip.Middle(err.Error()))
+		}
+		r.plan, r.planned = planning{}, counts{}
+	}
+	if gap.missing != nil {
+		if err := d.miss(o, gap, dl); err != nil {
+			return err
+		}
+	}
+	if d.cfg.OnGap == "stop" {
+		then := "compare with the whole source"
+		if !o.listed() {
+			then = "go on behind it with the changes that it still offers. That does not close the gap: what was lost stays lost, and no audit can tell it, until the source offers a Resource List or a Resource Dump, which only whoever runs it can do"
+		}
+		r.rep.Held = "gap: " + gap.why + gapStops + then
+		if r.dry {
+			return nil
+		}
+		return d.saveMeta(func(m *meta) { m.HeldGap = r.rep.Held })
+	}
+	if depth == 0 && o.listed() && (gap.missing == nil || !r.nothingNewer) {
+		var end func(*meta)
+		var err error
+		how := "compared with the Resource List, fetching what differs"
+		if o.ResourceList != "" {
+			end, err = d.compareNewer(ctx, r, o, nil)
+		} else {
+			how = "taken again from the Resource Dump"
+			end, err = d.dumpNewer(ctx, r, o, nil)
+		}
+		if errors.Is(err, errStaleList) {
+			return d.leaveGap(ctx, r, o, gap, depth, dl)
+		}
+		r.why("%s", how)
+		if err != nil {
+			return err
+		}
+		r.mode("baseline")
+		if r.dry {
+			if !r.plan.base {
+				return nil
+			}
+			err = d.saveMeta(end)
+		} else {
+			err = d.checkpoint(ctx, ledger.Following, func(m *meta) { end(m); m.closeGap() })
+		}
+		if err != nil {
+			return err
+		}
+		return d.increment(ctx, r, o, depth+1)
+	}
+	return d.leaveGap(ctx, r, o, gap, depth, dl)
+}
+
+const gapStops = "; on_gap is stop: run sync with --full to "
+
+// leaveGap is for a gap that nothing can close: what is there is applied, and it stays
+// told. Behind an inventory that this run has taken it is only what came later. For lists that
+// are missing nothing is applied where there is an inventory, whose next one closes it.
+func (d *Destination) leaveGap(ctx context.Context, r *run, o *offer, gap *gapError, depth int, dl *download) error {
+	if r.dry || gap.missing != nil && o.listed() {
+		return nil
+	}
+	if gap.missing == nil {
+		if err := d.saveMeta(func(m *meta) {
+			if m.Gap == "" {
+				before := m.Cursor
+				m.GapFrom, m.GapSince = &before, d.opt.Now().UTC()
+			}
+			m.Gap = "gap: " + gap.why + notClosed
+		}); err != nil {
+			return err
+		}
+	}
+	rd, err := d.src.reader(dl)
+	if err != nil {
+		return err
+	}
+	from := d.snapshotMeta().Cursor
+	address, _ := o.changes()
+	w := d.window(r, o, from)
+	defer w.close()
+	if depth == 0 && gap.missing == nil {
+		from.Time = time.Time{}
+	}
+	from.Sequence, from.Identity, from.Newest, from.Seen = nil, "", nil, nil
+	w.ahead = nil // told with the gap
+	if err := d.src.eachChangeOf(ctx, dl, rd, &from, false, func(c change) error { return w.add(ctx, c) }); err != nil {
+		return err
+	}
+	return w.finish(ctx, dl, address)
+}
+
+// incrementBySnapshot follows a source that does not tell its changes: its list or dump is
+// compared when it has changed.
+func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *offer, m *meta) error {
+	if r.complete { // the baseline of this run was that
+		return nil
+	}
+	known := &m.Inventory
+	if m.HeldGap != "" || m.Recheck.Why != "" {
+		known = nil
+	}
+	var end func(*meta)
+	var err error
+	switch {
+	case o.ResourceList != "":
+		var v *inventory
+		if v, err = d.src.readInventory(ctx, o, known); err != nil {
+			break
+		}
+		if v.outdated {
+			agrees, err := d.agrees(v)
+			if err != nil {
+				return errors.Join(err, v.Close())
+			}
+			v.outdated = !agrees
+		}
+		if v.outdated {
+			return errors.Join(d.waitOlder(r, resourcesync.ResourceList, v), v.Close())
+		}
+		end, err = d.compareWith(ctx, r, o, v)
+	case o.ResourceDump != "":
+		var v *inventory
+		end, err = d.dumpIf(ctx, r, o, known, func(of *inventory) (bool, error) { v = of; return !of.outdated, nil })
+		if v != nil && v.outdated {
+			return d.waitOlder(r, resourcesync.ResourceDump, v)
+		}
+	default:
+		return errors.New("the source offers neither lists nor dumps")
+	}
+	if errors.Is(err, errUnchangedList) {
+		r.complete = true
+		r.why("the list is the one that was processed before")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.complete = true
+	r.mode("incremental")
+	r.why("the source does not tell its changes: compared with its list")
+	return d.saveMeta(func(m *meta) {
+		end(m)
+		m.Missing.Dropped = true // the changes that were missed are named no more
+		m.closeGap()
+	})
+}

@@ -1,0 +1,73 @@
+package destination
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/internal/clip"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+const inventoryRel = resourcesync.NamespaceBridge + "#inventory"
+
+// errInventory says that the inventory cannot be used; the lists are compared.
+var errInventory = errors.New("the inventory cannot be used")
+
+// inventoryDoc is a node as the source gives it.
+type inventoryDoc struct {
+	Sequence uint64    `json:"sequence"`
+	Time     time.Time `json:"time"` // Time is that of the change of this sequence.
+	Path     string    `json:"path"`
+	Entities int64     `json:"entities"`
+	Digest   string    `json:"digest"`
+	Root     string    `json:"root"`
+	Children []struct {
+		Path     string `json:"path"`
+		Entities int64  `json:"entities"`
+		Digest   string `json:"digest"`
+		Address  string `json:"address"`
+	} `json:"children"`
+	Leaf []struct {
+		Key    string `json:"key"`
+		Graph  string `json:"graph"`
+		Entity string `json:"entity"`
+	} `json:"leaf"`
+}
+
+// inventoryNode fetches a node. What cannot be used is errInventory.
+func (src *source) inventoryNode(ctx context.Context, address string) (*inventoryDoc, error) {
+	a, err := src.fetch.Get(ctx, fetch.Request{URL: address, Accept: "application/json", Gzip: true, MaxBytes: src.lim.Page})
+	if err != nil {
+		if ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: %w", errInventory, err)
+	}
+	doc := &inventoryDoc{}
+	if err := json.Unmarshal(a.Body, doc); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", errInventory, clip.Middle(address), err)
+	}
+	return doc, nil
+}
+
+// inventoryRoot is the source's present inventory, nil where none can be used.
+func (src *source) inventoryRoot(ctx context.Context, o *offer) (*inventoryDoc, error) {
+	if o.Inventory == "" || !src.keeper.position().Until.IsZero() {
+		return nil, nil
+	}
+	root, err := src.inventoryNode(ctx, o.Inventory)
+	if errors.Is(err, errInventory) {
+		src.log.Info("the source's inventory is passed over", "why", err)
+		return nil, nil
+	}
+	return root, err
+}
+
+// beyond tells that an inventory has changes that are not applied.
+func (n *inventoryDoc) beyond(c *cursor) bool {
+	return n != nil && c.Sequence != nil && n.Sequence > *c.Sequence
+}

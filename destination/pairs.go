@@ -1,0 +1,114 @@
+package destination
+
+import (
+	"bytes"
+	"iter"
+
+	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// merged pairs what the source says with what is recorded, by location.
+func (d *Destination) merged(v *inventory, snap kv.Reader) iter.Seq2[pairing, error] {
+	return func(yield func(pairing, error) bool) {
+		nextItem, stopItems := iter.Pull2(v.items())
+		defer stopItems()
+		nextRec, stopRecs := iter.Pull2(d.led.Records(snap))
+		defer stopRecs()
+		il, it, iok := nextItem()
+		rl, rec, rok := nextRec()
+		for iok || rok {
+			if iok && it.err != nil {
+				yield(pairing{}, it.err)
+				return
+			}
+			if rok && rec.Err != nil {
+				yield(pairing{}, rec.Err)
+				return
+			}
+			p := pairing{}
+			switch {
+			case iok && (!rok || string(il[:]) < string(rl[:])):
+				p.loc, p.it = il, it.item
+				il, it, iok = nextItem()
+			case rok && (!iok || string(rl[:]) < string(il[:])):
+				p.loc, p.rec = rl, rec.Record
+				rl, rec, rok = nextRec()
+			default:
+				p.loc, p.it, p.rec = il, it.item, rec.Record
+				il, it, iok = nextItem()
+				rl, rec, rok = nextRec()
+			}
+			if !yield(p, nil) {
+				return
+			}
+		}
+	}
+}
+
+// withFaults adds the faults to pairs, also those of locations that have neither.
+func (d *Destination) withFaults(pairs iter.Seq2[pairing, error]) iter.Seq2[pairing, error] {
+	return func(yield func(pairing, error) bool) {
+		next, stop := iter.Pull2(d.led.Faults())
+		defer stop()
+		loc, f, ok := next()
+		before := func(other *ledger.Hash) bool { // yields those before another location; nil: all that are left
+			for ok && f.Err == nil && (other == nil || bytes.Compare(loc[:], other[:]) < 0) {
+				if !yield(pairing{loc: loc, fault: f.Fault}, nil) {
+					return false
+				}
+				loc, f, ok = next()
+			}
+			if f.Err != nil {
+				yield(pairing{}, f.Err)
+			}
+			return f.Err == nil
+		}
+		for p, err := range pairs {
+			if err != nil {
+				yield(pairing{}, err)
+				return
+			}
+			if !before(&p.loc) {
+				return
+			}
+			if ok && loc == p.loc {
+				p.fault = f.Fault
+				loc, f, ok = next()
+			}
+			if !yield(p, nil) {
+				return
+			}
+		}
+		before(nil)
+	}
+}
+
+// pairing is one location as the source (it) and the records (rec) have it.
+type pairing struct {
+	loc ledger.Hash
+	it  *item          // nil: not in the source; Change "deleted": told to be gone
+	rec *ledger.Record // nil: not recorded
+
+	fault *ledger.Fault // nil: none, or not asked for
+}
+
+// there tells whether the source has the resource now.
+func (p *pairing) there() bool { return p.it != nil && p.it.Change != "deleted" }
+
+// here tells whether we have it as current.
+func (p *pairing) here() bool { return p.rec != nil && !p.rec.Has(ledger.FlagKept) }
+
+// disagrees tells that the two are otherwise.
+func (p *pairing) disagrees() bool {
+	if p.there() && p.here() {
+		v, _ := p.it.differs(p.rec)
+		return v == different
+	}
+	return p.there() != p.here()
+}
+
+// file tells a file that descriptions lead to.
+func (p *pairing) file() bool {
+	return p.it != nil && p.it.File || p.rec != nil && p.rec.Has(ledger.FlagFile)
+}

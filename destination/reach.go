@@ -1,0 +1,37 @@
+package destination
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/internal/webguard"
+)
+
+// Reach tells why the source leads to no set that could be followed: it has none, or
+// several of which the configuration names no one. It needs no records and no mirror. A
+// set that was not scanned yet is right.
+func Reach(ctx context.Context, cfg Config, log *slog.Logger) error {
+	lim := defaultLimits()
+	c, err := fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Names: cfg.Settings, Concurrency: max(cfg.Concurrency, 1), Agent: cfg.UserAgent, Limits: &lim.Limits, Log: log})
+	if err != nil {
+		return err
+	}
+	src := &source{fetch: c, lim: &lim, log: log, keeper: begins{}, opt: sourceOptions{Set: cfg.Set, Settings: cfg.Settings, TempDir: cfg.TempDir, Now: time.Now}}
+	src.opt.Source, _, _ = webguard.Hide(cfg.Source)
+	if _, err = src.discover(ctx); errors.Is(err, errNothingYet) {
+		return nil
+	}
+	return err
+}
+
+// discover finds the set to be followed, unless it looks wrong beside that of earlier runs.
+func (d *Destination) discover(ctx context.Context) (*offer, error) {
+	o, err := d.src.discover(ctx)
+	if err == nil {
+		err = d.accept(ctx, o)
+	}
+	return o, err
+}

@@ -1,0 +1,369 @@
+package destination
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// readInventoryUntil reads what the source was at a time.
+func (src *source) readInventoryUntil(ctx context.Context, o *offer, until time.Time) (_ *inventory, err error) {
+	fail := func(format string, a ...any) error {
+		return fmt.Errorf("a mirror of %s cannot be made: "+format, append([]any{stamp(until)}, a...)...)
+	}
+	if o.ChangeList == "" {
+		return nil, fail("the source has no Change Lists, so nothing tells what it was then")
+	}
+	sorter, err := extsort.New(src.opt.TempDir, src.opt.MemoryBytes/2)
+	if err != nil {
+		return nil, fmt.Errorf("temporary files: %w", err)
+	}
+	v := &inventory{sorter: sorter, until: until, overlaid: true}
+	defer func() {
+		if err != nil {
+			v.Close()
+		}
+	}()
+	documents, err := src.changeDocuments(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := src.listUntil(ctx, o, v); err != nil {
+		return nil, err
+	}
+	var told []interval
+	counted := sequences{}
+	err = src.eachPart(ctx, documents, resourcesync.ChangeList, func(_ part, pdl *download, pr *resourcesync.Reader) error {
+		h := pr.Head()
+		i := interval{h.Meta.From, h.Meta.Until}
+		err := eachEntry(pr, pdl.URL, func(e *resourcesync.Entry) error {
+			it, err := src.changeItem(e, pr, pdl)
+			switch {
+			case err != nil:
+				return err
+			case it.Time.IsZero():
+				return fail("line %d of %s does not tell when the change was", e.Line, clip.Middle(pdl.URL))
+			case it.Blind:
+				return fail("%s", it.Bad)
+			}
+			if i.from.IsZero() {
+				i.from = it.Time
+			}
+			counted.see(it, until)
+			if !v.backward && it.Time.Before(v.at) {
+				return nil
+			}
+			return v.addUntil(it)
+		})
+		if i.from.IsZero() { // an empty one that does not tell where it begins
+			return err
+		}
+		if told = append(told, i); v.begins.IsZero() || i.from.Before(v.begins) {
+			v.begins = i.from
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("Change Lists: %w", err)
+	}
+	lo, hi := v.at, until
+	if v.backward {
+		lo, hi = until.Truncate(time.Second), v.at // TimeGates know whole seconds
+	}
+	if v.alone() {
+		lo = until
+	}
+	switch at := covered(told, lo, hi); {
+	case !at.IsZero():
+		return nil, fail("between %s and %s the source's Change Lists and archives leave out the time from %s on", stamp(lo), stamp(hi), stamp(at))
+	case v.alone() && (v.begins.IsZero() || v.begins.After(until)):
+		return nil, fail("the source has no Resource List, and its Change Lists and archives begin later")
+	}
+	v.sequence = counted.at(v.sequence, v.backward)
+	v.at = until
+	return v, nil
+}
+
+// sequences finds the position in the source's log of a point in time.
+type sequences struct {
+	before, after uint64
+	some, unknown bool
+}
+
+func (s *sequences) see(it *item, until time.Time) {
+	s.some = true
+	switch {
+	case it.Sequence == 0:
+		s.unknown = true
+	case !it.Time.After(until):
+		s.before = max(s.before, it.Sequence)
+	case s.after == 0 || it.Sequence < s.after:
+		s.after = it.Sequence
+	}
+}
+
+func (s *sequences) at(list *uint64, backward bool) *uint64 {
+	var n uint64
+	switch {
+	case s.unknown:
+		return nil
+	case s.before > 0:
+		n = s.before
+	case s.after > 0 && backward:
+		n = s.after - 1
+	default:
+		return list
+	}
+	if list != nil && !backward {
+		n = max(n, *list)
+	}
+	return &n
+}
+
+// changeDocuments are the Change Lists of now and of the archive.
+func (src *source) changeDocuments(ctx context.Context, o *offer) ([]part, error) {
+	dl, r, err := src.document(ctx, fetch.Request{URL: o.ChangeList}, resourcesync.ChangeList)
+	if err != nil {
+		return nil, fmt.Errorf("Change List: %w", err)
+	}
+	defer dl.Close()
+	current, err := src.parts(ctx, dl, r, resourcesync.ChangeList)
+	if err != nil {
+		return nil, err
+	}
+	sortParts(current) // of changes of one time the last counts
+	old, err := src.archived(ctx, archiveOf(o.ChangeArchive, r.Head()), resourcesync.ChangeListArchive)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	var all []part
+	for _, p := range append(old, current...) {
+		if !seen[p.url] {
+			seen[p.url] = true
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// listUntil adds the Resource List to begin with: the last one of before, else
+// that of now, else the Resource Dump. Without any there are the changes alone.
+func (src *source) listUntil(ctx context.Context, o *offer, v *inventory) error {
+	address := o.ResourceList
+	var dl *download
+	var r *resourcesync.Reader
+	var err error
+	archive := o.ListArchive
+	if address != "" {
+		if dl, r, err = src.document(ctx, fetch.Request{URL: address}, resourcesync.ResourceList); err != nil {
+			return fmt.Errorf("Resource List: %w", err)
+		}
+		defer func() { dl.Close() }()
+		archive = archiveOf(archive, r.Head())
+	}
+	if r == nil || r.Head().SnapshotTime().After(v.until) {
+		lists, err := src.archived(ctx, archive, resourcesync.ResourceListArchive)
+		if err != nil {
+			return err
+		}
+		best := part{}
+		for _, p := range lists {
+			if !p.at.IsZero() && !p.at.After(v.until) && p.at.After(best.at) {
+				best = p
+			}
+		}
+		if best.url != "" {
+			adl, ar, err := src.document(ctx, fetch.Request{URL: best.url}, resourcesync.ResourceList)
+			if err != nil {
+				return fmt.Errorf("archived Resource List: %w", err)
+			}
+			if dl != nil {
+				dl.Close()
+			}
+			dl, r, address = adl, ar, best.url
+			defer func() { adl.Close() }()
+		}
+	}
+	if r == nil {
+		return src.dumpUntil(ctx, o, v)
+	}
+	h := r.Head()
+	if err := v.isOfUntil(h, address); err != nil {
+		return err
+	}
+	each := func(r *resourcesync.Reader, address string) error {
+		v.reads(r)
+		return eachEntry(r, address, func(e *resourcesync.Entry) error {
+			it := newItem(e, nil, address)
+			it.Change = ""
+			if it.Blind {
+				v.blind++
+			}
+			v.listed++
+			return v.add(it)
+		})
+	}
+	if !h.Index {
+		return each(r, dl.URL)
+	}
+	parts, err := src.parts(ctx, dl, r, resourcesync.ResourceList)
+	if err != nil {
+		return err
+	}
+	return src.eachPart(ctx, parts, resourcesync.ResourceList, func(_ part, pdl *download, pr *resourcesync.Reader) error {
+		return each(pr, pdl.URL)
+	})
+}
+
+// dumpUntil adds what the manifests of the Resource Dump tell of, where there is one and no list.
+func (src *source) dumpUntil(ctx context.Context, o *offer, v *inventory) error {
+	if o.ResourceDump == "" {
+		return nil
+	}
+	dl, r, err := src.document(ctx, fetch.Request{URL: o.ResourceDump}, resourcesync.ResourceDump)
+	if err != nil {
+		return fmt.Errorf("Resource Dump: %w", err)
+	}
+	defer dl.Close()
+	if err := v.isOfUntil(r.Head(), o.ResourceDump); err != nil {
+		return err
+	}
+	packages, err := src.dumpPackages(ctx, dl, r, &v.state)
+	if err != nil {
+		return fmt.Errorf("Resource Dump: %w", err)
+	}
+	for _, p := range packages {
+		if err := src.manifestInventory(ctx, p, v); err != nil {
+			return fmt.Errorf("package %s: %w", clip.Middle(p.url), err)
+		}
+	}
+	return nil
+}
+
+// isOfUntil takes from a list or dump where the source was, which must be told.
+func (v *inventory) isOfUntil(h *resourcesync.Head, address string) error {
+	if v.at = h.SnapshotTime(); v.at.IsZero() {
+		return fmt.Errorf("a mirror of %s cannot be made: %s does not tell of when it is", stamp(v.until), clip.Middle(address))
+	}
+	v.backward = v.at.After(v.until)
+	v.state = listState{URL: address, At: v.at}
+	if s, ok := sequenceOf(&h.Meta); ok {
+		v.sequence = &s
+	}
+	return nil
+}
+
+// alone tells that there is neither a list nor a dump to begin with.
+func (v *inventory) alone() bool { return v.state.URL == "" }
+
+// untold tells that the changes alone do not reach back to what is recorded, so that it is
+// still as it was.
+func (v *inventory) untold(rec *ledger.Record) bool {
+	return !v.until.IsZero() && v.alone() && rec.Since().Before(v.begins)
+}
+
+// addUntil sorts by location, then time; entries of a list have none.
+func (v *inventory) addUntil(it *item) error {
+	loc := ledger.HashOf(it.Loc)
+	k := append(make([]byte, 0, 32), loc[:]...)
+	at := uint64(0)
+	if !it.Time.IsZero() {
+		at = uint64(it.Time.UnixMicro()) ^ 1<<63
+	}
+	k = binary.BigEndian.AppendUint64(k, at)
+	k = binary.BigEndian.AppendUint64(k, v.order)
+	v.order++
+	it.AsOf = v.until // so that the TimeGate is kept
+	return v.sorter.Add(k, it.encode())
+}
+
+// itemsUntil is items of a point in time.
+func (v *inventory) itemsUntil() iter.Seq2[ledger.Hash, itemOr] {
+	return func(yield func(ledger.Hash, itemOr) bool) {
+		var have ledger.Hash
+		var listed, before, after, next *item // next is the first after it that is no deletion
+		some, later := false, false           // the list may tell of a later state, as one does that took long to make
+		emit := func() bool {
+			it := listed
+			later = later || listed != nil && listed.LastMod.After(v.until)
+			switch {
+			case before != nil && (next == nil || !before.isAlso(next)):
+				it = before
+			case after == nil, before == nil && listed != nil && !v.backward && !later:
+			case before == nil && after.Change == "created":
+				it = after
+				it.Change = "deleted" // it was not there yet
+			default:
+				it = &item{Loc: after.Loc, Entity: after.Entity, LastMod: v.until, Promise: fetch.Promise{Length: -1}, TimeGate: after.TimeGate, AsOf: v.until}
+				if it.TimeGate == "" && listed != nil {
+					it.TimeGate = listed.TimeGate
+				}
+				return yield(have, itemOr{item: it})
+			}
+			if it == nil {
+				return true
+			}
+			if after == nil || it.Change == "deleted" || !it.Promise.Unproven() { // else its address has another version, and nothing shows that
+				it.AsOf = time.Time{}
+			}
+			return yield(have, itemOr{item: it})
+		}
+		for rec, err := range v.sorter.Sort() {
+			if err != nil {
+				yield(ledger.Hash{}, itemOr{err: err})
+				return
+			}
+			if some && string(rec.Key[:16]) != string(have[:]) {
+				if !emit() {
+					return
+				}
+				listed, before, after, next, later = nil, nil, nil, nil, false
+			}
+			some = true
+			copy(have[:], rec.Key)
+			it, err := decodeItem(rec.Value)
+			switch {
+			case err != nil:
+				yield(ledger.Hash{}, itemOr{err: err})
+				return
+			case binary.BigEndian.Uint64(rec.Key[16:]) == 0:
+				listed = it
+			case !it.Time.After(v.until):
+				before = it
+			default:
+				if listed != nil && listed.LastMod.IsZero() && it.Change != "deleted" {
+					_, known := listed.Promise.Hashes.Compare(it.Promise.Hashes)
+					later = later || listed.isAlso(it) || !known && (listed.Version == nil || it.Version == nil)
+				}
+				if after == nil {
+					after = it
+				}
+				if next == nil && it.Change != "deleted" {
+					next = it
+				}
+			}
+		}
+		if some {
+			emit()
+		}
+	}
+}
+
+// isAlso tells that a later change promises the same version: changes may be told with the
+// hash, or the version, of what their resource is now.
+func (it *item) isAlso(later *item) bool {
+	if it.Version != nil && later.Version != nil {
+		return it.Version.URL == later.Version.URL
+	}
+	same, known := it.Promise.Hashes.Compare(later.Promise.Hashes)
+	return known && same
+}

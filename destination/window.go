@@ -1,0 +1,394 @@
+package destination
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// window collects changes, keeps the last for each resource, fetches them beside
+// each other and applies them with the cursor behind the last.
+type window struct {
+	d     *Destination
+	r     *run
+	order []*item
+	items map[ledger.Hash]int // position in order
+	count int
+	at    cursor // behind everything that was added
+	any   bool
+	ahead *newest // the last change of a window that was cut off before, until it is met
+	stays bool    // so does the cursor: what was added is not proven to follow it yet
+
+	dump     string // the Change Dump, "" for none
+	packages *changePackages
+	read     []uint64 // see cursor.Read
+	packaged bool     // some of the collected are in a package that is read as a list
+}
+
+// maxRead bounds of how many lists it is remembered that they were read.
+const maxRead = 256
+
+// maxTogether bounds the changes of one number, in windows.
+const maxTogether = 10
+
+// window begins at a cursor. Where the changes themselves come from the Change Dump,
+// it is no other place of their bytes.
+func (d *Destination) window(r *run, o *offer, from cursor) *window {
+	w := &window{d: d, r: r, items: map[ledger.Hash]int{}, at: from, ahead: from.Ahead}
+	if _, kind := o.changes(); kind == resourcesync.ChangeList {
+		w.dump = o.ChangeDump
+	}
+	return w
+}
+
+func (w *window) add(ctx context.Context, c change) error {
+	w.stays = c.unproven
+	if c.it == nil { // the end of a list
+		w.at.stand(&c)
+		if w.read = append(w.read, c.document); len(w.read) > 2*maxRead {
+			w.read = slices.Clone(w.read[len(w.read)-maxRead:])
+		}
+		if n := c.newest; n != nil && (w.at.Newest == nil || n.Sequence == 0 && !n.Time.Before(w.at.Newest.Time)) {
+			w.at.Newest = n
+		}
+		if n := w.at.Taken; n != nil && !c.until.Before(n.Time) {
+			w.at.Taken = nil
+		}
+		if c.closed {
+			w.at.reach(c.until, c.served)
+		}
+		if c.sequence != nil {
+			s := *c.sequence
+			if w.at.Sequence == nil || s > *w.at.Sequence {
+				w.at.Sequence = &s
+			}
+		}
+		if w.packaged {
+			return w.apply(ctx, nil) // while the package is open
+		}
+		return nil
+	}
+	if n := w.ahead; n != nil && n.Loc == c.it.Loc && n.Change == c.it.Change && n.Time.Equal(c.it.Time) {
+		w.ahead = nil
+	}
+	// Entries of one number (a resource that moved: deleted here, created there)
+	// are never cut apart, because the cursor could not stand between them.
+	together := c.it.Sequence > 0 && w.at.Sequence != nil && c.it.Sequence == *w.at.Sequence
+	if together && len(w.order) >= maxTogether*w.limit() {
+		return fmt.Errorf("%s: more than %d changes have the number %d", clip.Middle(c.list), len(w.order), c.it.Sequence)
+	}
+	if len(w.order) >= w.limit() && !together {
+		if err := w.apply(ctx, nil); err != nil {
+			return err
+		}
+	}
+	loc := ledger.HashOf(c.it.Loc)
+	passed := w.r.passed[ledger.HashOf(c.it.identity())] // a later one has been compared: the mirror would go back
+	if _, ok := w.items[loc]; ok && w.d.cfg.Keep == "versions" && !together && !passed {
+		if err := w.apply(ctx, nil); err != nil { // each of them is a version
+			return err
+		}
+	}
+	if i, ok := w.items[loc]; ok && !passed {
+		w.d.superseded(w.order[i], c.it)
+		w.order[i] = nil // only the last counts
+	}
+	if !passed {
+		w.items[loc] = len(w.order)
+		w.order = append(w.order, c.it)
+		w.packaged = w.packaged || c.it.pkg != nil
+	}
+	w.any = true
+	if w.r.dry {
+		w.r.plan.change(c.list, c.kind())
+	}
+	w.at.List, w.at.Position, w.at.Identity, w.at.Closed = c.list, c.position, c.it.identity(), false
+	w.at.Newest, w.at.Last, w.at.Filled = newestOf(c.it), listState{}, listState{}
+	w.at.Read = nil
+	w.at.Root = listState{URL: w.at.Root.URL} // should this run be cut off, the cursor is of none that was read to its end
+	w.at.reach(c.it.Time, c.served)
+	if c.it.Sequence > 0 {
+		s := c.it.Sequence
+		w.at.Sequence = &s
+	}
+	return nil
+}
+
+// unmet is the gap that a source has which does not tell any more of changes that a run
+// applied in part before it was cut off.
+func (w *window) unmet() error {
+	return &gapError{why: fmt.Sprintf("the source does not tell of a change any more up to which a run was under way that did not end (%s): it was set back, as by restoring a backup, or what told of it is not offered any more", w.ahead)}
+}
+
+// again tells that the last of what is collected is of before the cursor, as where lists
+// overlap. The run after one that was cut off may not meet it.
+func (w *window) again() bool {
+	n := w.d.snapshotMeta().Cursor.Newest
+	return n != nil && w.at.Newest != nil && w.at.Newest.Sequence == 0 && w.at.Newest.Time.Before(n.Time)
+}
+
+// limit is how many changes are applied together.
+func (w *window) limit() int {
+	if w.dump != "" {
+		return max(w.d.lim.window, packageWindow)
+	}
+	return w.d.lim.window
+}
+
+// apply fetches and applies what is collected.
+func (w *window) apply(ctx context.Context, then func(*meta)) error {
+	d, r := w.d, w.r
+	items := w.order
+	w.order, w.packaged = nil, false
+	clear(w.items)
+	at := w.at
+	at.Ahead = w.ahead
+	if r.dry {
+		for _, it := range items {
+			if it == nil {
+				continue
+			}
+			if err := d.planChange(r, it); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := w.packagesFor(ctx, items); err != nil {
+		return err
+	}
+	if len(items) > 0 && w.ahead == nil && !w.again() { // the cursor moves behind the last of them, and a part may stand in the mirror before
+		if err := d.saveMeta(func(m *meta) { m.Cursor.Ahead = w.at.Newest }); err != nil {
+			return err
+		}
+	}
+	if err := d.returned(func(waiting map[ledger.Hash]bool) (back []ledger.Hash, err error) {
+		for _, it := range items {
+			if it != nil && it.Bad == "" && it.Change != "deleted" && waiting[ledger.HashOf(it.Loc)] {
+				back = append(back, ledger.HashOf(it.Loc))
+			}
+		}
+		return back, nil
+	}); err != nil {
+		return err
+	}
+	left, err := d.pairMoves(items)
+	if err != nil {
+		return err
+	}
+	b := d.batcher(&r.c, false)
+	defer b.wait()
+	jobs := func(yield func(job, error) bool) {
+		for _, it := range items {
+			if it == nil {
+				continue
+			}
+			loc := ledger.HashOf(it.Loc)
+			it.tried = true
+			rec, err := d.led.Record(loc)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			j := d.fetchJob(it)
+			switch {
+			case it.Bad != "", it.Change == "deleted":
+			case rec != nil && !rec.Has(ledger.FlagKept):
+				if v, _ := it.differs(rec); v == provenSame {
+					j = func(context.Context) *outcome { return &outcome{it: it, rec: rec} }
+				} else {
+					if j = w.fromPackage(it); j == nil {
+						j = d.updateJob(it, loc, rec)
+					}
+					j = d.withFormer(j, loc, rec)
+				}
+			default:
+				if p := w.fromPackage(it); p != nil {
+					j = p
+				}
+			}
+			if !yield(replacing(j, left[loc]), nil) {
+				return
+			}
+		}
+	}
+	err = d.pipeline(ctx, jobs, func(o *outcome) error {
+		r.note(o)
+		w.count++
+		if w.count%100 == 0 {
+			d.opt.Progress("changes", int64(w.count), 0)
+		}
+		return b.outcome(ctx, o)
+	})
+	if err != nil {
+		return err
+	}
+	err = b.flush(ctx, func(m *meta) {
+		if !w.stays {
+			m.Cursor = at
+		}
+		if then != nil {
+			then(m)
+		}
+	})
+	if err == nil && len(items) > 0 && !w.stays {
+		d.tellThrough(&at)
+	}
+	return err
+}
+
+// withFormer reads beside the others what a resource was.
+func (d *Destination) withFormer(j job, loc ledger.Hash, rec *ledger.Record) job {
+	return func(ctx context.Context) *outcome {
+		o := j(ctx)
+		if o.err == nil {
+			o.was, o.before = d.former(loc, rec, o.before), nil
+		}
+		return o
+	}
+}
+
+// finish applies the rest and remembers the document that was read to its end.
+func (w *window) finish(ctx context.Context, dl *download, address string) error {
+	w.r.complete, w.stays = true, false
+	if w.any {
+		w.r.mode("incremental")
+		w.r.why("changes applied from where the last run stood")
+	} else if w.r.rep.Mode == "" {
+		w.r.why("no change since the last poll")
+	}
+	w.at.Read = w.read[max(0, len(w.read)-maxRead):]
+	w.at.Root = listState{URL: address, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Index: dl.index, Numbered: dl.numbered, Untold: dl.untold}
+	if w.r.dry {
+		return w.apply(ctx, nil)
+	}
+	return w.apply(ctx, func(m *meta) { m.HeldGap = "" })
+}
+
+// fromPackage is the job of a change whose bytes are in a package, nil for others.
+func (w *window) fromPackage(it *item) job {
+	if it.pkg == nil || it.Path == "" || it.Bad != "" {
+		return w.packages.job(w.d, it)
+	}
+	d := w.d
+	body, err := d.src.readMember(it.pkg.zip, it.Path)
+	return func(ctx context.Context) *outcome { return d.packaged(ctx, it, body, err) }
+}
+
+// packagesFor reads the Change Dump when there is much to fetch.
+func (w *window) packagesFor(ctx context.Context, items []*item) error {
+	d := w.d
+	if w.dump == "" || w.r.dry {
+		return nil
+	}
+	var wanted []*item
+	for _, it := range items {
+		if it != nil && it.Bad == "" && it.Change != "deleted" {
+			wanted = append(wanted, it)
+		}
+	}
+	if len(wanted) < packageFew {
+		return nil
+	}
+	if w.packages == nil {
+		c, err := d.src.readChangeDump(ctx, w.dump)
+		if err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			d.log.Warn("the Change Dump could not be used; changes are fetched one by one", "error", err)
+			w.dump = ""
+			return nil
+		}
+		w.packages = c
+	}
+	w.packages.choose(ctx, d.src, wanted)
+	return ctx.Err()
+}
+
+// close ends the use of packages and tells of it.
+func (w *window) close() {
+	if c := w.packages; c != nil {
+		c.close()
+		if c.served > 0 {
+			w.r.why("%d changes came in %d packages of the Change Dump, which costs less than fetching each", c.served, c.used)
+		}
+		w.packages = nil
+	}
+}
+
+// job gives what a package has of a change, nil if none has it.
+func (c *changePackages) job(d *Destination, it *item) job {
+	k, ok := changeKey(it.Loc, it.Promise)
+	if c == nil || !ok || it.Bad != "" {
+		return nil
+	}
+	for i := range c.list {
+		p := &c.list[i]
+		path, ok := p.paths[k]
+		if !ok {
+			continue
+		}
+		body, err := d.src.readMember(p.zip, path)
+		if err == nil {
+			err = it.Promise.Verify(body)
+		}
+		if err != nil {
+			d.log.Warn("package member is not as promised; fetching it by itself", "loc", it.Loc, "path", path, "error", err)
+			return nil
+		}
+		c.served++
+		return func(ctx context.Context) *outcome {
+			o, err := d.representMember(ctx, it, body)
+			if err != nil {
+				return d.obtain(ctx, it)
+			}
+			return o
+		}
+	}
+	return nil
+}
+
+// packaged represents a member of a package; where that is not as promised, the
+// resource is fetched by itself.
+func (d *Destination) packaged(ctx context.Context, it *item, body []byte, err error) *outcome {
+	if it.Bad != "" {
+		return d.obtainSingly(ctx, it)
+	}
+	if err == nil {
+		err = it.Promise.Verify(body)
+	}
+	if err == nil {
+		var o *outcome
+		if o, err = d.representMember(ctx, it, body); err == nil {
+			return o
+		}
+		if errors.Is(err, errContent) {
+			return &outcome{it: it, err: err}
+		}
+	}
+	d.log.Warn("package member is not as promised; fetching it by itself", "loc", it.Loc, "path", it.Path, "error", err)
+	o := d.obtainSingly(ctx, it)
+	if o.err != nil {
+		o.err = fmt.Errorf("in the package: %w; by itself: %w", err, o.err)
+	}
+	return o
+}
+
+// representMember is represent of a member of a package. An empty one proves nothing.
+func (d *Destination) representMember(ctx context.Context, it *item, body []byte) (*outcome, error) {
+	p := place{URL: it.Loc, Promise: it.Promise}
+	o, err := d.represent(ctx, it, p, body, fetch.Kind{})
+	if err == nil && o.empty && unpromised(p) && d.isMirrored(it.Loc) {
+		return nil, errEmptyMember
+	}
+	return o, err
+}
+
+var errEmptyMember = errors.New("it is empty, and neither length nor hash is promised")

@@ -3,6 +3,7 @@ package embedstore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -10,12 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // TestDamage flips bits of the files that a killed process left, logs and tables: all
-// that was answered is there, or opening or reading says what is wrong. Cut in its end
-// the newest log opens.
+// that was answered is there, or opening or reading names the wrong file and the remedy.
+// Cut in its end the newest log opens; a table that is cut, and broken options, are damage.
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir, Options{CacheBytes: 1 << 20})
@@ -62,9 +64,12 @@ func TestDamage(t *testing.T) {
 			bad := bytes.Clone(whole)
 			cut := round == 4 && strings.HasSuffix(path, ".log")
 			bit := r.IntN(len(bad) * 8)
-			if cut {
+			switch {
+			case cut, round == 4 && strings.HasSuffix(path, ".sst"):
 				bad = bad[:bit/8]
-			} else {
+			case round == 4 && strings.HasPrefix(rel, "OPTIONS-"):
+				bad = bytes.Replace(bad, []byte("comparer="), []byte("comparer-"), 1)
+			default:
 				bad[bit/8] ^= 1 << (bit % 8)
 			}
 			if err := os.WriteFile(filepath.Join(where, rel), bad, 0o600); err != nil {
@@ -78,6 +83,11 @@ func TestDamage(t *testing.T) {
 				t.Errorf("%s, bit %d: %d triples of %d, and no error", rel, bit, n, writes*5)
 			case err != nil:
 				told++
+				if !errors.Is(err, guardfs.ErrDamaged) || !strings.Contains(err.Error(), filepath.Base(rel)) || !strings.Contains(err.Error(), "backup") {
+					t.Errorf("%s, bit %d: the error names no file or no remedy: %v", rel, bit, err)
+				}
+			case round == 4 && (strings.HasSuffix(path, ".sst") || strings.HasPrefix(rel, "OPTIONS-")):
+				t.Errorf("%s: opened and read", rel)
 			}
 		}
 	}

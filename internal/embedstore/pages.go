@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
 )
 
 // A page holds terms of one space in the order of one bulk write: most readers want many of them,
@@ -22,7 +24,7 @@ const (
 	pageBytes = 4 << 10
 )
 
-var errPage = errors.New("the store is damaged: a page of terms cannot be read")
+var errPage = guardfs.Damage(errors.New("a page of terms cannot be read"))
 
 // pageWriter writes the terms of ascending ids, of one space.
 type pageWriter struct {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
 )
 
 // view is one state of the key space: a snapshot, or a snapshot under the
@@ -17,7 +19,7 @@ type view interface {
 	iter(space byte) (cursor, error)
 }
 
-// cursor walks keys upwards. *pebble.Iterator is one.
+// cursor walks keys upwards.
 type cursor interface {
 	SeekGE(key []byte) bool
 	First() bool
@@ -29,8 +31,6 @@ type cursor interface {
 	Close() error
 }
 
-var _ cursor = (*pebble.Iterator)(nil)
-
 // pebbleView is a view of any reader of Pebble's.
 type pebbleView struct{ r pebble.Reader }
 
@@ -40,7 +40,7 @@ func (v pebbleView) get(key []byte) ([]byte, bool, error) {
 		if errors.Is(err, pebble.ErrNotFound) {
 			return nil, false, nil
 		}
-		return nil, false, fmt.Errorf("read the store: %w", err)
+		return nil, false, fmt.Errorf("read the store: %w", guardfs.ReadError(err))
 	}
 	out := append([]byte(nil), val...)
 	return out, true, c.Close()
@@ -49,10 +49,14 @@ func (v pebbleView) get(key []byte) ([]byte, bool, error) {
 func (v pebbleView) iter(space byte) (cursor, error) {
 	it, err := v.r.NewIter(&pebble.IterOptions{LowerBound: []byte{space}, UpperBound: []byte{space + 1}})
 	if err != nil {
-		return nil, fmt.Errorf("read the store: %w", err)
+		return nil, fmt.Errorf("read the store: %w", guardfs.ReadError(err))
 	}
-	return it, nil
+	return pebbleCursor{it}, nil
 }
+
+type pebbleCursor struct{ *pebble.Iterator }
+
+func (c pebbleCursor) Error() error { return guardfs.ReadError(c.Iterator.Error()) }
 
 // graphCount is the number of triples of a graph.
 func graphCount(v view, g id) (int64, error) {
@@ -65,7 +69,7 @@ func graphCount(v view, g id) (int64, error) {
 
 func parseCount(val []byte) (int64, error) {
 	if len(val) != 8 {
-		return 0, fmt.Errorf("the store is damaged: a count of %d bytes", len(val))
+		return 0, guardfs.Damage(fmt.Errorf("a count of %d bytes", len(val)))
 	}
 	var n int64
 	for _, b := range val {

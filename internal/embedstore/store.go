@@ -178,7 +178,7 @@ func (s *Store) open() (err error) {
 	s.popt.Lock = s.lock
 	s.disk = guardfs.New("store", s.opts.fs, s.log)
 	if s.db, err = s.disk.Open(s.opts.Context, s.dir, s.popt); err != nil {
-		return openError(err)
+		return err
 	}
 	v := pebbleView{s.db}
 	val, ok, err := v.get(keyVersion)

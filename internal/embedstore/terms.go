@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 	"unsafe"
+
+	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
 )
 
 // termReader turns ids into terms. It belongs to one goroutine. Repeated terms (predicates,
@@ -106,7 +108,7 @@ func (r *termReader) term(i id) (string, error) {
 }
 
 func errNoTerm(i id) error {
-	return fmt.Errorf("the store is damaged: no term for id %d", uint64(i))
+	return guardfs.Damage(fmt.Errorf("no term for id %d", uint64(i)))
 }
 
 // resolve writes the terms of many ids to out. The strings are valid until the next resolve.

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
@@ -72,7 +71,7 @@ func readOnly(dir string, look func(view) error) (err error) {
 	o.Lock, o.ReadOnly = lock, true
 	db, err := guardfs.New("store", vfs.Default, nil).Open(context.Background(), dir, o)
 	if err != nil {
-		return openError(err)
+		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	v := pebbleView{db}
@@ -90,13 +89,6 @@ func readOnly(dir string, look func(view) error) (err error) {
 	return look(v)
 }
 
-func openError(err error) error {
-	if pebble.IsCorruptionError(err) {
-		return fmt.Errorf("the store is damaged: %w", err)
-	}
-	return err
-}
-
 // version is the version number in a store.
 func version(val []byte) uint32 {
 	return binary.BigEndian.Uint32(append(make([]byte, 4), val...)[len(val):])
@@ -111,7 +103,7 @@ func versionFault(val []byte) error {
 
 func nextFault(val []byte, ok bool, err error) error {
 	if err == nil && (!ok || len(val) != 8) {
-		return errors.New("the store is damaged: the number of its next term is missing")
+		return guardfs.Damage(errors.New("the number of its next term is missing"))
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func TestTry(t *testing.T) {
 			dir := filled(t, false)
 			change(t, dir, func(db *pebble.DB) error { return db.Delete(keyNext, pebble.Sync) })
 			return dir
-		}, "the store is damaged"},
+		}, "damaged: the number of its next term"},
 		{"without its manifest", func(t *testing.T) string {
 			dir := filled(t, false)
 			names, err := filepath.Glob(filepath.Join(dir, "MANIFEST-*"))

@@ -213,7 +213,7 @@ func (t *txn) settle() error {
 			return err
 		}
 		if n+d < 0 {
-			return fmt.Errorf("the store is damaged: graph %d would hold %d triples", uint64(g), n+d)
+			return guardfs.Damage(fmt.Errorf("graph %d would hold %d triples", uint64(g), n+d))
 		}
 		if n+d == 0 {
 			err = t.del(countKey(g))

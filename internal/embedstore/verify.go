@@ -3,6 +3,8 @@ package embedstore
 import (
 	"context"
 	"fmt"
+
+	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
 )
 
 // Verify reads the whole store: every block has a checksum, every index the same
@@ -52,13 +54,13 @@ func (s *Store) verify(ctx context.Context) (int64, error) {
 			return 0, err
 		}
 		if counts[i] != counts[0] || sums[i] != sums[0] {
-			return 0, fmt.Errorf("the store is damaged: index %d holds %d triples, and not the %d of index 0", i, counts[i], counts[0])
+			return 0, guardfs.Damage(fmt.Errorf("index %d holds %d triples, and not the %d of index 0", i, counts[i], counts[0]))
 		}
 	}
 	var wrong error
 	err = graphCounts(snap.v, func(g id, n int64) bool {
 		if graphs[g] != n {
-			wrong = fmt.Errorf("the store is damaged: graph %d holds %d triples, and counts %d", uint64(g), graphs[g], n)
+			wrong = guardfs.Damage(fmt.Errorf("graph %d holds %d triples, and counts %d", uint64(g), graphs[g], n))
 		}
 		delete(graphs, g)
 		return wrong == nil
@@ -67,7 +69,7 @@ func (s *Store) verify(ctx context.Context) (int64, error) {
 		err = wrong
 	}
 	if err == nil && len(graphs) > 0 {
-		err = fmt.Errorf("the store is damaged: %d graphs are not counted", len(graphs))
+		err = guardfs.Damage(fmt.Errorf("%d graphs are not counted", len(graphs)))
 	}
 	return counts[0], err
 }

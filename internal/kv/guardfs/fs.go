@@ -43,7 +43,11 @@ func noted(what, path string, err error) error {
 // check returns the error to report to Pebble, or never returns.
 func (fs *guardFS) check(what, path string, err error) error {
 	g := fs.g
-	if err == nil || !g.armed.Load() {
+	if err == nil {
+		return nil
+	}
+	if !g.armed.Load() {
+		g.ioFailed.Store(true)
 		return err
 	}
 	if g.scratch {
@@ -93,6 +97,14 @@ func (fs *guardFS) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.
 
 func (fs *guardFS) Rename(from, to string) error {
 	return fs.do("rename", to, func() error { return fs.FS.Rename(from, to) })
+}
+
+// Open notes the name: some of Pebble's errors about a wrong file do not tell it.
+func (fs *guardFS) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
+	if !fs.g.armed.Load() {
+		fs.g.lastRead.Store(name)
+	}
+	return fs.FS.Open(name, o...)
 }
 
 func (fs *guardFS) OpenDir(name string) (vfs.File, error) {

@@ -10,7 +10,7 @@
 // there is room again. After any other failure nothing is written until the database is opened
 // again.
 //
-// A Guard also checks the logs before Pebble reads them (see ErrDamaged).
+// A Guard also checks the logs before Pebble reads them, and names damaged files (see ErrDamaged).
 package guardfs
 
 import (
@@ -38,6 +38,8 @@ type Guard struct {
 	failed  chan struct{} // closed with the first failure
 
 	armed    atomic.Bool  // opening has ended
+	ioFailed atomic.Bool  // a write failed while opening
+	lastRead atomic.Value // the file opened last for reading while opening: a string
 	parked   atomic.Bool  // some goroutine of Pebble will never come back
 	waiting  atomic.Int32 // Pebble's goroutines waiting for room
 	stale    atomic.Bool  // a write abandoned by Do has come back
@@ -72,8 +74,9 @@ func Scratch(name string, fs vfs.FS, log *slog.Logger) *Guard {
 
 // Open opens the database in dir with the guard's file system, logger and listener put into o.
 // Every failure while opening is an error of Open, panics of Pebble included. So is a disk without
-// room at the start. On a disk filled later, Open waits for room until ctx ends. After an error
-// Stays tells whether the folder is still in use.
+// room at the start. On a disk filled later, Open waits for room until ctx ends. A damaged file is
+// an ErrDamaged, a database of a newer version a kv.ErrNewer. After an error Stays tells whether
+// the folder is still in use.
 func (g *Guard) Open(ctx context.Context, dir string, o *pebble.Options) (*pebble.DB, error) {
 	if !g.scratch {
 		if err := checkLogs(g.fs, dir); err != nil {
@@ -131,6 +134,9 @@ func (g *Guard) Open(ctx context.Context, dir string, o *pebble.Options) (*pebbl
 		case <-timer.C:
 			stays, r.err = true, g.Err()
 		}
+	}
+	if !stays {
+		r.err = g.openError(r.err)
 	}
 	if r.err != nil && !stays && g.Err() != nil {
 		r.err = errors.Join(r.err, g.Err())
@@ -346,7 +352,7 @@ func (g *Guard) Fail(err error) {
 	if g.first.Load() != nil {
 		return
 	}
-	if !g.scratch {
+	if !g.scratch && !errors.Is(err, ErrDamaged) {
 		err = fmt.Errorf("%w (writing has stopped; when the disk is in order, start again)", err)
 	}
 	g.first.Store(&err)
@@ -445,7 +451,7 @@ const retryPause = 20 * time.Millisecond
 func (g *Guard) listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
-			err = fmt.Errorf("pebble, in the background: %w", err)
+			err = fmt.Errorf("pebble, in the background: %w", ReadError(err))
 			if IsFull(err) && !g.scratch {
 				g.noteFull(err)
 			} else {
@@ -459,7 +465,7 @@ func (g *Guard) listener() *pebble.EventListener {
 			}
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			g.Fail(fmt.Errorf("pebble: damaged file %s: %w", info.Path, info.Details))
+			g.Fail(damagedFile(info.Path, info.Details))
 		},
 		DiskSlow: func(info pebble.DiskSlowInfo) {
 			g.log.Warn("the disk of the "+g.what+" is slow", "path", info.Path, "duration", info.Duration)

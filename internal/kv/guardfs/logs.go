@@ -3,7 +3,6 @@ package guardfs
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -13,9 +12,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
-
-// ErrDamaged comes from opening a database with a damaged log or manifest.
-var ErrDamaged = errors.New("damaged")
 
 // checkLogs looks at the write-ahead logs and the manifest of a database. Pebble takes a damaged
 // record near the end of either for the end: acknowledged writes would be lost silently. A record
@@ -28,11 +24,15 @@ func checkLogs(fs vfs.FS, dir string) error {
 	}
 	manifest, marker := "", ""
 	var logs []string
+	orphan := "" // of a database whose marker is missing
 	for _, name := range names {
 		if stem, ok := strings.CutSuffix(name, ".log"); ok {
 			if _, err := strconv.ParseUint(stem, 10, 64); err == nil {
 				logs = append(logs, name)
 			}
+		}
+		if ext := filepath.Ext(name); ext == ".log" || ext == ".sst" {
+			orphan = name
 		}
 		// marker.manifest.NUMBER.MANIFEST-NUMBER: the highest one counts.
 		if rest, ok := strings.CutPrefix(name, "marker.manifest."); ok && name > marker {
@@ -47,6 +47,9 @@ func checkLogs(fs vfs.FS, dir string) error {
 		}
 	}
 	if manifest == "" {
+		if orphan != "" { // Pebble would begin anew, and remove it
+			return Damage(fmt.Errorf("file marker.manifest.* is missing beside %s", orphan))
+		}
 		return nil
 	}
 	c := chunkReader{}
@@ -93,7 +96,7 @@ func (c *chunkReader) checkFile(fs vfs.FS, dir, name string) error {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
 	if !whole {
-		return fmt.Errorf("%w: file %s at byte %d; writes that were acknowledged cannot be read (bring the folder back from a backup, or move it away and begin with an empty one)", ErrDamaged, name, at)
+		return Damage(fmt.Errorf("file %s at byte %d; writes that were acknowledged cannot be read", name, at))
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 )
 
@@ -44,7 +45,7 @@ func checkForm(dir string) error {
 	number, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "rsbridge state ")
 	v, err := strconv.ParseUint(number, 10, 32)
 	if !ok || err != nil {
-		return fmt.Errorf("file %s holds %.40q, want \"rsbridge state %d\"", formFile, data, form)
+		return guardfs.Damage(fmt.Errorf("file %s holds %.40q, want \"rsbridge state %d\"", formFile, data, form))
 	}
 	if v > form {
 		return fmt.Errorf("%w: the folder is of form %d, this program knows %d; update rsbridge", ErrNewer, v, form)
@@ -70,14 +71,6 @@ func writeFile(name string, data []byte) error {
 		return err
 	}
 	return ownfile.Sync(filepath.Dir(name))
-}
-
-// newerPebble recognizes a database of a newer Pebble.
-func newerPebble(err error) error {
-	if strings.Contains(err.Error(), "unknown format major version") {
-		return fmt.Errorf("%w: %w", ErrNewer, err)
-	}
-	return err
 }
 
 // holder is the content of the file HOLDER.

@@ -15,7 +15,7 @@
 // long as Pebble can answer them and no commit is left of which nobody knows
 // whether it holds.
 //
-// A damaged log or manifest is refused (guardfs.ErrDamaged); a commit
+// A damaged file is refused, when it is opened or read (guardfs.ErrDamaged); a commit
 // being written when the process died is not there, and no damage.
 package pebblekv
 
@@ -203,7 +203,7 @@ func (s *Store) open(o Options) (err error) {
 	}
 	db, err := s.guard.Open(o.Context, s.dir, opts)
 	if err != nil {
-		return newerPebble(err)
+		return err
 	}
 	s.db, s.opts = db, opts
 	return nil
@@ -257,18 +257,18 @@ func (s *Store) get(r pebble.Reader, key []byte) ([]byte, error) {
 		return nil, kv.ErrNotFound
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read state %s: %w", s.dir, err)
+		return nil, fmt.Errorf("read state %s: %w", s.dir, guardfs.ReadError(err))
 	}
 	out := append([]byte{}, v...)
 	if err := closer.Close(); err != nil {
-		return nil, fmt.Errorf("read state %s: %w", s.dir, err)
+		return nil, fmt.Errorf("read state %s: %w", s.dir, guardfs.ReadError(err))
 	}
 	return out, nil
 }
 
 func (s *Store) scan(r pebble.Reader, lo, hi []byte, reverse bool) iter.Seq2[kv.Pair, error] {
 	return func(yield func(kv.Pair, error) bool) {
-		fail := func(err error) { yield(kv.Pair{}, fmt.Errorf("read state %s: %w", s.dir, err)) }
+		fail := func(err error) { yield(kv.Pair{}, fmt.Errorf("read state %s: %w", s.dir, guardfs.ReadError(err))) }
 		if err := s.usable(); err != nil {
 			fail(err)
 			return

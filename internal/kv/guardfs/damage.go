@@ -1,0 +1,68 @@
+package guardfs
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// ErrDamaged is the error of a database with a damaged or missing file. It names the file and the
+// remedy.
+var ErrDamaged = errors.New("damaged")
+
+// Damage is the ErrDamaged of a cause.
+func Damage(cause error) error {
+	return fmt.Errorf("%w: %w (bring the folder back from a backup, or move it away and begin with an empty one)", ErrDamaged, cause)
+}
+
+func damagedFile(path string, cause error) error {
+	return Damage(fmt.Errorf("file %s: %w", path, cause))
+}
+
+// ReadError makes an ErrDamaged of an error about a wrong file, met while reading an open database.
+// Any other error stays.
+func ReadError(err error) error {
+	if err == nil || errors.Is(err, ErrDamaged) || !pebble.IsCorruptionError(err) {
+		return err
+	}
+	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
+		return damagedFile(filepath.Base(info.Path), info.Details)
+	}
+	return Damage(err)
+}
+
+// openError tells why Pebble did not open a database. Pebble marks only a part of the errors about
+// wrong files. So one is damage unless the disk has failed, or the folder is of another program.
+func (g *Guard) openError(err error) error {
+	var errno syscall.Errno
+	switch {
+	case err == nil || g.scratch || errors.Is(err, ErrDamaged) || errors.Is(err, pebble.ErrDBDoesNotExist):
+		return err
+	case strings.Contains(err.Error(), "unknown format major version"):
+		return fmt.Errorf("%w: %w", kv.ErrNewer, err)
+	case pebble.IsCorruptionError(err): // whatever the disk did
+	case g.ioFailed.Load() || IsFull(err) || errors.As(err, &errno) && errno != syscall.ENOENT:
+		return err
+	}
+	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
+		return damagedFile(filepath.Base(info.Path), info.Details)
+	}
+	if table := inconsistentTable.FindStringSubmatch(err.Error()); table != nil {
+		return damagedFile(table[1]+".sst", err)
+	}
+	last, ok := g.lastRead.Load().(string)
+	if !ok {
+		return Damage(err)
+	}
+	return damagedFile(filepath.Base(last), err)
+}
+
+// inconsistentTable finds the number of a missing or wrong table in Pebble's error.
+var inconsistentTable = regexp.MustCompile(`\bL[0-9]+: ([0-9]{6,}): `)

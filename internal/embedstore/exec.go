@@ -11,7 +11,6 @@ import (
 // one row, calls the next operator, and unbinds them again. So nothing is held but the cursors of
 // the patterns under way. It belongs to one goroutine.
 type exec struct {
-	ctx   context.Context
 	s     *Store
 	v     view
 	terms *termReader
@@ -21,31 +20,14 @@ type exec struct {
 	ds    dataset
 	plans plans
 
-	consts  map[*tripleNode]*patternIDs
-	counts  map[id]int64
-	cexprs  map[*constExpr]id
-	values  map[*valuesNode]*valueRows
-	tables  map[tableKey]*table
-	pool    [4][]cursor
-	vcache  []cachedValue
-	regexps map[string]*compiledRegexp
+	exprs evaluator
+	meter meter
 
-	budget   Budget
-	rowsHeld int64
-	bytes    int64
-	steps    int
-	started  time.Time
-	waited   time.Duration // in the hands of the reader
-	now      time.Time
-	base     string            // of IRI()
-	solution int               // number of the solution under way, for BNODE
-	bnodes   map[string]string // labels of BNODE(label) by solution
-	fresh    int64             // blank nodes made so far
-	aggs     []aggResult
-
-	tells bool   // note expressions without a value
-	fault string // the last such expression, "" for an unbound variable
-	noted string // the first that dropped a row or left a variable unbound
+	consts map[*tripleNode]*patternIDs
+	counts map[id]int64
+	values map[*valuesNode]*valueRows
+	tables map[tableKey]*table
+	pool   [4][]cursor
 }
 
 // dataset is the choice of FROM and FROM NAMED.
@@ -68,8 +50,9 @@ type next func() error
 type stopSign struct{ error }
 
 func (s *Store) newExec(ctx context.Context, v view, slots int, b Budget) *exec {
-	x := &exec{ctx: ctx, s: s, v: v, row: make([]id, slots), budget: b, started: time.Now(), now: s.opts.Now(),
-		consts: map[*tripleNode]*patternIDs{}, ds: dataset{defaults: []id{0}}}
+	x := &exec{s: s, v: v, row: make([]id, slots), consts: map[*tripleNode]*patternIDs{}, ds: dataset{defaults: []id{0}}}
+	x.meter = meter{ctx: ctx, budget: b, started: time.Now(), local: &x.local}
+	x.exprs = evaluator{x: x, now: s.opts.Now()}
 	x.terms = newTermReader(v, &x.local)
 	return x
 }
@@ -82,33 +65,6 @@ func (x *exec) close() {
 		}
 		x.pool[i] = nil
 	}
-}
-
-// tick is called in every loop; it looks at the context and the clock now and then.
-func (x *exec) tick() error {
-	if x.steps++; x.steps&1023 != 0 {
-		return nil
-	}
-	if x.ctx.Err() != nil {
-		return context.Cause(x.ctx)
-	}
-	if time.Since(x.started)-x.waited > x.budget.Time {
-		return &BudgetError{"time", x.budget.Time.String()}
-	}
-	return nil
-}
-
-// hold counts held rows and bytes.
-func (x *exec) hold(rows, bytes int64) error {
-	x.rowsHeld += rows
-	x.bytes += bytes
-	if x.rowsHeld > x.budget.Rows {
-		return &BudgetError{"rows", fmt.Sprintf("%d rows held at once", x.budget.Rows)}
-	}
-	if x.bytes+x.local.bytes > x.budget.MemoryBytes {
-		return &BudgetError{"memory", fmt.Sprintf("%d MiB", x.budget.MemoryBytes>>20)}
-	}
-	return nil
 }
 
 // idOf is the id of a term: the store's, or one of this query.
@@ -124,7 +80,7 @@ func (x *exec) idOf(term string) (id, error) {
 		return i, err
 	}
 	i = x.local.intern(term)
-	return i, x.hold(0, 0)
+	return i, x.meter.hold(0, 0)
 }
 
 func (x *exec) cursor(index int) (cursor, error) {
@@ -169,7 +125,7 @@ func (x *exec) eval(n node, emit next) error {
 		return x.evalGraph(n, emit)
 	case *bindNode:
 		return x.eval(n.in, func() error {
-			v, err := x.exprID(n.e)
+			v, err := x.exprs.exprID(n.e)
 			if err != nil {
 				return err
 			}
@@ -289,7 +245,7 @@ func (x *exec) evalOptional(n *optionalNode, emit next) error {
 		found := false
 		err := x.evalPart(n.right, func() error {
 			for _, f := range n.filters {
-				ok, err := x.test(f)
+				ok, err := x.exprs.test(f)
 				if err != nil || !ok {
 					return err
 				}
@@ -391,7 +347,7 @@ func (x *exec) table(n node, f *facts, outer []id) (*table, error) {
 				t.rows = append(t.rows, x.row[v])
 			}
 			t.n++
-			return x.hold(1, int64(8*len(t.vars)))
+			return x.meter.hold(1, int64(8*len(t.vars)))
 		})
 		x.row = keep
 		if err != nil {
@@ -410,7 +366,7 @@ func (x *exec) table(n node, f *facts, outer []id) (*table, error) {
 				v := t.rows[r*w+t.key]
 				t.index[v] = append(t.index[v], int32(r))
 			}
-			if err := x.hold(0, int64(len(t.rows)/max(w, 1)*16)); err != nil {
+			if err := x.meter.hold(0, int64(len(t.rows)/max(w, 1)*16)); err != nil {
 				return nil, err
 			}
 		}
@@ -443,7 +399,7 @@ func (t *table) each(outer []id, fn func(row []id) error) error {
 
 func (t *table) match(x *exec, emit next) error {
 	return t.each(x.row, func(r []id) error {
-		if err := x.tick(); err != nil {
+		if err := x.meter.tick(); err != nil {
 			return err
 		}
 		return x.merge(t.vars, func(i int) id { return r[i] }, emit)
@@ -495,7 +451,7 @@ func (x *exec) evalValues(n *valuesNode, emit next) error {
 		return nil
 	}
 	for _, ids := range vr.rows {
-		if err := x.tick(); err != nil {
+		if err := x.meter.tick(); err != nil {
 			return err
 		}
 		if err := x.merge(n.slots, func(i int) id { return ids[i] }, emit); err != nil {
@@ -552,11 +508,11 @@ func (x *exec) evalGraph(n *graphNode, emit next) error {
 	}); err != nil {
 		return err
 	}
-	if err := x.hold(int64(len(graphs)), int64(8*len(graphs))); err != nil {
+	if err := x.meter.hold(int64(len(graphs)), int64(8*len(graphs))); err != nil {
 		return err
 	}
 	for _, g := range graphs {
-		if err := x.tick(); err != nil {
+		if err := x.meter.tick(); err != nil {
 			return err
 		}
 		x.row[slot] = g
@@ -566,7 +522,7 @@ func (x *exec) evalGraph(n *graphNode, emit next) error {
 			return err
 		}
 	}
-	return x.hold(-int64(len(graphs)), -int64(8*len(graphs)))
+	return x.meter.hold(-int64(len(graphs)), -int64(8*len(graphs)))
 }
 
 // leadsGraph tells whether n begins with a triple pattern. The pattern then binds the variable of

@@ -14,10 +14,31 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 )
+
+// evaluator gives the values of expressions in the row of x.
+type evaluator struct {
+	x    *exec
+	now  time.Time
+	base string      // of IRI()
+	aggs []aggResult // of the group in the row
+
+	constants map[*constExpr]id
+	cache     []cachedValue
+	regexps   map[string]*compiledRegexp
+
+	solution int               // number of the solution under way, for BNODE
+	bnodes   map[string]string // labels of BNODE(label) by solution
+	fresh    int64             // blank nodes made so far
+
+	tells bool   // note expressions without a value
+	fault string // the last such expression, "" for an unbound variable
+	noted string // the first that dropped a row or left a variable unbound
+}
 
 type cachedValue struct {
 	id id
@@ -27,15 +48,15 @@ type cachedValue struct {
 const valueSlots = 1024
 
 // valueOf is the value of a nonzero id.
-func (x *exec) valueOf(n id) (value, error) {
-	if x.vcache == nil {
-		x.vcache = make([]cachedValue, valueSlots)
+func (ev *evaluator) valueOf(n id) (value, error) {
+	if ev.cache == nil {
+		ev.cache = make([]cachedValue, valueSlots)
 	}
-	s := &x.vcache[uint64(n>>2)%valueSlots]
+	s := &ev.cache[uint64(n>>2)%valueSlots]
 	if s.id == n {
 		return s.v, nil
 	}
-	t, err := x.terms.term(n)
+	t, err := ev.x.terms.term(n)
 	if err != nil {
 		return value{}, err
 	}
@@ -47,32 +68,32 @@ func (x *exec) valueOf(n id) (value, error) {
 }
 
 // test is the effective boolean value; an error of the expression is false.
-func (x *exec) test(e expr) (bool, error) {
-	x.fault = ""
-	b, err := x.truth(e)
+func (ev *evaluator) test(e expr) (bool, error) {
+	ev.fault = ""
+	b, err := ev.truth(e)
 	if err == errType {
-		x.noteFault()
+		ev.noteFault()
 		return false, nil
 	}
 	return b, err
 }
 
-func (x *exec) truth(e expr) (bool, error) {
-	v, err := x.expr(e)
+func (ev *evaluator) truth(e expr) (bool, error) {
+	v, err := ev.expr(e)
 	if err != nil {
 		return false, err
 	}
 	b, err := v.truth()
 	if err != nil {
-		x.failed("the condition", v)
+		ev.failed("the condition", v)
 	}
 	return b, err
 }
 
 // failed remembers an expression without a value, if requested. An unbound variable is no fault:
 // OPTIONAL leaves many.
-func (x *exec) failed(name string, args ...value) {
-	if !x.tells {
+func (ev *evaluator) failed(name string, args ...value) {
+	if !ev.tells {
 		return
 	}
 	terms := make([]string, len(args))
@@ -84,85 +105,85 @@ func (x *exec) failed(name string, args ...value) {
 	}
 	switch {
 	case len(args) == 2 && (!isAlpha(name[0]) || strings.HasSuffix(name, "IN")):
-		x.fault = terms[0] + " " + name + " " + terms[1]
+		ev.fault = terms[0] + " " + name + " " + terms[1]
 	case strings.Contains(name, ":"):
-		x.fault = "<" + name + ">(" + terms[0] + ")"
+		ev.fault = "<" + name + ">(" + terms[0] + ")"
 	default:
-		x.fault = name + "(" + strings.Join(terms, ", ") + ")"
+		ev.fault = name + "(" + strings.Join(terms, ", ") + ")"
 	}
 }
 
 // noteFault blames the last fault for a failed condition or binding.
-func (x *exec) noteFault() {
-	if x.fault != "" && x.noted == "" {
-		x.noted = x.fault
+func (ev *evaluator) noteFault() {
+	if ev.fault != "" && ev.noted == "" {
+		ev.noted = ev.fault
 	}
 }
 
 // exprID is the value of an expression as an id; 0 when it is an error.
-func (x *exec) exprID(e expr) (id, error) {
+func (ev *evaluator) exprID(e expr) (id, error) {
 	switch e := e.(type) {
 	case *varExpr:
-		return x.row[e.slot], nil
+		return ev.x.row[e.slot], nil
 	case *constExpr:
-		if n, ok := x.cexprs[e]; ok {
+		if n, ok := ev.constants[e]; ok {
 			return n, nil
 		}
-		n, err := x.idOf(e.v.asTerm())
+		n, err := ev.x.idOf(e.v.asTerm())
 		if err != nil {
 			return 0, err
 		}
-		if x.cexprs == nil {
-			x.cexprs = map[*constExpr]id{}
+		if ev.constants == nil {
+			ev.constants = map[*constExpr]id{}
 		}
-		x.cexprs[e] = n
+		ev.constants[e] = n
 		return n, nil
 	}
-	x.fault = ""
-	v, err := x.expr(e)
+	ev.fault = ""
+	v, err := ev.expr(e)
 	if err == errType {
-		x.noteFault()
+		ev.noteFault()
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	return x.idOf(v.asTerm())
+	return ev.x.idOf(v.asTerm())
 }
 
 // expr evaluates an expression. errType is an error of SPARQL, everything else
 // ends the query.
-func (x *exec) expr(e expr) (value, error) {
+func (ev *evaluator) expr(e expr) (value, error) {
 	switch e := e.(type) {
 	case *varExpr:
-		n := x.row[e.slot]
+		n := ev.x.row[e.slot]
 		if n == 0 {
-			x.fault = ""
+			ev.fault = ""
 			return value{}, errType
 		}
-		return x.valueOf(n)
+		return ev.valueOf(n)
 	case *constExpr:
 		return e.v, nil
 	case *aggExpr:
-		if e.n >= len(x.aggs) || !x.aggs[e.n].ok {
+		if e.n >= len(ev.aggs) || !ev.aggs[e.n].ok {
 			return value{}, errType
 		}
-		return x.aggs[e.n].v, nil
+		return ev.aggs[e.n].v, nil
 	case *existsExpr:
-		found, err := x.exists(e.in)
+		found, err := ev.exists(e.in)
 		return boolValue(found != e.not), err
 	case *callExpr:
-		return x.call(e)
+		return ev.call(e)
 	}
 	return value{}, fmt.Errorf("evaluate: unknown expression %T", e)
 }
 
 // exists tells whether the pattern has a solution compatible with the row.
-func (x *exec) exists(n node) (bool, error) {
+func (ev *evaluator) exists(n node) (bool, error) {
 	stop := &stopSign{}
-	g := x.g
-	err := x.eval(n, func() error { return stop })
-	x.g = g
+	g := ev.x.g
+	err := ev.x.eval(n, func() error { return stop })
+	ev.x.g = g
 	if err == error(stop) {
 		return true, nil
 	}
@@ -170,57 +191,57 @@ func (x *exec) exists(n node) (bool, error) {
 }
 
 // known is the id of a variable or constant as an argument.
-func (x *exec) known(e expr) (id, bool, error) {
+func (ev *evaluator) known(e expr) (id, bool, error) {
 	switch e.(type) {
 	case *varExpr, *constExpr:
-		n, err := x.exprID(e)
+		n, err := ev.exprID(e)
 		return n, n != 0, err
 	}
 	return 0, false, nil
 }
 
-func (x *exec) call(c *callExpr) (value, error) {
+func (ev *evaluator) call(c *callExpr) (value, error) {
 	switch c.name {
 	case "BOUND":
-		return boolValue(x.row[c.args[0].(*varExpr).slot] != 0), nil
+		return boolValue(ev.x.row[c.args[0].(*varExpr).slot] != 0), nil
 	case "&&", "||":
-		return x.logic(c)
+		return ev.logic(c)
 	case "!":
-		b, err := x.truth(c.args[0])
+		b, err := ev.truth(c.args[0])
 		return boolValue(!b), err
 	case "IF":
-		b, err := x.truth(c.args[0])
+		b, err := ev.truth(c.args[0])
 		if err != nil {
 			return value{}, err
 		}
 		if b {
-			return x.expr(c.args[1])
+			return ev.expr(c.args[1])
 		}
-		return x.expr(c.args[2])
+		return ev.expr(c.args[2])
 	case "COALESCE":
 		for _, a := range c.args {
-			v, err := x.expr(a)
+			v, err := ev.expr(a)
 			if err != errType {
 				return v, err
 			}
 		}
 		return value{}, errType
 	case "IN", "NOT IN":
-		return x.in(c)
+		return ev.in(c)
 	case "=", "!=":
-		if b, ok, err := x.sameID(c.args[0], c.args[1]); err != nil {
+		if b, ok, err := ev.sameID(c.args[0], c.args[1]); err != nil {
 			return value{}, err
 		} else if ok {
 			return boolValue(b == (c.name == "=")), nil
 		}
 	case "ISIRI", "ISURI", "ISBLANK", "ISLITERAL":
-		return x.isKind(c)
+		return ev.isKind(c)
 	case "BNODE":
-		return x.newBlank(c)
+		return ev.newBlank(c)
 	case "RAND":
 		return floatValue(vDouble, mrand.Float64()), nil
 	case "NOW":
-		v := value{kind: vOther, lex: x.now.UTC().Format("2006-01-02T15:04:05.999Z"), lang: xsdNS + "dateTime"}
+		v := value{kind: vOther, lex: ev.now.UTC().Format("2006-01-02T15:04:05.999Z"), lang: xsdNS + "dateTime"}
 		v.classify()
 		return v, nil
 	case "UUID":
@@ -231,30 +252,30 @@ func (x *exec) call(c *callExpr) (value, error) {
 	var buf [4]value
 	args := buf[:0]
 	for _, a := range c.args {
-		v, err := x.expr(a)
+		v, err := ev.expr(a)
 		if err != nil {
 			return value{}, err
 		}
 		args = append(args, v)
 	}
-	v, err := x.apply(c.name, args)
+	v, err := ev.apply(c.name, args)
 	if err == errType {
-		x.failed(c.name, args...)
+		ev.failed(c.name, args...)
 	}
 	return v, err
 }
 
 // logic is && and || with errors (section 17.2).
-func (x *exec) logic(c *callExpr) (value, error) {
+func (ev *evaluator) logic(c *callExpr) (value, error) {
 	settles := c.name == "||"
-	a, aerr := x.truth(c.args[0])
+	a, aerr := ev.truth(c.args[0])
 	if aerr != nil && aerr != errType {
 		return value{}, aerr
 	}
 	if aerr == nil && a == settles {
 		return boolValue(settles), nil
 	}
-	b, berr := x.truth(c.args[1])
+	b, berr := ev.truth(c.args[1])
 	if berr != nil {
 		return value{}, berr
 	}
@@ -264,26 +285,26 @@ func (x *exec) logic(c *callExpr) (value, error) {
 	return boolValue(b), aerr
 }
 
-func (x *exec) in(c *callExpr) (value, error) {
+func (ev *evaluator) in(c *callExpr) (value, error) {
 	found, failed := false, false
 	var left value
 	haveLeft := false
 	for _, a := range c.args[1:] {
-		b, ok, err := x.sameID(c.args[0], a)
+		b, ok, err := ev.sameID(c.args[0], a)
 		if err != nil {
 			return value{}, err
 		}
 		if !ok {
 			if !haveLeft {
-				if left, err = x.expr(c.args[0]); err != nil {
+				if left, err = ev.expr(c.args[0]); err != nil {
 					return value{}, err
 				}
 				haveLeft = true
 			}
-			right, err := x.expr(a)
+			right, err := ev.expr(a)
 			if err == nil {
 				if b, err = equalValues(&left, &right); err == errType {
-					x.failed(c.name, left, right)
+					ev.failed(c.name, left, right)
 				}
 			}
 			if err == errType {
@@ -303,7 +324,7 @@ func (x *exec) in(c *callExpr) (value, error) {
 		return value{}, errType
 	}
 	if len(c.args) == 1 {
-		if _, err := x.expr(c.args[0]); err != nil {
+		if _, err := ev.expr(c.args[0]); err != nil {
 			return value{}, err
 		}
 	}
@@ -312,12 +333,12 @@ func (x *exec) in(c *callExpr) (value, error) {
 
 // sameID compares by ids if they decide: the same IRI or blank node, or an IRI or blank node and
 // something else.
-func (x *exec) sameID(a, b expr) (same, decided bool, err error) {
-	m, ok, err := x.known(a)
+func (ev *evaluator) sameID(a, b expr) (same, decided bool, err error) {
+	m, ok, err := ev.known(a)
 	if err != nil || !ok {
 		return false, false, err
 	}
-	n, ok, err := x.known(b)
+	n, ok, err := ev.known(b)
 	if err != nil || !ok {
 		return false, false, err
 	}
@@ -327,16 +348,16 @@ func (x *exec) sameID(a, b expr) (same, decided bool, err error) {
 	return false, false, nil
 }
 
-func (x *exec) isKind(c *callExpr) (value, error) {
+func (ev *evaluator) isKind(c *callExpr) (value, error) {
 	var kind id
 	if v, ok := c.args[0].(*varExpr); ok {
-		n := x.row[v.slot]
+		n := ev.x.row[v.slot]
 		if n == 0 {
 			return value{}, errType
 		}
 		kind = n.kind()
 	} else {
-		v, err := x.expr(c.args[0])
+		v, err := ev.expr(c.args[0])
 		if err != nil {
 			return value{}, err
 		}
@@ -360,35 +381,35 @@ func (x *exec) isKind(c *callExpr) (value, error) {
 
 // newBlank is BNODE: a fresh node, or with a label the same one throughout a
 // solution.
-func (x *exec) newBlank(c *callExpr) (value, error) {
+func (ev *evaluator) newBlank(c *callExpr) (value, error) {
 	label := ""
 	if len(c.args) == 1 {
-		v, err := x.expr(c.args[0])
+		v, err := ev.expr(c.args[0])
 		if err != nil {
 			return value{}, err
 		}
 		if v.kind != vString {
-			x.failed(c.name, v)
+			ev.failed(c.name, v)
 			return value{}, errType
 		}
-		key := strconv.Itoa(x.solution) + " " + v.lex
-		if x.bnodes == nil || len(x.bnodes) > 10000 {
-			x.bnodes = map[string]string{}
+		key := strconv.Itoa(ev.solution) + " " + v.lex
+		if ev.bnodes == nil || len(ev.bnodes) > 10000 {
+			ev.bnodes = map[string]string{}
 		}
-		if x.bnodes[key] == "" {
-			x.bnodes[key] = x.freshLabel()
+		if ev.bnodes[key] == "" {
+			ev.bnodes[key] = ev.freshLabel()
 		}
-		label = x.bnodes[key]
+		label = ev.bnodes[key]
 	} else {
-		label = x.freshLabel()
+		label = ev.freshLabel()
 	}
 	return value{kind: vBlank, lex: label}, nil
 }
 
 // freshLabel names a blank node made by this query; labels of the store begin with e.
-func (x *exec) freshLabel() string {
-	x.fresh++
-	return "q" + strconv.FormatInt(x.fresh, 10)
+func (ev *evaluator) freshLabel() string {
+	ev.fresh++
+	return "q" + strconv.FormatInt(ev.fresh, 10)
 }
 
 func newUUID() string {
@@ -415,7 +436,7 @@ func likeText(v *value, s string) value {
 }
 
 // apply is a function of evaluated arguments.
-func (x *exec) apply(name string, a []value) (value, error) {
+func (ev *evaluator) apply(name string, a []value) (value, error) {
 	switch name {
 	case "=", "!=":
 		b, err := equalValues(&a[0], &a[1])
@@ -475,7 +496,7 @@ func (x *exec) apply(name string, a []value) (value, error) {
 			return a[0], nil
 		case vString:
 			iri := a[0].lex
-			if r, ok := rdfres.ResolveIRI(x.base, iri); ok {
+			if r, ok := rdfres.ResolveIRI(ev.base, iri); ok {
 				iri = r
 			}
 			if !hasScheme(iri) || strings.ContainsAny(iri, "<>\"{}|^`\\") || strings.ContainsFunc(iri, func(r rune) bool { return r <= ' ' }) {
@@ -550,7 +571,7 @@ func (x *exec) apply(name string, a []value) (value, error) {
 		}
 		return stringValue(digestText(name, a[0].lex)), nil
 	case "REGEX", "REPLACE":
-		return x.regex(name, a)
+		return ev.regex(name, a)
 	}
 	if isCast(name) {
 		return cast(name, &a[0])
@@ -652,7 +673,7 @@ type compiledRegexp struct {
 }
 
 // regex is REGEX and REPLACE: XPath patterns, compiled once.
-func (x *exec) regex(name string, a []value) (value, error) {
+func (ev *evaluator) regex(name string, a []value) (value, error) {
 	flags := ""
 	n := 2
 	if name == "REPLACE" {
@@ -667,14 +688,14 @@ func (x *exec) regex(name string, a []value) (value, error) {
 		flags = a[n].lex
 	}
 	key := flags + "/" + a[1].lex
-	c, ok := x.regexps[key]
+	c, ok := ev.regexps[key]
 	if !ok {
 		c = &compiledRegexp{}
 		c.re, c.err = compileRegexp(a[1].lex, flags)
-		if x.regexps == nil || len(x.regexps) > 1000 {
-			x.regexps = map[string]*compiledRegexp{}
+		if ev.regexps == nil || len(ev.regexps) > 1000 {
+			ev.regexps = map[string]*compiledRegexp{}
 		}
-		x.regexps[key] = c
+		ev.regexps[key] = c
 	}
 	if c.err != nil {
 		return value{}, c.err

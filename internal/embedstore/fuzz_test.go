@@ -57,19 +57,20 @@ func FuzzUpdate(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		parse := func(p *parser) (out []string, err error) {
-			err = p.guarded(func() {
-				p.advance()
+			ops := updateParser{p}
+			err = p.in.guarded(func() {
+				p.in.advance()
 				for {
-					op := p.operation()
+					op := ops.operation()
 					if op == nil {
 						return
 					}
 					n := 0
 					if op.kind == opInsertData || op.kind == opDeleteData {
-						p.dataQuads(op.kind == opInsertData, func(quadPattern) { n++ })
+						ops.dataQuads(op.kind == opInsertData, func(quadPattern) { n++ })
 					}
 					out = append(out, string(rune('a'+op.kind))+string(rune('0'+n+len(op.ins)+len(op.del))))
-					p.separator()
+					ops.separator()
 				}
 			})
 			return out, err

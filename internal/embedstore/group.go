@@ -20,14 +20,14 @@ type aggState struct {
 }
 
 // runGroups evaluates the pattern, groups it and calls emit per group with the
-// keys bound; aggExpr finds the results in x.aggs.
+// keys bound; aggExpr finds the results in x.exprs.aggs.
 func (x *exec) runGroups(q *query, emit next) error {
 	groups := map[string]*group{}
 	var order []*group
 	keys := make([]id, len(q.groupBy))
 	var buf []byte
 	err := x.evalPart(q.where, func() error {
-		if err := x.tick(); err != nil {
+		if err := x.meter.tick(); err != nil {
 			return err
 		}
 		buf = buf[:0]
@@ -36,7 +36,7 @@ func (x *exec) runGroups(q *query, emit next) error {
 			if k.e == nil {
 				keys[i] = x.row[k.slot]
 			} else {
-				v, err := x.exprID(k.e)
+				v, err := x.exprs.exprID(k.e)
 				if err != nil {
 					return err
 				}
@@ -49,7 +49,7 @@ func (x *exec) runGroups(q *query, emit next) error {
 			g = &group{keys: append([]id(nil), keys...), aggs: make([]aggState, len(q.aggs))}
 			groups[string(buf)] = g
 			order = append(order, g)
-			if err := x.hold(1, int64(len(buf)+8*len(keys)+120*len(q.aggs)+100)); err != nil {
+			if err := x.meter.hold(1, int64(len(buf)+8*len(keys)+120*len(q.aggs)+100)); err != nil {
 				return err
 			}
 		}
@@ -67,17 +67,17 @@ func (x *exec) runGroups(q *query, emit next) error {
 		order = append(order, &group{aggs: make([]aggState, len(q.aggs))})
 	}
 	rows := func(emit next) error {
-		old := x.aggs
-		defer func() { x.aggs = old }()
+		old := x.exprs.aggs
+		defer func() { x.exprs.aggs = old }()
 		for _, g := range order {
-			if err := x.tick(); err != nil {
+			if err := x.meter.tick(); err != nil {
 				return err
 			}
 			vals := make([]aggResult, len(q.aggs))
 			for i := range q.aggs {
 				vals[i] = g.aggs[i].result(&q.aggs[i])
 			}
-			x.aggs = vals
+			x.exprs.aggs = vals
 			var saved [8]id
 			bound := saved[:0]
 			for i, k := range q.groupBy {
@@ -137,10 +137,10 @@ func (x *exec) aggregate(q *query, a *aggregate, st *aggState) error {
 			break
 		}
 		var err error
-		x.fault = ""
-		v, err = x.expr(a.arg)
+		x.exprs.fault = ""
+		v, err = x.exprs.expr(a.arg)
 		if err == errType {
-			x.noteFault()
+			x.exprs.noteFault()
 			if a.name != "COUNT" && a.name != "SAMPLE" {
 				st.failed = true
 			}
@@ -161,7 +161,7 @@ func (x *exec) aggregate(q *query, a *aggregate, st *aggState) error {
 			st.seen = map[string]struct{}{}
 		}
 		st.seen[key] = struct{}{}
-		if err := x.hold(1, int64(len(key))+40); err != nil {
+		if err := x.meter.hold(1, int64(len(key))+40); err != nil {
 			return err
 		}
 	}
@@ -177,8 +177,8 @@ func (x *exec) aggregate(q *query, a *aggregate, st *aggState) error {
 		sum, err := arithmetic("+", &st.best, &v)
 		if err != nil {
 			st.failed = true
-			x.failed(a.name, v)
-			x.noteFault()
+			x.exprs.failed(a.name, v)
+			x.exprs.noteFault()
 			return nil
 		}
 		st.best = sum
@@ -205,7 +205,7 @@ func (x *exec) aggregate(q *query, a *aggregate, st *aggState) error {
 			st.text.WriteString(a.sep)
 		}
 		st.text.WriteString(v.lex)
-		return x.hold(0, int64(len(v.lex)+len(a.sep)))
+		return x.meter.hold(0, int64(len(v.lex)+len(a.sep)))
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func (x *exec) evalJoin(n *joinNode, emit next) error {
 		return err
 	}
 	for _, f := range p.before {
-		if ok, err := x.test(f); err != nil || !ok {
+		if ok, err := x.exprs.test(f); err != nil || !ok {
 			return err
 		}
 	}
@@ -37,7 +37,7 @@ func (x *exec) runSteps(p *joinPlan, k int, emit next) error {
 	st := &p.steps[k]
 	return x.evalPart(st.part, func() error {
 		for _, f := range st.filters {
-			if ok, err := x.test(f); err != nil || !ok {
+			if ok, err := x.exprs.test(f); err != nil || !ok {
 				return err
 			}
 		}

@@ -49,7 +49,7 @@ func (m *Mapping) Apply(ctx context.Context, entity string, ts []rdfres.Triple) 
 	}
 	x := m.room.newExec(ctx, newMemory(ts), m.q.slots, mappingBudget)
 	defer x.close()
-	x.base, x.tells = m.q.base, true
+	x.exprs.base, x.exprs.tells = m.q.base, true
 	about, err := x.idOf(string(iri))
 	if err != nil {
 		return nil, "", fmt.Errorf("mapping: %w", err)
@@ -64,7 +64,7 @@ func (m *Mapping) Apply(ctx context.Context, entity string, ts []rdfres.Triple) 
 			}
 		}
 		made = append(made, rdfres.Triple{S: rdfres.Term(t[0]), P: rdfres.Term(t[1]), O: rdfres.Term(t[2])})
-		return x.hold(1, 48)
+		return x.meter.hold(1, 48)
 	})
 	var spent *BudgetError
 	if errors.As(err, &spent) {
@@ -73,5 +73,5 @@ func (m *Mapping) Apply(ctx context.Context, entity string, ts []rdfres.Triple) 
 	if err != nil {
 		return nil, "", fmt.Errorf("mapping: %w", err)
 	}
-	return rdfres.SortUnique(made), x.noted, nil
+	return rdfres.SortUnique(made), x.exprs.noted, nil
 }

@@ -130,7 +130,7 @@ func (x *exec) match(pat *quad, fn func(q *quad) error) error {
 	var inner error
 	var last quad
 	each := func(q *quad) bool {
-		if inner = x.tick(); inner != nil {
+		if inner = x.meter.tick(); inner != nil {
 			return false
 		}
 		switch {

@@ -72,7 +72,7 @@ func (v *naive) eval(n node, g int64) [][]id {
 		rows := v.eval(n.in, g)
 		for _, r := range rows {
 			v.x.row = r
-			val, err := v.x.exprID(n.e)
+			val, err := v.x.exprs.exprID(n.e)
 			if err != nil {
 				panic(err)
 			}
@@ -139,7 +139,7 @@ func (v *naive) run(q *query, g int64) [][]id {
 		for _, p := range q.vars {
 			if p.e != nil {
 				v.x.row = r
-				r[p.slot], _ = v.x.exprID(p.e)
+				r[p.slot], _ = v.x.exprs.exprID(p.e)
 			}
 		}
 	}
@@ -232,7 +232,7 @@ func (v *naive) filter(rows [][]id, es []expr) [][]id {
 	return slices.DeleteFunc(rows, func(r []id) bool {
 		v.x.row = r
 		for _, e := range es {
-			if ok, err := v.x.test(e); err != nil || !ok {
+			if ok, err := v.x.exprs.test(e); err != nil || !ok {
 				return true
 			}
 		}

@@ -6,9 +6,9 @@ import (
 )
 
 func (p *parser) expression() expr {
-	defer p.deeper()()
+	defer p.in.deeper()()
 	e := p.andExpr()
-	for p.accept("||") {
+	for p.in.accept("||") {
 		e = &callExpr{"||", []expr{e, p.andExpr()}}
 	}
 	return e
@@ -16,7 +16,7 @@ func (p *parser) expression() expr {
 
 func (p *parser) andExpr() expr {
 	e := p.relational()
-	for p.accept("&&") {
+	for p.in.accept("&&") {
 		e = &callExpr{"&&", []expr{e, p.relational()}}
 	}
 	return e
@@ -25,35 +25,35 @@ func (p *parser) andExpr() expr {
 func (p *parser) relational() expr {
 	e := p.additive()
 	for _, op := range []string{"=", "!=", "<=", ">=", "<", ">"} {
-		if p.accept(op) {
+		if p.in.accept(op) {
 			return &callExpr{op, []expr{e, p.additive()}}
 		}
 	}
-	if p.word("IN") {
+	if p.in.word("IN") {
 		return &callExpr{"IN", append([]expr{e}, p.expressionList()...)}
 	}
-	if p.isWord("NOT") {
-		p.advance()
-		p.expectWord("IN")
+	if p.in.isWord("NOT") {
+		p.in.advance()
+		p.in.expectWord("IN")
 		return &callExpr{"NOT IN", append([]expr{e}, p.expressionList()...)}
 	}
 	return e
 }
 
 func (p *parser) expressionList() []expr {
-	if p.tok.kind == tokNil {
-		p.advance()
+	if p.in.tok.kind == tokNil {
+		p.in.advance()
 		return nil
 	}
-	p.expect("(")
+	p.in.expect("(")
 	var es []expr
 	for {
 		es = append(es, p.expression())
-		if !p.accept(",") {
+		if !p.in.accept(",") {
 			break
 		}
 	}
-	p.expect(")")
+	p.in.expect(")")
 	return es
 }
 
@@ -61,9 +61,9 @@ func (p *parser) additive() expr {
 	e := p.multiplicative()
 	for {
 		switch {
-		case p.accept("+"):
+		case p.in.accept("+"):
 			e = &callExpr{"+", []expr{e, p.multiplicative()}}
-		case p.accept("-"):
+		case p.in.accept("-"):
 			e = &callExpr{"-", []expr{e, p.multiplicative()}}
 		default:
 			return e
@@ -75,9 +75,9 @@ func (p *parser) multiplicative() expr {
 	e := p.unary()
 	for {
 		switch {
-		case p.accept("*"):
+		case p.in.accept("*"):
 			e = &callExpr{"*", []expr{e, p.unary()}}
-		case p.accept("/"):
+		case p.in.accept("/"):
 			e = &callExpr{"/", []expr{e, p.unary()}}
 		default:
 			return e
@@ -86,36 +86,36 @@ func (p *parser) multiplicative() expr {
 }
 
 func (p *parser) unary() expr {
-	defer p.deeper()()
+	defer p.in.deeper()()
 	switch {
-	case p.accept("!"):
+	case p.in.accept("!"):
 		return &callExpr{"!", []expr{p.unary()}}
-	case p.accept("-"):
+	case p.in.accept("-"):
 		return &callExpr{"NEG", []expr{p.unary()}}
-	case p.accept("+"):
+	case p.in.accept("+"):
 		return &callExpr{"POS", []expr{p.unary()}}
 	}
 	return p.primary()
 }
 
 func (p *parser) primary() expr {
-	switch p.tok.kind {
+	switch p.in.tok.kind {
 	case tokPunct:
-		if p.isPunct("(") {
+		if p.in.isPunct("(") {
 			return p.bracketted()
 		}
 	case tokVar:
-		e := &varExpr{p.slot(p.tok.text)}
-		p.advance()
+		e := &varExpr{p.slot(p.in.tok.text)}
+		p.in.advance()
 		return e
 	case tokIRI, tokPName:
 		iri := p.iri()
-		if p.tok.kind == tokNil || p.isPunct("(") {
+		if p.in.tok.kind == tokNil || p.in.isPunct("(") {
 			return p.functionCall(iri)
 		}
 		return &constExpr{parseValue(iri)}
 	case tokWord:
-		if p.isWord("true") || p.isWord("false") {
+		if p.in.isWord("true") || p.in.isWord("false") {
 			t, _ := p.literal()
 			return &constExpr{parseValue(t)}
 		}
@@ -127,27 +127,27 @@ func (p *parser) primary() expr {
 			return &constExpr{parseValue(t)}
 		}
 	}
-	p.fail("expected an expression, found %s", p.tok)
+	p.in.fail("expected an expression, found %s", p.in.tok)
 	return nil
 }
 
 // functionCall is a call of a function named by an IRI: the casts of XPath.
 func (p *parser) functionCall(iri string) expr {
-	if p.isPunct("(") || p.tok.kind == tokNil {
+	if p.in.isPunct("(") || p.in.tok.kind == tokNil {
 		distinct := false
 		var args []expr
-		if p.tok.kind == tokNil {
-			p.advance()
+		if p.in.tok.kind == tokNil {
+			p.in.advance()
 		} else {
-			p.advance()
-			distinct = p.word("DISTINCT")
+			p.in.advance()
+			distinct = p.in.word("DISTINCT")
 			for {
 				args = append(args, p.expression())
-				if !p.accept(",") {
+				if !p.in.accept(",") {
 					break
 				}
 			}
-			p.expect(")")
+			p.in.expect(")")
 		}
 		name := strings.TrimSuffix(strings.TrimPrefix(iri, "<"), ">")
 		if !distinct && len(args) == 1 && isCast(name) {
@@ -172,14 +172,14 @@ var arity = map[string][2]int{
 }
 
 func (p *parser) builtin() (expr, bool) {
-	name := strings.ToUpper(p.tok.text)
+	name := strings.ToUpper(p.in.tok.text)
 	switch name {
 	case "EXISTS":
-		p.advance()
+		p.in.advance()
 		return &existsExpr{in: p.group()}, true
 	case "NOT":
-		p.advance()
-		p.expectWord("EXISTS")
+		p.in.advance()
+		p.in.expectWord("EXISTS")
 		return &existsExpr{not: true, in: p.group()}, true
 	case "COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT":
 		return p.aggregate(name), true
@@ -189,55 +189,55 @@ func (p *parser) builtin() (expr, bool) {
 		return nil, false
 	}
 	if p.lasting && slices.Contains([]string{"NOW", "RAND", "UUID", "STRUUID"}, name) {
-		p.fail("%s gives another result each time, and what is made of a description must stay as long as it does", name)
+		p.in.fail("%s gives another result each time, and what is made of a description must stay as long as it does", name)
 	}
-	p.advance()
+	p.in.advance()
 	var args []expr
-	if p.tok.kind == tokNil {
-		p.advance()
+	if p.in.tok.kind == tokNil {
+		p.in.advance()
 	} else {
-		p.expect("(")
+		p.in.expect("(")
 		for {
 			args = append(args, p.expression())
-			if !p.accept(",") {
+			if !p.in.accept(",") {
 				break
 			}
 		}
-		p.expect(")")
+		p.in.expect(")")
 	}
 	if len(args) < n[0] || n[1] >= 0 && len(args) > n[1] {
-		p.fail("%s has %d arguments, which is not what it takes", name, len(args))
+		p.in.fail("%s has %d arguments, which is not what it takes", name, len(args))
 	}
 	if _, isVar := append(args, nil)[0].(*varExpr); name == "BOUND" && !isVar {
-		p.fail("BOUND takes a variable")
+		p.in.fail("BOUND takes a variable")
 	}
 	return &callExpr{name, args}, true
 }
 
 func (p *parser) aggregate(name string) expr {
 	if p.aggs == nil || p.inAgg {
-		p.fail("the aggregate %s is not allowed here", name)
+		p.in.fail("the aggregate %s is not allowed here", name)
 	}
-	p.advance()
+	p.in.advance()
 	p.inAgg = true
 	defer func() { p.inAgg = false }()
 	a := aggregate{name: name, sep: " "}
-	p.expect("(")
-	a.distinct = p.word("DISTINCT")
-	if name == "COUNT" && p.accept("*") {
-		p.expect(")")
+	p.in.expect("(")
+	a.distinct = p.in.word("DISTINCT")
+	if name == "COUNT" && p.in.accept("*") {
+		p.in.expect(")")
 	} else {
 		a.arg = p.expression()
-		if name == "GROUP_CONCAT" && p.accept(";") {
-			p.expectWord("SEPARATOR")
-			p.expect("=")
-			if p.tok.kind != tokString {
-				p.fail("expected a string after SEPARATOR =, found %s", p.tok)
+		if name == "GROUP_CONCAT" && p.in.accept(";") {
+			p.in.expectWord("SEPARATOR")
+			p.in.expect("=")
+			if p.in.tok.kind != tokString {
+				p.in.fail("expected a string after SEPARATOR =, found %s", p.in.tok)
 			}
-			a.sep = p.tok.text
-			p.advance()
+			a.sep = p.in.tok.text
+			p.in.advance()
 		}
-		p.expect(")")
+		p.in.expect(")")
 	}
 	*p.aggs = append(*p.aggs, a)
 	return &aggExpr{len(*p.aggs) - 1}

@@ -2,79 +2,79 @@ package embedstore
 
 // group reads a group graph pattern, SPARQL 1.1 section 18.2.2.
 func (p *parser) group() node {
-	defer p.deeper()()
+	defer p.in.deeper()()
 	aggs := p.aggs
 	p.aggs = nil
 	defer func() { p.aggs = aggs }()
-	p.expect("{")
+	p.in.expect("{")
 	p.newBasic()
 	start := p.begin()
-	if p.isWord("SELECT") {
+	if p.in.isWord("SELECT") {
 		start.parts = append(start.parts, p.subSelect())
-		p.expect("}")
+		p.in.expect("}")
 		return start
 	}
 	var cur node = start
 	var filters []expr
-	for !p.isPunct("}") {
+	for !p.in.isPunct("}") {
 		basic := p.basic
 		triples := false // they and FILTER do not end a basic graph pattern
 		switch {
-		case p.word("FILTER"):
+		case p.in.word("FILTER"):
 			e, ok := p.constraint()
 			triples = true
 			if !ok {
-				p.fail("expected a condition after FILTER, found %s", p.tok)
+				p.in.fail("expected a condition after FILTER, found %s", p.in.tok)
 			}
 			filters = append(filters, e)
-			p.accept(".")
-		case p.word("OPTIONAL"):
+			p.in.accept(".")
+		case p.in.word("OPTIONAL"):
 			right := p.group()
 			opt := &optionalNode{left: cur, right: right}
 			if j, ok := right.(*joinNode); ok {
 				opt.filters, opt.right = j.filters, &joinNode{parts: j.parts}
 			}
 			cur = opt
-			p.accept(".")
-		case p.word("MINUS"):
+			p.in.accept(".")
+		case p.in.word("MINUS"):
 			cur = &minusNode{left: cur, right: p.group()}
-			p.accept(".")
-		case p.word("BIND"):
-			p.expect("(")
+			p.in.accept(".")
+		case p.in.word("BIND"):
+			p.in.expect("(")
 			e := p.expression()
-			p.expectWord("AS")
-			if p.tok.kind != tokVar {
-				p.fail("expected a variable after AS, found %s", p.tok)
+			p.in.expectWord("AS")
+			if p.in.tok.kind != tokVar {
+				p.in.fail("expected a variable after AS, found %s", p.in.tok)
 			}
-			s := p.slot(p.tok.text)
+			s := p.slot(p.in.tok.text)
 			if visible(cur)[s] {
-				p.fail("BIND to ?%s, which is already bound in its group", p.tok.text)
+				p.in.fail("BIND to ?%s, which is already bound in its group", p.in.tok.text)
 			}
-			p.advance()
-			p.expect(")")
+			p.in.advance()
+			p.in.expect(")")
 			cur = &bindNode{in: cur, slot: s, e: e}
-			p.accept(".")
-		case p.isWord("SERVICE"):
+			p.in.accept(".")
+		case p.in.isWord("SERVICE"):
 			cur = joinWith(cur, p.service())
-			p.accept(".")
-		case p.word("GRAPH"):
+			p.in.accept(".")
+		case p.in.word("GRAPH"):
 			g := p.varOrIRI()
 			cur = joinWith(cur, &graphNode{g: g, in: p.group()})
-			p.accept(".")
-		case p.word("VALUES"):
+			p.in.accept(".")
+		case p.in.word("VALUES"):
 			cur = joinWith(cur, p.dataBlock())
-			p.accept(".")
-		case p.isPunct("{"):
+			p.in.accept(".")
+		case p.in.isPunct("{"):
 			n := p.group()
-			if p.isWord("UNION") {
+			if p.in.isWord("UNION") {
 				u := &unionNode{parts: []node{n}}
-				for p.word("UNION") {
+				for p.in.word("UNION") {
 					u.parts = append(u.parts, p.group())
 				}
 				n = u
 			}
 			cur = joinWith(cur, n)
-			p.accept(".")
+			p.in.accept(".")
 		default:
 			parts := p.triplesBlock()
 			for _, n := range parts {
@@ -86,7 +86,7 @@ func (p *parser) group() node {
 			p.basic = basic
 		}
 	}
-	p.advance()
+	p.in.advance()
 	if len(filters) == 0 {
 		if _, ok := cur.(*joinNode); ok {
 			return cur
@@ -117,8 +117,8 @@ func joinWith(cur, n node) node {
 // service reads SERVICE. No other endpoint is called: with SILENT this is one solution without
 // bindings (SPARQL 1.1 Federated Query, section 2.3).
 func (p *parser) service() node {
-	p.advance()
-	if !p.word("SILENT") || p.lasting {
+	p.in.advance()
+	if !p.in.word("SILENT") || p.lasting {
 		panic(parseError{unsupported("SERVICE: the embedded store asks no other endpoints")})
 	}
 	p.varOrIRI()
@@ -127,7 +127,7 @@ func (p *parser) service() node {
 }
 
 func (p *parser) subSelect() node {
-	defer p.deeper()()
+	defer p.in.deeper()()
 	outer := p.pushScope()
 	q := p.query()
 	p.scope = outer
@@ -143,43 +143,43 @@ func (p *parser) dataBlock() *valuesNode {
 	v := &valuesNode{}
 	single := false
 	switch {
-	case p.tok.kind == tokVar:
+	case p.in.tok.kind == tokVar:
 		single = true
-		v.slots = append(v.slots, p.slot(p.tok.text))
-		p.advance()
-	case p.tok.kind == tokNil:
-		p.advance()
+		v.slots = append(v.slots, p.slot(p.in.tok.text))
+		p.in.advance()
+	case p.in.tok.kind == tokNil:
+		p.in.advance()
 	default:
-		p.expect("(")
-		for p.tok.kind == tokVar {
-			s := p.slot(p.tok.text)
+		p.in.expect("(")
+		for p.in.tok.kind == tokVar {
+			s := p.slot(p.in.tok.text)
 			for _, o := range v.slots {
 				if o == s {
-					p.fail("VALUES names ?%s twice", p.tok.text)
+					p.in.fail("VALUES names ?%s twice", p.in.tok.text)
 				}
 			}
 			v.slots = append(v.slots, s)
-			p.advance()
+			p.in.advance()
 		}
-		p.expect(")")
+		p.in.expect(")")
 	}
-	p.expect("{")
-	for !p.accept("}") {
+	p.in.expect("{")
+	for !p.in.accept("}") {
 		var row []string
 		switch {
 		case single:
 			row = []string{p.dataValue()}
-		case p.tok.kind == tokNil:
-			p.advance()
+		case p.in.tok.kind == tokNil:
+			p.in.advance()
 		default:
-			p.expect("(")
-			for !p.isPunct(")") {
+			p.in.expect("(")
+			for !p.in.isPunct(")") {
 				row = append(row, p.dataValue())
 			}
-			p.advance()
+			p.in.advance()
 		}
 		if len(row) != len(v.slots) {
-			p.fail("VALUES names %d variables, and a row has %d values", len(v.slots), len(row))
+			p.in.fail("VALUES names %d variables, and a row has %d values", len(v.slots), len(row))
 		}
 		v.rows = append(v.rows, row)
 	}
@@ -187,16 +187,16 @@ func (p *parser) dataBlock() *valuesNode {
 }
 
 func (p *parser) dataValue() string {
-	if p.word("UNDEF") {
+	if p.in.word("UNDEF") {
 		return ""
 	}
-	if p.tok.kind == tokIRI || p.tok.kind == tokPName {
+	if p.in.tok.kind == tokIRI || p.in.tok.kind == tokPName {
 		return p.iri()
 	}
 	if t, ok := p.literal(); ok {
 		return t
 	}
-	p.fail("expected an IRI, a literal or UNDEF in VALUES, found %s", p.tok)
+	p.in.fail("expected an IRI, a literal or UNDEF in VALUES, found %s", p.in.tok)
 	return ""
 }
 
@@ -205,9 +205,9 @@ func (p *parser) triplesBlock() []node {
 	var out []node
 	for {
 		p.triplesSameSubject(&out, true)
-		if !p.accept(".") {
-			if !p.isPunct("}") && !p.startsClause() {
-				p.fail("expected . or } after a triple pattern, found %s", p.tok)
+		if !p.in.accept(".") {
+			if !p.in.isPunct("}") && !p.startsClause() {
+				p.in.fail("expected . or } after a triple pattern, found %s", p.in.tok)
 			}
 			return out
 		}
@@ -218,11 +218,11 @@ func (p *parser) triplesBlock() []node {
 }
 
 func (p *parser) startsClause() bool {
-	if p.isPunct("{") {
+	if p.in.isPunct("{") {
 		return true
 	}
 	for _, w := range []string{"FILTER", "OPTIONAL", "MINUS", "BIND", "SERVICE", "GRAPH", "VALUES"} {
-		if p.isWord(w) {
+		if p.in.isWord(w) {
 			return true
 		}
 	}
@@ -230,13 +230,13 @@ func (p *parser) startsClause() bool {
 }
 
 func (p *parser) startsTerm() bool {
-	switch p.tok.kind {
+	switch p.in.tok.kind {
 	case tokIRI, tokPName, tokBlank, tokVar, tokString, tokInteger, tokDecimal, tokDouble, tokNil, tokAnon:
 		return true
 	case tokPunct:
-		return p.isPunct("(") || p.isPunct("[") || p.isPunct("+") || p.isPunct("-")
+		return p.in.isPunct("(") || p.in.isPunct("[") || p.in.isPunct("+") || p.in.isPunct("-")
 	case tokWord:
-		return p.isWord("true") || p.isWord("false")
+		return p.in.isWord("true") || p.in.isWord("false")
 	}
 	return false
 }
@@ -244,7 +244,7 @@ func (p *parser) startsTerm() bool {
 // triplesSameSubject reads a subject and its properties. paths allows property
 // paths.
 func (p *parser) triplesSameSubject(out *[]node, paths bool) {
-	if p.isPunct("(") || p.isPunct("[") {
+	if p.in.isPunct("(") || p.in.isPunct("[") {
 		s := p.triplesNode(out, paths)
 		if p.startsVerb() {
 			p.propertyList(s, out, paths)
@@ -253,19 +253,19 @@ func (p *parser) triplesSameSubject(out *[]node, paths bool) {
 	}
 	s := p.varOrTerm()
 	if !p.startsVerb() {
-		p.fail("expected a property, found %s", p.tok)
+		p.in.fail("expected a property, found %s", p.in.tok)
 	}
 	p.propertyList(s, out, paths)
 }
 
 func (p *parser) startsVerb() bool {
-	switch p.tok.kind {
+	switch p.in.tok.kind {
 	case tokVar, tokIRI, tokPName:
 		return true
 	case tokWord:
-		return p.tok.text == "a"
+		return p.in.tok.text == "a"
 	case tokPunct:
-		return p.isPunct("^") || p.isPunct("!") || p.isPunct("(")
+		return p.in.isPunct("^") || p.in.isPunct("!") || p.in.isPunct("(")
 	}
 	return false
 }
@@ -275,15 +275,15 @@ func (p *parser) propertyList(s pterm, out *[]node, paths bool) {
 		var pred pterm
 		var pa path
 		switch {
-		case p.tok.kind == tokVar:
+		case p.in.tok.kind == tokVar:
 			pred = p.varOrIRI()
 		case paths:
 			pa = p.path()
 			if l, ok := pa.(*linkPath); ok {
 				pred, pa = pterm{slot: -1, term: l.iri}, nil
 			}
-		case p.tok.kind == tokWord && p.tok.text == "a":
-			p.advance()
+		case p.in.tok.kind == tokWord && p.in.tok.text == "a":
+			p.in.advance()
 			pred = pterm{slot: -1, term: rdfType}
 		default:
 			pred = pterm{slot: -1, term: p.iri()}
@@ -295,14 +295,14 @@ func (p *parser) propertyList(s pterm, out *[]node, paths bool) {
 			} else {
 				*out = append(*out, &tripleNode{s, pred, o})
 			}
-			if !p.accept(",") {
+			if !p.in.accept(",") {
 				break
 			}
 		}
-		if !p.accept(";") {
+		if !p.in.accept(";") {
 			return
 		}
-		for p.accept(";") {
+		for p.in.accept(";") {
 		}
 		if !p.startsVerb() {
 			return
@@ -332,29 +332,29 @@ func (p *parser) addPath(out *[]node, s pterm, pa path, o pterm) {
 }
 
 func (p *parser) varOrTerm() pterm {
-	switch p.tok.kind {
+	switch p.in.tok.kind {
 	case tokVar, tokIRI, tokPName:
 		return p.varOrIRI()
 	case tokBlank:
-		t := p.blank(p.tok.text)
-		p.advance()
+		t := p.blank(p.in.tok.text)
+		p.in.advance()
 		return t
 	case tokAnon:
-		p.advance()
+		p.in.advance()
 		return p.blank("")
 	case tokNil:
-		p.advance()
+		p.in.advance()
 		return pterm{slot: -1, term: rdfNil}
 	}
 	if t, ok := p.literal(); ok {
 		return pterm{slot: -1, term: t}
 	}
-	p.fail("expected a variable or a term, found %s", p.tok)
+	p.in.fail("expected a variable or a term, found %s", p.in.tok)
 	return pterm{}
 }
 
 func (p *parser) graphNode(out *[]node, paths bool) pterm {
-	if p.isPunct("(") || p.isPunct("[") {
+	if p.in.isPunct("(") || p.in.isPunct("[") {
 		return p.triplesNode(out, paths)
 	}
 	return p.varOrTerm()
@@ -362,19 +362,19 @@ func (p *parser) graphNode(out *[]node, paths bool) pterm {
 
 // triplesNode is a collection or a blank node with properties.
 func (p *parser) triplesNode(out *[]node, paths bool) pterm {
-	defer p.deeper()()
-	if p.accept("[") {
+	defer p.in.deeper()()
+	if p.in.accept("[") {
 		b := p.blank("")
 		p.propertyList(b, out, paths)
-		p.expect("]")
+		p.in.expect("]")
 		return b
 	}
-	p.expect("(")
+	p.in.expect("(")
 	head := p.blank("")
 	for cur := head; ; {
 		o := p.graphNode(out, paths)
 		*out = append(*out, &tripleNode{cur, pterm{slot: -1, term: rdfFirst}, o})
-		if p.accept(")") {
+		if p.in.accept(")") {
 			*out = append(*out, &tripleNode{cur, pterm{slot: -1, term: rdfRest}, pterm{slot: -1, term: rdfNil}})
 			return head
 		}
@@ -387,9 +387,9 @@ func (p *parser) triplesNode(out *[]node, paths bool) pterm {
 // ---- property paths
 
 func (p *parser) path() path {
-	defer p.deeper()()
+	defer p.in.deeper()()
 	a := p.pathSequence()
-	for p.accept("|") {
+	for p.in.accept("|") {
 		a = &altPath{a, p.pathSequence()}
 	}
 	return a
@@ -397,14 +397,14 @@ func (p *parser) path() path {
 
 func (p *parser) pathSequence() path {
 	a := p.pathElement()
-	for p.accept("/") {
+	for p.in.accept("/") {
 		a = &seqPath{a, p.pathElement()}
 	}
 	return a
 }
 
 func (p *parser) pathElement() path {
-	if p.accept("^") {
+	if p.in.accept("^") {
 		return &inversePath{p.pathRepeated()}
 	}
 	return p.pathRepeated()
@@ -413,11 +413,11 @@ func (p *parser) pathElement() path {
 func (p *parser) pathRepeated() path {
 	a := p.pathPrimary()
 	switch {
-	case p.accept("*"):
+	case p.in.accept("*"):
 		return &repeatPath{in: a}
-	case p.accept("+"):
+	case p.in.accept("+"):
 		return &repeatPath{in: a, min: 1}
-	case p.accept("?"):
+	case p.in.accept("?"):
 		return &repeatPath{in: a, once: true}
 	}
 	return a
@@ -425,27 +425,27 @@ func (p *parser) pathRepeated() path {
 
 func (p *parser) pathPrimary() path {
 	switch {
-	case p.tok.kind == tokWord && p.tok.text == "a":
-		p.advance()
+	case p.in.tok.kind == tokWord && p.in.tok.text == "a":
+		p.in.advance()
 		return &linkPath{rdfType}
-	case p.accept("("):
+	case p.in.accept("("):
 		a := p.path()
-		p.expect(")")
+		p.in.expect(")")
 		return a
-	case p.accept("!"):
+	case p.in.accept("!"):
 		n := &notPath{}
-		if p.tok.kind == tokNil {
-			p.advance()
+		if p.in.tok.kind == tokNil {
+			p.in.advance()
 			return n
 		}
-		if p.accept("(") {
+		if p.in.accept("(") {
 			for {
 				p.notElement(n)
-				if !p.accept("|") {
+				if !p.in.accept("|") {
 					break
 				}
 			}
-			p.expect(")")
+			p.in.expect(")")
 			return n
 		}
 		p.notElement(n)
@@ -456,11 +456,11 @@ func (p *parser) pathPrimary() path {
 
 func (p *parser) notElement(n *notPath) {
 	to := &n.forward
-	if p.accept("^") {
+	if p.in.accept("^") {
 		to = &n.backward
 	}
-	if p.tok.kind == tokWord && p.tok.text == "a" {
-		p.advance()
+	if p.in.tok.kind == tokWord && p.in.tok.text == "a" {
+		p.in.advance()
 		*to = append(*to, rdfType)
 		return
 	}
@@ -473,18 +473,18 @@ func (p *parser) constructTemplate() []tripleNode {
 	p.inTemplate = true
 	p.tmplBlanks, p.tmplSlots = map[string]int{}, nil
 	defer func() { p.inTemplate = false }()
-	p.expect("{")
+	p.in.expect("{")
 	ts := p.templateTriples("}")
-	p.expect("}")
+	p.in.expect("}")
 	return ts
 }
 
 // templateTriples reads triples without paths up to a sign.
 func (p *parser) templateTriples(end string) []tripleNode {
 	var out []node
-	for !p.isPunct(end) {
+	for !p.in.isPunct(end) {
 		p.triplesSameSubject(&out, false)
-		if !p.accept(".") {
+		if !p.in.accept(".") {
 			break
 		}
 	}
@@ -497,9 +497,9 @@ func (p *parser) templateTriples(end string) []tripleNode {
 
 // constructShort is CONSTRUCT WHERE { triples }.
 func (p *parser) constructShort(q *query) {
-	p.expect("{")
+	p.in.expect("{")
 	ts := p.templateTriples("}")
-	p.expect("}")
+	p.in.expect("}")
 	j := p.begin()
 	named := map[int]bool{}
 	for _, s := range p.scope.names {

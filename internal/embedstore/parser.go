@@ -18,16 +18,11 @@ const (
 	rdfNil   = "<" + rdfNS + "nil>"
 )
 
-// maxDepth bounds how deep groups, expressions and collections may nest.
-const maxDepth = 500
-
-// parser reads SPARQL 1.1 by recursive descent over one token of lookahead.
+// parser reads SPARQL 1.1 by recursive descent over its tokens.
 type parser struct {
-	lex      *lexer
-	tok      token
+	in       tokenReader
 	base     string
 	prefixes map[string]string
-	depth    int
 
 	slots  int
 	scope  *scope
@@ -49,80 +44,8 @@ type parser struct {
 	inAgg bool
 }
 
-// parseError unwinds the descent.
-type parseError struct{ err error }
-
 func newParser(r io.Reader, base string) *parser {
-	return &parser{lex: newLexer(r), base: base, prefixes: map[string]string{}, blanks: map[blankLabel]patternBlank{}, tmplBlanks: map[string]int{}}
-}
-
-// guarded runs fn and gives the error it ended with.
-func (p *parser) guarded(fn func()) (err error) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case parseError:
-			err = r.err
-		default:
-			panic(r)
-		}
-	}()
-	fn()
-	return nil
-}
-
-func (p *parser) fail(format string, args ...any) {
-	panic(parseError{p.lex.errorAt(p.tok.off, format, args...)})
-}
-
-func (p *parser) advance() {
-	t, err := p.lex.next()
-	if err != nil {
-		panic(parseError{err})
-	}
-	p.tok = t
-}
-
-func (p *parser) deeper() func() {
-	p.depth++
-	if p.depth > maxDepth {
-		p.fail("nested deeper than %d levels", maxDepth)
-	}
-	return func() { p.depth-- }
-}
-
-func (p *parser) isPunct(s string) bool { return p.tok.kind == tokPunct && p.tok.text == s }
-
-func (p *parser) accept(s string) bool {
-	if p.isPunct(s) {
-		p.advance()
-		return true
-	}
-	return false
-}
-
-func (p *parser) expect(s string) {
-	if !p.accept(s) {
-		p.fail("expected %q, found %s", s, p.tok)
-	}
-}
-
-func (p *parser) isWord(w string) bool {
-	return p.tok.kind == tokWord && strings.EqualFold(p.tok.text, w)
-}
-
-func (p *parser) word(w string) bool {
-	if p.isWord(w) {
-		p.advance()
-		return true
-	}
-	return false
-}
-
-func (p *parser) expectWord(w string) {
-	if !p.word(w) {
-		p.fail("expected %s, found %s", w, p.tok)
-	}
+	return &parser{in: tokenReader{lex: newLexer(r)}, base: base, prefixes: map[string]string{}, blanks: map[blankLabel]patternBlank{}, tmplBlanks: map[string]int{}}
 }
 
 // ---- scopes
@@ -141,7 +64,7 @@ func (p *parser) newSlot() int {
 // slot is the slot of a variable by its name.
 func (p *parser) slot(name string) int {
 	if p.noVars {
-		p.fail("variables are not allowed in INSERT DATA and DELETE DATA")
+		p.in.fail("variables are not allowed in INSERT DATA and DELETE DATA")
 	}
 	if n, ok := p.scope.names[name]; ok {
 		return n
@@ -157,23 +80,23 @@ func (p *parser) slot(name string) int {
 func (p *parser) prologue() {
 	for {
 		switch {
-		case p.word("BASE"):
-			if p.tok.kind != tokIRI {
-				p.fail("expected an IRI after BASE, found %s", p.tok)
+		case p.in.word("BASE"):
+			if p.in.tok.kind != tokIRI {
+				p.in.fail("expected an IRI after BASE, found %s", p.in.tok)
 			}
-			p.base = p.resolve(p.tok.text)
-			p.advance()
-		case p.word("PREFIX"):
-			if p.tok.kind != tokPName || strings.IndexByte(p.tok.text, ':') != len(p.tok.text)-1 {
-				p.fail("expected a prefix that ends in a colon, found %s", p.tok)
+			p.base = p.resolve(p.in.tok.text)
+			p.in.advance()
+		case p.in.word("PREFIX"):
+			if p.in.tok.kind != tokPName || strings.IndexByte(p.in.tok.text, ':') != len(p.in.tok.text)-1 {
+				p.in.fail("expected a prefix that ends in a colon, found %s", p.in.tok)
 			}
-			name := p.tok.text
-			p.advance()
-			if p.tok.kind != tokIRI {
-				p.fail("expected an IRI for the prefix %s, found %s", name, p.tok)
+			name := p.in.tok.text
+			p.in.advance()
+			if p.in.tok.kind != tokIRI {
+				p.in.fail("expected an IRI for the prefix %s, found %s", name, p.in.tok)
 			}
-			p.prefixes[name] = p.resolve(p.tok.text)
-			p.advance()
+			p.prefixes[name] = p.resolve(p.in.tok.text)
+			p.in.advance()
 		default:
 			return
 		}
@@ -194,8 +117,8 @@ func parseGiven(text, name string) (*query, *valuesNode, error) {
 }
 
 func (p *parser) request(name string) (q *query, given *valuesNode, err error) {
-	err = p.guarded(func() {
-		p.advance()
+	err = p.in.guarded(func() {
+		p.in.advance()
 		p.prologue()
 		p.pushScope()
 		if name != "" {
@@ -203,8 +126,8 @@ func (p *parser) request(name string) (q *query, given *valuesNode, err error) {
 			p.first = given
 		}
 		q = p.query()
-		if p.tok.kind != tokEOF {
-			p.fail("expected the end of the query, found %s", p.tok)
+		if p.in.tok.kind != tokEOF {
+			p.in.fail("expected the end of the query, found %s", p.in.tok)
 		}
 		q.slots, q.base = p.slots, p.base
 	})
@@ -224,47 +147,47 @@ func (p *parser) begin() *joinNode {
 func (p *parser) query() *query {
 	q := &query{limit: -1, scope: p.scope}
 	switch {
-	case p.isWord("SELECT"):
+	case p.in.isWord("SELECT"):
 		q.form = formSelect
 		p.selectClause(q)
-	case p.word("CONSTRUCT"):
+	case p.in.word("CONSTRUCT"):
 		q.form = formConstruct
-		if p.isPunct("{") {
+		if p.in.isPunct("{") {
 			q.template = p.constructTemplate()
 			q.blanks = p.tmplSlots
 		} else {
 			p.datasetClauses(q)
-			p.expectWord("WHERE")
+			p.in.expectWord("WHERE")
 			p.constructShort(q)
 			p.modifiers(q)
 			p.trailingValues(q)
 			return q
 		}
-	case p.word("ASK"):
+	case p.in.word("ASK"):
 		q.form = formAsk
-	case p.word("DESCRIBE"):
+	case p.in.word("DESCRIBE"):
 		q.form = formDescribe
-		if p.accept("*") {
+		if p.in.accept("*") {
 			q.star = true
 		} else {
-			for p.tok.kind == tokVar || p.tok.kind == tokIRI || p.tok.kind == tokPName {
+			for p.in.tok.kind == tokVar || p.in.tok.kind == tokIRI || p.in.tok.kind == tokPName {
 				q.describe = append(q.describe, p.varOrIRI())
 			}
 			if len(q.describe) == 0 {
-				p.fail("expected what to describe: variables, IRIs or *, found %s", p.tok)
+				p.in.fail("expected what to describe: variables, IRIs or *, found %s", p.in.tok)
 			}
 		}
 	default:
-		p.fail("expected SELECT, CONSTRUCT, ASK or DESCRIBE, found %s", p.tok)
+		p.in.fail("expected SELECT, CONSTRUCT, ASK or DESCRIBE, found %s", p.in.tok)
 	}
 	p.datasetClauses(q)
-	if q.form == formDescribe && !p.isWord("WHERE") && !p.isPunct("{") {
+	if q.form == formDescribe && !p.in.isWord("WHERE") && !p.in.isPunct("{") {
 		q.where = &joinNode{}
 		p.modifiers(q)
 		p.trailingValues(q)
 		return q
 	}
-	p.word("WHERE")
+	p.in.word("WHERE")
 	q.where = p.group()
 	p.modifiers(q)
 	p.trailingValues(q)
@@ -273,9 +196,9 @@ func (p *parser) query() *query {
 }
 
 func (p *parser) datasetClauses(q *query) {
-	for p.word("FROM") {
+	for p.in.word("FROM") {
 		q.hasFrom = true
-		if p.word("NAMED") {
+		if p.in.word("NAMED") {
 			q.fromNamed = append(q.fromNamed, p.iri())
 		} else {
 			q.from = append(q.from, p.iri())
@@ -285,13 +208,13 @@ func (p *parser) datasetClauses(q *query) {
 
 // selectClause reads from SELECT to the last column.
 func (p *parser) selectClause(q *query) {
-	p.expectWord("SELECT")
-	if p.word("DISTINCT") {
+	p.in.expectWord("SELECT")
+	if p.in.word("DISTINCT") {
 		q.distinct = true
-	} else if p.word("REDUCED") {
+	} else if p.in.word("REDUCED") {
 		q.reduced = true
 	}
-	if p.accept("*") {
+	if p.in.accept("*") {
 		q.star = true
 		return
 	}
@@ -300,28 +223,28 @@ func (p *parser) selectClause(q *query) {
 	seen := map[string]bool{}
 	for {
 		switch {
-		case p.tok.kind == tokVar:
-			name := p.tok.text
-			p.advance()
+		case p.in.tok.kind == tokVar:
+			name := p.in.tok.text
+			p.in.advance()
 			q.vars = append(q.vars, projection{name: name, slot: p.slot(name)})
 			seen[name] = true
-		case p.accept("("):
+		case p.in.accept("("):
 			e := p.expression()
-			p.expectWord("AS")
-			if p.tok.kind != tokVar {
-				p.fail("expected a variable after AS, found %s", p.tok)
+			p.in.expectWord("AS")
+			if p.in.tok.kind != tokVar {
+				p.in.fail("expected a variable after AS, found %s", p.in.tok)
 			}
-			name := p.tok.text
+			name := p.in.tok.text
 			if seen[name] {
-				p.fail("the variable ?%s is selected twice", name)
+				p.in.fail("the variable ?%s is selected twice", name)
 			}
 			seen[name] = true
-			p.advance()
-			p.expect(")")
+			p.in.advance()
+			p.in.expect(")")
 			q.vars = append(q.vars, projection{name: name, slot: p.slot(name), e: e})
 		default:
 			if len(q.vars) == 0 {
-				p.fail("expected variables or * after SELECT, found %s", p.tok)
+				p.in.fail("expected variables or * after SELECT, found %s", p.in.tok)
 			}
 			return
 		}
@@ -332,8 +255,8 @@ func (p *parser) selectClause(q *query) {
 func (p *parser) modifiers(q *query) {
 	p.aggs = &q.aggs
 	defer func() { p.aggs = nil }()
-	if p.word("GROUP") {
-		p.expectWord("BY")
+	if p.in.word("GROUP") {
+		p.in.expectWord("BY")
 		q.grouped = true
 		for {
 			k, ok := p.groupKey()
@@ -343,10 +266,10 @@ func (p *parser) modifiers(q *query) {
 			q.groupBy = append(q.groupBy, k)
 		}
 		if len(q.groupBy) == 0 {
-			p.fail("expected what to group by, found %s", p.tok)
+			p.in.fail("expected what to group by, found %s", p.in.tok)
 		}
 	}
-	if p.word("HAVING") {
+	if p.in.word("HAVING") {
 		for {
 			e, ok := p.constraint()
 			if !ok {
@@ -355,11 +278,11 @@ func (p *parser) modifiers(q *query) {
 			q.having = append(q.having, e)
 		}
 		if len(q.having) == 0 {
-			p.fail("expected a condition after HAVING, found %s", p.tok)
+			p.in.fail("expected a condition after HAVING, found %s", p.in.tok)
 		}
 	}
-	if p.word("ORDER") {
-		p.expectWord("BY")
+	if p.in.word("ORDER") {
+		p.in.expectWord("BY")
 		for {
 			k, ok := p.orderKey()
 			if !ok {
@@ -368,14 +291,14 @@ func (p *parser) modifiers(q *query) {
 			q.orderBy = append(q.orderBy, k)
 		}
 		if len(q.orderBy) == 0 {
-			p.fail("expected what to order by, found %s", p.tok)
+			p.in.fail("expected what to order by, found %s", p.in.tok)
 		}
 	}
 	for limit, offset := false, false; ; {
 		switch {
-		case !limit && p.word("LIMIT"):
+		case !limit && p.in.word("LIMIT"):
 			q.limit, limit = p.count("LIMIT"), true
-		case !offset && p.word("OFFSET"):
+		case !offset && p.in.word("OFFSET"):
 			q.offset, offset = p.count("OFFSET"), true
 		default:
 			return
@@ -384,33 +307,33 @@ func (p *parser) modifiers(q *query) {
 }
 
 func (p *parser) count(what string) int64 {
-	if p.tok.kind != tokInteger || len(p.tok.text) > 18 {
-		p.fail("expected a number after %s, found %s", what, p.tok)
+	if p.in.tok.kind != tokInteger || len(p.in.tok.text) > 18 {
+		p.in.fail("expected a number after %s, found %s", what, p.in.tok)
 	}
 	var n int64
-	for _, c := range []byte(p.tok.text) {
+	for _, c := range []byte(p.in.tok.text) {
 		n = n*10 + int64(c-'0')
 	}
-	p.advance()
+	p.in.advance()
 	return n
 }
 
 func (p *parser) groupKey() (projection, bool) {
-	if p.tok.kind == tokVar {
-		s := p.slot(p.tok.text)
-		p.advance()
+	if p.in.tok.kind == tokVar {
+		s := p.slot(p.in.tok.text)
+		p.in.advance()
 		return projection{slot: s}, true
 	}
-	if p.accept("(") {
+	if p.in.accept("(") {
 		k := projection{e: p.expression(), slot: -1}
-		if p.word("AS") {
-			if p.tok.kind != tokVar {
-				p.fail("expected a variable after AS, found %s", p.tok)
+		if p.in.word("AS") {
+			if p.in.tok.kind != tokVar {
+				p.in.fail("expected a variable after AS, found %s", p.in.tok)
 			}
-			k.name, k.slot = p.tok.text, p.slot(p.tok.text)
-			p.advance()
+			k.name, k.slot = p.in.tok.text, p.slot(p.in.tok.text)
+			p.in.advance()
 		}
-		p.expect(")")
+		p.in.expect(")")
 		return k, true
 	}
 	if e, ok := p.constraint(); ok {
@@ -420,17 +343,17 @@ func (p *parser) groupKey() (projection, bool) {
 }
 
 func (p *parser) orderKey() (orderKey, bool) {
-	desc := p.isWord("DESC")
-	if desc || p.isWord("ASC") {
-		p.advance()
-		if !p.isPunct("(") {
-			p.fail("expected ( after ASC or DESC, found %s", p.tok)
+	desc := p.in.isWord("DESC")
+	if desc || p.in.isWord("ASC") {
+		p.in.advance()
+		if !p.in.isPunct("(") {
+			p.in.fail("expected ( after ASC or DESC, found %s", p.in.tok)
 		}
 		return orderKey{p.bracketted(), desc}, true
 	}
-	if p.tok.kind == tokVar {
-		e := &varExpr{p.slot(p.tok.text)}
-		p.advance()
+	if p.in.tok.kind == tokVar {
+		e := &varExpr{p.slot(p.in.tok.text)}
+		p.in.advance()
 		return orderKey{e: e}, true
 	}
 	e, ok := p.constraint()
@@ -440,17 +363,17 @@ func (p *parser) orderKey() (orderKey, bool) {
 // constraint is a bracketted expression, a built-in call or a function call.
 func (p *parser) constraint() (expr, bool) {
 	switch {
-	case p.isPunct("("):
+	case p.in.isPunct("("):
 		return p.bracketted(), true
-	case p.tok.kind == tokWord:
+	case p.in.tok.kind == tokWord:
 		if e, ok := p.builtin(); ok {
 			return e, true
 		}
 		return nil, false
-	case p.tok.kind == tokIRI || p.tok.kind == tokPName:
+	case p.in.tok.kind == tokIRI || p.in.tok.kind == tokPName:
 		iri := p.iri()
-		if p.tok.kind != tokNil && !p.isPunct("(") {
-			p.fail("expected the arguments of the function %s, found %s", iri, p.tok)
+		if p.in.tok.kind != tokNil && !p.in.isPunct("(") {
+			p.in.fail("expected the arguments of the function %s, found %s", iri, p.in.tok)
 		}
 		return p.functionCall(iri), true
 	}
@@ -458,9 +381,9 @@ func (p *parser) constraint() (expr, bool) {
 }
 
 func (p *parser) bracketted() expr {
-	p.expect("(")
+	p.in.expect("(")
 	e := p.expression()
-	p.expect(")")
+	p.in.expect(")")
 	return e
 }
 
@@ -468,7 +391,7 @@ func (p *parser) bracketted() expr {
 // groups if it is grouped.
 func (p *parser) trailingValues(q *query) {
 	switch {
-	case !p.word("VALUES"):
+	case !p.in.word("VALUES"):
 	case q.grouped || len(q.aggs) > 0:
 		q.values = p.dataBlock()
 	default:
@@ -500,7 +423,7 @@ func (p *parser) finishSelect(q *query) {
 	}
 	if q.star {
 		if q.grouped {
-			p.fail("SELECT * cannot be grouped: name the variables")
+			p.in.fail("SELECT * cannot be grouped: name the variables")
 		}
 		for _, name := range q.scope.order {
 			if s := q.scope.names[name]; vs[s] {
@@ -517,18 +440,18 @@ func (p *parser) finishSelect(q *query) {
 	}
 	for _, v := range q.vars {
 		if v.e != nil && (vs[v.slot] || keys[v.slot]) {
-			p.fail("the variable ?%s is already bound: give the expression another name", v.name)
+			p.in.fail("the variable ?%s is already bound: give the expression another name", v.name)
 		}
 		if !q.grouped {
 			continue
 		}
 		if v.e == nil && !keys[v.slot] {
-			p.fail("?%s is selected but neither grouped by nor aggregated", v.name)
+			p.in.fail("?%s is selected but neither grouped by nor aggregated", v.name)
 		}
 		if v.e != nil {
 			eachVar(v.e, func(s int) {
 				if !keys[s] {
-					p.fail("the expression of ?%s uses a variable that is neither grouped by nor aggregated", v.name)
+					p.in.fail("the expression of ?%s uses a variable that is neither grouped by nor aggregated", v.name)
 				}
 			})
 			keys[v.slot] = true
@@ -540,7 +463,7 @@ func (p *parser) finishSelect(q *query) {
 
 func (p *parser) resolve(ref string) string {
 	if !utf8.ValidString(ref) {
-		p.fail("the IRI is not UTF-8")
+		p.in.fail("the IRI is not UTF-8")
 	}
 	if iri, ok := rdfres.ResolveIRI(p.base, ref); ok {
 		return iri
@@ -551,7 +474,7 @@ func (p *parser) resolve(ref string) string {
 func (p *parser) checkIRI(iri string) string {
 	for i := 0; i < len(iri); i++ {
 		if c := iri[i]; c <= ' ' || strings.IndexByte("<>\"{}|^`\\", c) >= 0 {
-			p.fail("the IRI <%s> holds %q, which is not allowed", iri, c)
+			p.in.fail("the IRI <%s> holds %q, which is not allowed", iri, c)
 		}
 	}
 	return iri
@@ -559,29 +482,29 @@ func (p *parser) checkIRI(iri string) string {
 
 // iri is an IRI or prefixed name as a term.
 func (p *parser) iri() string {
-	switch p.tok.kind {
+	switch p.in.tok.kind {
 	case tokIRI:
-		iri := p.checkIRI(p.resolve(p.tok.text))
+		iri := p.checkIRI(p.resolve(p.in.tok.text))
 		if !hasScheme(iri) {
-			p.fail("the IRI <%s> is relative and there is no BASE", iri)
+			p.in.fail("the IRI <%s> is relative and there is no BASE", iri)
 		}
-		p.advance()
+		p.in.advance()
 		return iriTerm(iri)
 	case tokPName:
-		n := strings.IndexByte(p.tok.text, ':')
-		ns, ok := p.prefixes[p.tok.text[:n+1]]
+		n := strings.IndexByte(p.in.tok.text, ':')
+		ns, ok := p.prefixes[p.in.tok.text[:n+1]]
 		if !ok {
-			p.fail("the prefix %s is not declared", p.tok.text[:n+1])
+			p.in.fail("the prefix %s is not declared", p.in.tok.text[:n+1])
 		}
-		local := p.tok.text[n+1:]
+		local := p.in.tok.text[n+1:]
 		if strings.IndexByte(local, '\\') >= 0 {
 			local = strings.ReplaceAll(local, `\`, "")
 		}
 		t := iriTerm(ns + local)
-		p.advance()
+		p.in.advance()
 		return t
 	}
-	p.fail("expected an IRI, found %s", p.tok)
+	p.in.fail("expected an IRI, found %s", p.in.tok)
 	return ""
 }
 
@@ -599,9 +522,9 @@ func hasScheme(iri string) bool {
 }
 
 func (p *parser) varOrIRI() pterm {
-	if p.tok.kind == tokVar {
-		t := pterm{slot: p.slot(p.tok.text)}
-		p.advance()
+	if p.in.tok.kind == tokVar {
+		t := pterm{slot: p.slot(p.in.tok.text)}
+		p.in.advance()
 		return t
 	}
 	return pterm{slot: -1, term: p.iri()}
@@ -609,19 +532,19 @@ func (p *parser) varOrIRI() pterm {
 
 // literal is a literal as a term; ok is false when there is none.
 func (p *parser) literal() (string, bool) {
-	switch p.tok.kind {
+	switch p.in.tok.kind {
 	case tokString:
-		lex := p.tok.text
+		lex := p.in.tok.text
 		if !utf8.ValidString(lex) {
-			p.fail("the string is not UTF-8")
+			p.in.fail("the string is not UTF-8")
 		}
-		p.advance()
-		if p.tok.kind == tokLang {
-			tag := tagCase(p.tok.text)
-			p.advance()
+		p.in.advance()
+		if p.in.tok.kind == tokLang {
+			tag := tagCase(p.in.tok.text)
+			p.in.advance()
 			return string(rdfres.NewLiteral(lex, tag, "")), true
 		}
-		if p.accept("^^") {
+		if p.in.accept("^^") {
 			dt := p.iri()
 			return string(rdfres.NewLiteral(lex, "", rdfres.Term(dt).IRI())), true
 		}
@@ -629,19 +552,19 @@ func (p *parser) literal() (string, bool) {
 	case tokInteger, tokDecimal, tokDouble:
 		return p.number(""), true
 	case tokPunct:
-		if p.tok.text == "+" || p.tok.text == "-" {
-			sign := p.tok.text
-			p.advance()
-			if p.tok.kind != tokInteger && p.tok.kind != tokDecimal && p.tok.kind != tokDouble {
-				p.fail("expected a number after %s, found %s", sign, p.tok)
+		if p.in.tok.text == "+" || p.in.tok.text == "-" {
+			sign := p.in.tok.text
+			p.in.advance()
+			if p.in.tok.kind != tokInteger && p.in.tok.kind != tokDecimal && p.in.tok.kind != tokDouble {
+				p.in.fail("expected a number after %s, found %s", sign, p.in.tok)
 			}
 			return p.number(sign), true
 		}
 	case tokWord:
 		// Booleans are lower case in the grammar; other cases are taken too.
-		if p.isWord("true") || p.isWord("false") {
-			t := typed(strings.ToLower(p.tok.text), "boolean")
-			p.advance()
+		if p.in.isWord("true") || p.in.isWord("false") {
+			t := typed(strings.ToLower(p.in.tok.text), "boolean")
+			p.in.advance()
 			return t, true
 		}
 	}
@@ -649,9 +572,9 @@ func (p *parser) literal() (string, bool) {
 }
 
 func (p *parser) number(sign string) string {
-	dt := map[tokenKind]string{tokInteger: "integer", tokDecimal: "decimal", tokDouble: "double"}[p.tok.kind]
-	t := typed(sign+p.tok.text, dt)
-	p.advance()
+	dt := map[tokenKind]string{tokInteger: "integer", tokDecimal: "decimal", tokDouble: "double"}[p.in.tok.kind]
+	t := typed(sign+p.in.tok.text, dt)
+	p.in.advance()
 	return t
 }
 
@@ -695,9 +618,9 @@ func (p *parser) blank(label string) pterm {
 		b = patternBlank{p.newSlot(), p.basic}
 		p.blanks[key] = b
 	case b.basic != p.basic && p.noVars:
-		p.fail("the blank node _:%s stands in two operations: each names its own", label)
+		p.in.fail("the blank node _:%s stands in two operations: each names its own", label)
 	case b.basic != p.basic: // section 5.1.1
-		p.fail("the blank node _:%s stands in two basic graph patterns: use a variable", label)
+		p.in.fail("the blank node _:%s stands in two basic graph patterns: use a variable", label)
 	}
 	return pterm{slot: b.slot}
 }

@@ -1,10 +1,14 @@
 package embedstore
 
+// updateParser reads the operations of an update request.
+type updateParser struct{ p *parser }
+
 // operation reads the next operation of an update request; nil at its end. The quads of INSERT DATA
 // and DELETE DATA are not in the operation: dataQuads reads them.
-func (p *parser) operation() *operation {
+func (u *updateParser) operation() *operation {
+	p := u.p
 	p.prologue()
-	if p.tok.kind == tokEOF {
+	if p.in.tok.kind == tokEOF {
 		return nil
 	}
 	p.slots = 0
@@ -12,80 +16,80 @@ func (p *parser) operation() *operation {
 	p.tmplBlanks, p.tmplSlots = map[string]int{}, nil
 	op := &operation{}
 	switch {
-	case p.word("INSERT"):
-		if p.word("DATA") {
+	case p.in.word("INSERT"):
+		if p.in.word("DATA") {
 			op.kind = opInsertData
 			return op
 		}
 		op.kind = opModify
-		op.ins = p.quadPattern(true)
-		p.modifyRest(op)
-	case p.word("DELETE"):
+		op.ins = u.quadPattern(true)
+		u.modifyRest(op)
+	case p.in.word("DELETE"):
 		switch {
-		case p.word("DATA"):
+		case p.in.word("DATA"):
 			op.kind = opDeleteData
 			return op
-		case p.word("WHERE"):
+		case p.in.word("WHERE"):
 			op.kind = opModify
-			op.del = p.quadPattern(false)
+			op.del = u.quadPattern(false)
 			op.where = patternOfQuads(op.del)
 		default:
 			op.kind = opModify
-			op.del = p.quadPattern(false)
-			if p.word("INSERT") {
-				op.ins = p.quadPattern(true)
+			op.del = u.quadPattern(false)
+			if p.in.word("INSERT") {
+				op.ins = u.quadPattern(true)
 			}
-			p.modifyRest(op)
+			u.modifyRest(op)
 		}
-	case p.word("WITH"):
+	case p.in.word("WITH"):
 		op.kind = opModify
 		op.with = p.iri()
 		some := false
-		if p.word("DELETE") {
-			op.del, some = p.quadPattern(false), true
+		if p.in.word("DELETE") {
+			op.del, some = u.quadPattern(false), true
 		}
-		if p.word("INSERT") {
-			op.ins, some = p.quadPattern(true), true
+		if p.in.word("INSERT") {
+			op.ins, some = u.quadPattern(true), true
 		}
 		if !some {
-			p.fail("expected DELETE or INSERT after WITH, found %s", p.tok)
+			p.in.fail("expected DELETE or INSERT after WITH, found %s", p.in.tok)
 		}
-		p.modifyRest(op)
-	case p.word("CLEAR"):
+		u.modifyRest(op)
+	case p.in.word("CLEAR"):
 		op.kind = opClear
-		op.silent = p.word("SILENT")
-		op.a = p.graphRefAll()
-	case p.word("DROP"):
+		op.silent = p.in.word("SILENT")
+		op.a = u.graphRefAll()
+	case p.in.word("DROP"):
 		op.kind = opDrop
-		op.silent = p.word("SILENT")
-		op.a = p.graphRefAll()
-	case p.word("CREATE"):
+		op.silent = p.in.word("SILENT")
+		op.a = u.graphRefAll()
+	case p.in.word("CREATE"):
 		op.kind = opCreate
-		op.silent = p.word("SILENT")
-		p.expectWord("GRAPH")
+		op.silent = p.in.word("SILENT")
+		p.in.expectWord("GRAPH")
 		op.a = graphRef{'g', p.iri()}
-	case p.word("LOAD"):
+	case p.in.word("LOAD"):
 		op.kind = opLoad
-		op.silent = p.word("SILENT")
+		op.silent = p.in.word("SILENT")
 		op.loadIRI = p.iri()
-		if p.word("INTO") {
-			p.expectWord("GRAPH")
+		if p.in.word("INTO") {
+			p.in.expectWord("GRAPH")
 			p.iri()
 		}
-	case p.isWord("ADD") || p.isWord("MOVE") || p.isWord("COPY"):
+	case p.in.isWord("ADD") || p.in.isWord("MOVE") || p.in.isWord("COPY"):
 		op.kind = opAdd
-		if p.isWord("MOVE") {
+		if p.in.isWord("MOVE") {
 			op.kind = opMove
-		} else if p.isWord("COPY") {
+		} else if p.in.isWord("COPY") {
 			op.kind = opCopy
 		}
-		p.advance()
-		op.silent = p.word("SILENT")
-		op.a = p.graphOrDefault()
-		p.expectWord("TO")
-		op.b = p.graphOrDefault()
+		p.in.advance()
+		op.silent = p.in.word("SILENT")
+		op.a = u.graphOrDefault()
+		p.in.expectWord("TO")
+		op.b = u.graphOrDefault()
 	default:
-		p.fail("expected an operation such as INSERT, DELETE or CLEAR, found %s", p.tok)
+		p.in.fail("expected an operation such as INSERT, DELETE or CLEAR, found %s", p.in.tok)
 	}
 	op.blanks = p.tmplSlots
 	op.slots, op.base = p.slots, p.base
@@ -93,65 +97,71 @@ func (p *parser) operation() *operation {
 }
 
 // separator reads the text between two operations.
-func (p *parser) separator() {
-	if !p.accept(";") && p.tok.kind != tokEOF {
-		p.fail("expected ; between two operations, found %s", p.tok)
+func (u *updateParser) separator() {
+	p := u.p
+	if !p.in.accept(";") && p.in.tok.kind != tokEOF {
+		p.in.fail("expected ; between two operations, found %s", p.in.tok)
 	}
 }
 
-func (p *parser) modifyRest(op *operation) {
-	for p.word("USING") {
+func (u *updateParser) modifyRest(op *operation) {
+	p := u.p
+	for p.in.word("USING") {
 		op.using = true
-		if p.word("NAMED") {
+		if p.in.word("NAMED") {
 			op.named = append(op.named, p.iri())
 		} else {
 			op.from = append(op.from, p.iri())
 		}
 	}
-	p.expectWord("WHERE")
+	p.in.expectWord("WHERE")
 	op.where = p.group()
 }
 
-func (p *parser) graphRefAll() graphRef {
+func (u *updateParser) graphRefAll() graphRef {
+	p := u.p
 	switch {
-	case p.word("DEFAULT"):
+	case p.in.word("DEFAULT"):
 		return graphRef{kind: 'd'}
-	case p.word("NAMED"):
+	case p.in.word("NAMED"):
 		return graphRef{kind: 'n'}
-	case p.word("ALL"):
+	case p.in.word("ALL"):
 		return graphRef{kind: 'a'}
 	}
-	p.expectWord("GRAPH")
+	p.in.expectWord("GRAPH")
 	return graphRef{'g', p.iri()}
 }
 
-func (p *parser) graphOrDefault() graphRef {
-	if p.word("DEFAULT") {
+func (u *updateParser) graphOrDefault() graphRef {
+	p := u.p
+	if p.in.word("DEFAULT") {
 		return graphRef{kind: 'd'}
 	}
-	p.word("GRAPH")
+	p.in.word("GRAPH")
 	return graphRef{'g', p.iri()}
 }
 
 // quadPattern is a template of DELETE or INSERT; blank nodes are allowed in the
 // latter only.
-func (p *parser) quadPattern(blanks bool) []quadPattern {
+func (u *updateParser) quadPattern(blanks bool) []quadPattern {
+	p := u.p
 	var out []quadPattern
 	p.inTemplate = true
 	defer func() { p.inTemplate = false }()
 	before := len(p.tmplSlots)
-	p.quads(func(q quadPattern) { out = append(out, q) })
+	u.quads(func(q quadPattern) { out = append(out, q) })
 	if !blanks && len(p.tmplSlots) > before {
-		p.fail("blank nodes are not allowed in DELETE: they name nothing; use variables")
+		p.in.fail("blank nodes are not allowed in DELETE: they name nothing; use variables")
 	}
 	return out
 }
 
 // quads reads { triples GRAPH g { triples } ... } and gives one quad after the
 // other.
-func (p *parser) quads(fn func(quadPattern)) {
+func (u *updateParser) quads(fn func(quadPattern)) {
+	p := u.p
 	none := pterm{slot: -1}
-	p.expect("{")
+	p.in.expect("{")
 	block := func(g pterm) {
 		var out []node
 		for p.startsTerm() {
@@ -160,34 +170,35 @@ func (p *parser) quads(fn func(quadPattern)) {
 			for _, n := range out {
 				fn(quadPattern{*n.(*tripleNode), g})
 			}
-			if !p.accept(".") {
+			if !p.in.accept(".") {
 				break
 			}
 		}
 	}
 	for {
 		block(none)
-		if !p.word("GRAPH") {
+		if !p.in.word("GRAPH") {
 			break
 		}
 		g := p.varOrIRI()
-		p.expect("{")
+		p.in.expect("{")
 		block(g)
-		p.expect("}")
-		p.accept(".")
+		p.in.expect("}")
+		p.in.accept(".")
 	}
-	p.expect("}")
+	p.in.expect("}")
 }
 
 // dataQuads reads the quads of INSERT DATA or DELETE DATA. Blank nodes come as
 // slots.
-func (p *parser) dataQuads(blanks bool, fn func(quadPattern)) {
+func (u *updateParser) dataQuads(blanks bool, fn func(quadPattern)) {
+	p := u.p
 	p.inTemplate, p.noVars = true, true
 	p.newBasic()
 	defer func() { p.inTemplate, p.noVars = false, false }()
-	p.quads(func(q quadPattern) {
+	u.quads(func(q quadPattern) {
 		if !blanks && (q.s.isVar() || q.p.isVar() || q.o.isVar()) {
-			p.fail("blank nodes are not allowed in DELETE DATA: they name nothing; use DELETE WHERE with variables")
+			p.in.fail("blank nodes are not allowed in DELETE DATA: they name nothing; use DELETE WHERE with variables")
 		}
 		fn(q)
 	})

@@ -67,7 +67,7 @@ func (x *exec) evalPath(n *pathNode, emit next) error {
 			if _, ok := seen[v]; !ok {
 				seen[v] = struct{}{}
 				starts = append(starts, v)
-				if err := x.hold(1, 40); err != nil {
+				if err := x.meter.hold(1, 40); err != nil {
 					return err
 				}
 			}
@@ -82,7 +82,7 @@ func (x *exec) evalPath(n *pathNode, emit next) error {
 			return err
 		}
 	}
-	return x.hold(-int64(len(starts)), -40*int64(len(starts)))
+	return x.meter.hold(-int64(len(starts)), -40*int64(len(starts)))
 }
 
 // isNode tells whether the active graph has a triple of n.
@@ -116,7 +116,7 @@ func (x *exec) pathEnd(t pterm) (n id, open bool, err error) {
 // walk calls fn for each node at the end of the path from start; backwards it follows the path from
 // its end.
 func (x *exec) walk(p path, start id, forward bool, fn func(id) error) error {
-	if err := x.tick(); err != nil {
+	if err := x.meter.tick(); err != nil {
 		return err
 	}
 	switch p := p.(type) {
@@ -163,12 +163,12 @@ func (x *exec) walkRepeat(p *repeatPath, start id, forward bool, fn func(id) err
 		}
 		seen[n] = struct{}{}
 		queue = append(queue, n)
-		if err := x.hold(1, 40); err != nil {
+		if err := x.meter.hold(1, 40); err != nil {
 			return err
 		}
 		return fn(n)
 	}
-	defer func() { x.hold(-int64(len(seen)), -40*int64(len(seen))) }()
+	defer func() { x.meter.hold(-int64(len(seen)), -40*int64(len(seen))) }()
 	if p.min == 0 {
 		if err := reach(start); err != nil {
 			return err

@@ -59,7 +59,7 @@ func (s *Store) Query(ctx context.Context, text string, o QueryOptions) (*Result
 	}
 	ctx, cancel := s.bound(ctx)
 	x := s.newExec(ctx, snap.v, q.slots, o.Budget.or(*s.budget.Load()))
-	x.base = q.base
+	x.exprs.base = q.base
 	r := &Result{ctx: ctx, q: q, x: x, close: func() { x.close(); cancel(); snap.Close() }}
 	if err := x.setDataset(q, o); err != nil {
 		r.Close()
@@ -128,7 +128,7 @@ func (x *exec) handOut(width int, fn func(terms []string) error) *rowWalk {
 	return x.terms.walk(width, func(terms []string) error {
 		start := time.Now()
 		err := fn(terms)
-		x.waited += time.Since(start)
+		x.meter.waited += time.Since(start)
 		return err
 	})
 }
@@ -149,7 +149,7 @@ func (r *Result) rows(fn func(terms []string) error) error {
 	w.free = len(cols) > 1 && len(r.q.orderBy) == 0 && x.inSubjectOrder(r.q, cols[0])
 	row := make([]id, len(cols))
 	err := x.runSelect(r.q, func() error {
-		x.solution++
+		x.exprs.solution++
 		for i, c := range cols {
 			row[i] = x.row[c]
 		}
@@ -273,10 +273,10 @@ func (x *exec) construct(q *query, give func(s, p, o id) error) error {
 	}
 	key := make([]id, 3)
 	return x.runSelect(q, func() error {
-		x.solution++
+		x.exprs.solution++
 		for _, b := range q.blanks {
-			x.fresh++
-			x.row[b] = idLocal | idFresh | id(x.fresh)<<2 | idBlank
+			x.exprs.fresh++
+			x.row[b] = idLocal | idFresh | id(x.exprs.fresh)<<2 | idBlank
 		}
 		defer func() {
 			for _, b := range q.blanks {
@@ -340,7 +340,7 @@ func (x *exec) describe(q *query, give func(s, p, o id) error) error {
 		}
 		seen[n] = struct{}{}
 		todo = append(todo, n)
-		return x.hold(1, 48)
+		return x.meter.hold(1, 48)
 	}
 	vars := false
 	for _, t := range q.describe {

@@ -51,7 +51,7 @@ func (x *exec) filtered(es []expr, in rowSource) rowSource {
 	return func(emit next) error {
 		return in(func() error {
 			for _, e := range es {
-				if ok, err := x.test(e); err != nil || !ok {
+				if ok, err := x.exprs.test(e); err != nil || !ok {
 					return err
 				}
 			}
@@ -71,7 +71,7 @@ func (x *exec) computed(q *query, in rowSource) rowSource {
 				if v.e == nil {
 					continue
 				}
-				n, err := x.exprID(v.e)
+				n, err := x.exprs.exprID(v.e)
 				if err != nil {
 					return err
 				}
@@ -135,7 +135,7 @@ func (x *exec) distinct(q *query, in rowSource) rowSource {
 	return func(emit next) error {
 		seen := newRowSet(len(cols))
 		key := make([]id, len(cols))
-		defer func() { x.hold(-seen.rows, -seen.bytes) }()
+		defer func() { x.meter.hold(-seen.rows, -seen.bytes) }()
 		return in(func() error {
 			for i, c := range cols {
 				key[i] = x.row[c]
@@ -144,7 +144,7 @@ func (x *exec) distinct(q *query, in rowSource) rowSource {
 			if !seen.add(key) {
 				return nil
 			}
-			if err := x.hold(seen.rows-rows, seen.bytes-bytes); err != nil {
+			if err := x.meter.hold(seen.rows-rows, seen.bytes-bytes); err != nil {
 				return err
 			}
 			return emit()
@@ -298,7 +298,7 @@ func (x *exec) ordered(q *query, in rowSource, last bool) rowSource {
 		n := int64(0)
 		rowBytes := int64(8*len(cols)+8*len(q.orderBy)) + 64
 		err := in(func() error {
-			if err := x.tick(); err != nil {
+			if err := x.meter.tick(); err != nil {
 				return err
 			}
 			if keep == 0 {
@@ -329,7 +329,7 @@ func (x *exec) ordered(q *query, in rowSource, last bool) rowSource {
 			for i, c := range cols {
 				r.row[i] = x.row[c]
 			}
-			if err := x.hold(1, rowBytes); err != nil {
+			if err := x.meter.hold(1, rowBytes); err != nil {
 				return err
 			}
 			if keep >= 0 {
@@ -345,7 +345,7 @@ func (x *exec) ordered(q *query, in rowSource, last bool) rowSource {
 		seen = nil
 		slices.SortFunc(h.rows, func(a, b sortRow) int { return h.compare(&a, &b) })
 		for i := range h.rows {
-			if err := x.tick(); err != nil {
+			if err := x.meter.tick(); err != nil {
 				return err
 			}
 			for k, c := range cols {
@@ -358,7 +358,7 @@ func (x *exec) ordered(q *query, in rowSource, last bool) rowSource {
 				x.row[c] = 0
 			}
 		}
-		return x.hold(-int64(len(h.rows)), -rowBytes*int64(len(h.rows)))
+		return x.meter.hold(-int64(len(h.rows)), -rowBytes*int64(len(h.rows)))
 	}
 }
 
@@ -381,16 +381,16 @@ func (x *exec) sortKey(e expr, seen map[id]*value) (*value, error) {
 		if len(seen) < 100_000 {
 			seen[n] = p
 		}
-		return p, x.hold(0, 200)
+		return p, x.meter.hold(0, 200)
 	}
-	v, err := x.expr(e)
+	v, err := x.exprs.expr(e)
 	if err == errType {
 		return &value{}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &v, x.hold(0, 200)
+	return &v, x.meter.hold(0, 200)
 }
 
 // sortHeap has the last row on top.
@@ -569,7 +569,7 @@ func (x *exec) eachPredicate(g id, slot int, emit next) error {
 		decodeQuad(cur.Key(), 1, &q)
 		p, found := q[posP], false
 		for ok && q[posP] == p {
-			if err := x.tick(); err != nil {
+			if err := x.meter.tick(); err != nil {
 				return err
 			}
 			if q[posG] == g {

@@ -46,9 +46,10 @@ func (s *Store) UpdateFrom(ctx context.Context, r io.Reader, o UpdateOptions) er
 }
 
 func (s *Store) update(ctx context.Context, r io.Reader, o UpdateOptions) error {
-	u := &updater{s: s, ctx: ctx, o: o, t: s.newTxn(), p: newParser(contextReader{ctx, r}, o.Base)}
+	p := newParser(contextReader{ctx, r}, o.Base)
+	u := &updater{s: s, ctx: ctx, o: o, t: s.newTxn(), in: &p.in, ops: updateParser{p}}
 	defer u.t.close()
-	if err := u.p.guarded(func() { u.p.advance() }); err != nil {
+	if err := u.in.guarded(func() { u.in.advance() }); err != nil {
 		return err
 	}
 	for {
@@ -71,21 +72,22 @@ type updater struct {
 	ctx context.Context
 	o   UpdateOptions
 	t   *txn
-	p   *parser
+	in  *tokenReader
+	ops updateParser
 }
 
 // one reads and runs the next operation.
 func (u *updater) one() (more bool, err error) {
 	var op *operation
-	err = u.p.guarded(func() {
-		if op = u.p.operation(); op == nil {
+	err = u.in.guarded(func() {
+		if op = u.ops.operation(); op == nil {
 			return
 		}
 		switch op.kind {
 		case opInsertData, opDeleteData:
 			u.data(op.kind == opInsertData)
 		}
-		u.p.separator()
+		u.ops.separator()
 	})
 	if err != nil || op == nil {
 		return false, err
@@ -94,7 +96,7 @@ func (u *updater) one() (more bool, err error) {
 	case opModify:
 		err = u.modify(op)
 	case opClear, opDrop:
-		err = u.clear(op.a, u.p.tok.kind == tokEOF)
+		err = u.clear(op.a, u.in.tok.kind == tokEOF)
 	case opCreate:
 		var n int64
 		if n, err = u.countOf(op.a); err == nil && n > 0 && !op.silent {
@@ -115,7 +117,7 @@ func (u *updater) one() (more bool, err error) {
 func (u *updater) data(insert bool) {
 	fresh := map[int]id{}
 	n := 0
-	u.p.dataQuads(insert, func(qp quadPattern) {
+	u.ops.dataQuads(insert, func(qp quadPattern) {
 		err := func() error {
 			if n++; n&255 == 0 && u.ctx.Err() != nil {
 				return context.Cause(u.ctx)
@@ -141,7 +143,7 @@ func (u *updater) data(insert bool) {
 				}
 			}
 			if q[posS].kind() == idLiteral {
-				u.p.fail("a literal cannot be a subject: %s", qp.s.term)
+				u.in.fail("a literal cannot be a subject: %s", qp.s.term)
 			}
 			var err error
 			if insert {
@@ -162,7 +164,7 @@ func (u *updater) data(insert bool) {
 func (u *updater) modify(op *operation) error {
 	x := u.s.newExec(u.ctx, u.t.v, op.slots, u.o.Budget.or(*u.s.budget.Load()))
 	defer x.close()
-	x.base = op.base
+	x.exprs.base = op.base
 	target := id(0)
 	if op.with != "" {
 		var err error
@@ -213,7 +215,7 @@ func (u *updater) modify(op *operation) error {
 		return nil
 	}
 	err := x.evalPart(op.where, func() error {
-		x.solution++
+		x.exprs.solution++
 		if err := fill(del, op.del); err != nil {
 			return err
 		}

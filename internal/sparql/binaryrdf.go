@@ -78,7 +78,7 @@ func (c *Client) Post(ctx context.Context, u *Upload) error {
 	err := c.PostGraph(ctx, u.graph, rdfres.NTriples, Body(lines))
 	if err == nil && refused != nil {
 		c.noBinary.Store(true)
-		c.log.Info("the store takes no binary RDF; N-Triples are sent", "err", refused)
+		c.conn.log.Info("the store takes no binary RDF; N-Triples are sent", "err", refused)
 	}
 	return err
 }

@@ -38,6 +38,19 @@ type Endpoint struct {
 
 // Client speaks to one endpoint. Safe for concurrent use.
 type Client struct {
+	conn connection
+
+	tsv         atomic.Int32 // 0 not known, 1 the store writes the W3C form, 2 it does not (faithfulTSV)
+	noTable     atomic.Bool  // something was not for the binary form (errNotForTable)
+	xml         atomic.Bool  // the store answers in XML to requests for JSON
+	noBinary    atomic.Bool  // the store refused triples as binary RDF and took them otherwise
+	takesBinary atomic.Bool  // it has taken some
+	updateForms atomic.Bool  // the store takes updates as forms only
+}
+
+// connection sends requests to one store: paced, repeated where it helps, in the form
+// the store takes. Its errors say what a person can do.
+type connection struct {
 	endpoint  Endpoint
 	http      *http.Client
 	transport *http.Transport // its own one; nil when it was given one
@@ -47,19 +60,13 @@ type Client struct {
 	pace      pace.Pacer
 	log       *slog.Logger
 
-	tsv         atomic.Int32 // 0 not known, 1 the store writes the W3C form, 2 it does not (faithfulTSV)
-	noTable     atomic.Bool  // something was not for the binary form (errNotForTable)
-	xml         atomic.Bool  // the store answers in XML to requests for JSON
-	noBinary    atomic.Bool  // the store refused triples as binary RDF and took them otherwise
-	takesBinary atomic.Bool  // it has taken some
-	loader      atomic.Bool  // the store is an Oxigraph, with a loader beside its transactions
-	manner      atomic.Int32 // how queries are sent: mannerDirect, mannerForm, mannerGet
-	direct      atomic.Bool  // a query sent directly was answered
-	updateForms atomic.Bool  // the store takes updates as forms only
-	maxRows     atomic.Int64 // as the store advertised
-	requests    atomic.Int64
-	bytes       atomic.Int64
-	closed      atomic.Bool
+	manner   atomic.Int32 // how queries are sent: mannerDirect, mannerForm, mannerGet
+	direct   atomic.Bool  // a query sent directly was answered
+	loader   atomic.Bool  // the store is an Oxigraph, with a loader beside its transactions
+	maxRows  atomic.Int64 // as the store advertised
+	requests atomic.Int64
+	bytes    atomic.Int64
+	closed   atomic.Bool
 }
 
 // New makes a client; it sends nothing. The addresses must be absolute http or
@@ -101,13 +108,13 @@ func New(e Endpoint) (*Client, error) {
 	if e.RetryPause <= 0 {
 		e.RetryPause = 500 * time.Millisecond
 	}
-	c := &Client{endpoint: e, slots: make(chan struct{}, e.Concurrency), pace: pace.Pacer{Rate: e.Rate, Slow: e.Slow}, log: e.Logger}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
+	c := &Client{conn: connection{endpoint: e, slots: make(chan struct{}, e.Concurrency), pace: pace.Pacer{Rate: e.Rate, Slow: e.Slow}, log: e.Logger}}
+	if c.conn.log == nil {
+		c.conn.log = slog.New(slog.DiscardHandler)
 	}
 	rt := e.Transport
 	if rt == nil {
-		c.transport = &http.Transport{
+		c.conn.transport = &http.Transport{
 			Proxy:                 http.ProxyFromEnvironment,
 			MaxIdleConnsPerHost:   e.Concurrency,
 			IdleConnTimeout:       30 * time.Second, // before Oxigraph answers nothing with an error, after 60
@@ -116,44 +123,46 @@ func New(e Endpoint) (*Client, error) {
 			ForceAttemptHTTP2:     true,
 			DisableCompression:    true, // requested and undone here: this shows truncation
 		}
-		rt = c.transport
+		rt = c.conn.transport
 	}
-	c.http = &http.Client{Transport: webclient.Named(rt, e.UserAgent), CheckRedirect: checkRedirect}
-	c.auth = authenticator{username: e.Username, password: e.Password}
-	c.secrets = withoutSecrets(e)
+	c.conn.http = &http.Client{Transport: webclient.Named(rt, e.UserAgent), CheckRedirect: checkRedirect}
+	c.conn.auth = authenticator{username: e.Username, password: e.Password}
+	c.conn.secrets = withoutSecrets(e)
 	return c, nil
 }
 
 // Close drops idle connections; running requests end by their context.
 func (c *Client) Close() error {
-	c.closed.Store(true)
-	if c.transport != nil {
-		c.transport.CloseIdleConnections()
+	c.conn.closed.Store(true)
+	if c.conn.transport != nil {
+		c.conn.transport.CloseIdleConnections()
 	}
 	return nil
 }
 
 // Endpoint is the endpoint given to New, with defaults filled in and the password removed.
 func (c *Client) Endpoint() Endpoint {
-	e := c.endpoint
+	e := c.conn.endpoint
 	e.Password = ""
 	return e
 }
 
 // Traffic is the number of requests sent and of body bytes received so far.
-func (c *Client) Traffic() (requests, bytes int64) { return c.requests.Load(), c.bytes.Load() }
+func (c *Client) Traffic() (requests, bytes int64) {
+	return c.conn.requests.Load(), c.conn.bytes.Load()
+}
 
 // MaxRows is the smallest row limit known: the configured one, or the store's own from a header
 // (X-SPARQL-MaxRows); 0: none known.
 func (c *Client) MaxRows() int64 {
-	n := c.endpoint.MaxRows
-	if m := c.maxRows.Load(); m > 0 && (n <= 0 || m < n) {
+	n := c.conn.endpoint.MaxRows
+	if m := c.conn.maxRows.Load(); m > 0 && (n <= 0 || m < n) {
 		n = m
 	}
 	return n
 }
 
-func (c *Client) noteHeaders(h http.Header) {
+func (c *connection) noteHeaders(h http.Header) {
 	c.noteManner(h)
 	if strings.Contains(h.Get("Server"), "Oxigraph") {
 		c.loader.Store(true)

@@ -104,7 +104,7 @@ func momentary(err error) bool {
 func IsStalled(err error) bool { return errors.Is(err, errStalled) }
 
 // statusError reads an answer with another status than 2xx.
-func (c *Client) statusError(op, url string, res *http.Response, text string) *Error {
+func (c *connection) statusError(op, url string, res *http.Response, text string) *Error {
 	e := &Error{Op: c.op(op), URL: url, Status: res.StatusCode, Body: text}
 	switch s := res.StatusCode; {
 	case s == http.StatusUnauthorized && foreignSchemes(res.Header) != "":
@@ -141,12 +141,12 @@ func (c *Client) statusError(op, url string, res *http.Response, text string) *E
 }
 
 // credentials is advice about user and password.
-func (c *Client) credentials(do string) string {
+func (c *connection) credentials(do string) string {
 	return fmt.Sprintf("%s %s and %s", do, c.endpoint.Names.Of("username"), c.endpoint.Names.Of("password_file"))
 }
 
 // transportError explains an error without an answer.
-func (c *Client) transportError(ctx, parent context.Context, op, url string, err error) *Error {
+func (c *connection) transportError(ctx, parent context.Context, op, url string, err error) *Error {
 	e := &Error{Op: c.op(op), URL: url, Err: err}
 	var dns *net.DNSError
 	switch {
@@ -197,7 +197,7 @@ func retryAfter(value string, now time.Time) time.Duration {
 
 // excerpt is the start of a body, for a message: one line, at most 300 bytes. A store may
 // repeat the request in it: our secrets are taken out.
-func (c *Client) excerpt(body []byte) string {
+func (c *connection) excerpt(body []byte) string {
 	s := strings.Join(strings.Fields(strings.ToValidUTF8(c.secrets.Replace(string(body)), "?")), " ")
 	if len(s) > 300 {
 		s = strings.ToValidUTF8(s[:300], "") + "..."

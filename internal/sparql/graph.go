@@ -49,7 +49,7 @@ func (c *Client) StreamSelect(ctx context.Context, query string, as Reading, fn 
 	}
 	if len(sol.Vars) != 3 {
 		sol.Close()
-		return &Error{Op: c.op("query"), URL: redact(c.endpoint.Query), Err: fmt.Errorf("the answer has %d columns, want 3", len(sol.Vars))}
+		return &Error{Op: c.conn.op("query"), URL: redact(c.conn.endpoint.Query), Err: fmt.Errorf("the answer has %d columns, want 3", len(sol.Vars))}
 	}
 	var buf []byte
 	for row, err := range sol.Rows {
@@ -77,10 +77,10 @@ type QuadFunc func(g, s, p, o []byte) error
 // in N-Quads. Only some stores offer this (it is not in the protocol, but Oxigraph, Fuseki and the
 // embedded store do).
 func (c *Client) StreamDataset(ctx context.Context, fn QuadFunc) error {
-	if c.endpoint.GraphStore == "" {
-		return &Error{Op: c.op("read all"), URL: redact(c.endpoint.Query), Err: ErrNoGraphStore, Hint: "give " + c.endpoint.Names.Of("graph_store")}
+	if c.conn.endpoint.GraphStore == "" {
+		return &Error{Op: c.conn.op("read all"), URL: redact(c.conn.endpoint.Query), Err: ErrNoGraphStore, Hint: "give " + c.conn.endpoint.Names.Of("graph_store")}
 	}
-	return c.streamScanned(ctx, request{op: "read all", method: http.MethodGet, url: c.endpoint.GraphStore, accept: "application/n-quads"},
+	return c.streamScanned(ctx, request{op: "read all", method: http.MethodGet, url: c.conn.endpoint.GraphStore, accept: "application/n-quads"},
 		func(sc *rdfres.LineScanner) error { return fn(sc.G, sc.S, sc.P, sc.O) })
 }
 
@@ -92,7 +92,7 @@ func (c *Client) StreamQuads(ctx context.Context, query string, as Reading, fn Q
 	}
 	if len(sol.Vars) != 4 {
 		sol.Close()
-		return &Error{Op: c.op("query"), URL: redact(c.endpoint.Query), Err: fmt.Errorf("the answer has %d columns, want 4", len(sol.Vars))}
+		return &Error{Op: c.conn.op("query"), URL: redact(c.conn.endpoint.Query), Err: fmt.Errorf("the answer has %d columns, want 4", len(sol.Vars))}
 	}
 	var buf []byte
 	for row, err := range sol.Rows {
@@ -114,11 +114,11 @@ func (c *Client) StreamQuads(ctx context.Context, query string, as Reading, fn Q
 func (c *Client) streamScanned(ctx context.Context, r request, fn func(*rdfres.LineScanner) error) error {
 	delivered := false
 	var final error // an error not to be repeated
-	send := c.send
+	send := c.conn.send
 	if r.query != "" {
-		send = c.sendQuery
+		send = c.conn.sendQuery
 	}
-	err := c.retry(ctx, func() error {
+	err := c.conn.retry(ctx, func() error {
 		res, err := send(ctx, r)
 		if err != nil {
 			return err
@@ -130,7 +130,7 @@ func (c *Client) streamScanned(ctx context.Context, r request, fn func(*rdfres.L
 			if res.status == http.StatusNoContent {
 				return nil
 			}
-			return c.wrongType(r.op, r.url, res, "triples")
+			return c.conn.wrongType(r.op, r.url, res, "triples")
 		}
 		in := lineReader{in: bufio.NewReaderSize(res.body, 128<<10)}
 		sc := rdfres.LineScanner{Lax: true}
@@ -202,21 +202,21 @@ func (c *Client) GetGraph(ctx context.Context, graph string) iter.Seq2[rdfres.Tr
 // Update runs an update request. It is repeated after a passing failure: an update must give the
 // same result when it runs twice (DELETE DATA and INSERT DATA without blank nodes do).
 func (c *Client) Update(ctx context.Context, update string) error {
-	if c.endpoint.Update == "" {
-		return &Error{Op: c.op("update"), URL: redact(c.endpoint.Query), Err: ErrReadOnly, Hint: "give " + c.endpoint.Names.Of("update")}
+	if c.conn.endpoint.Update == "" {
+		return &Error{Op: c.conn.op("update"), URL: redact(c.conn.endpoint.Query), Err: ErrReadOnly, Hint: "give " + c.conn.endpoint.Names.Of("update")}
 	}
-	r := request{op: "update", method: http.MethodPost, url: c.endpoint.Update, contentType: updateType, accept: "*/*"}
+	r := request{op: "update", method: http.MethodPost, url: c.conn.endpoint.Update, contentType: updateType, accept: "*/*"}
 	r.body, r.length = textBody(update)
 	var err error
 	if !c.updateForms.Load() {
 		var e *Error
-		if err = c.exec(ctx, r); !errors.As(err, &e) || e.Status != http.StatusUnsupportedMediaType {
+		if err = c.conn.exec(ctx, r); !errors.As(err, &e) || e.Status != http.StatusUnsupportedMediaType {
 			return err
 		}
 	}
 	r.contentType = formType
 	r.body, r.length = textBody("update=" + url.QueryEscape(update))
-	if byForm := c.exec(ctx, r); byForm == nil || c.updateForms.Load() {
+	if byForm := c.conn.exec(ctx, r); byForm == nil || c.updateForms.Load() {
 		c.updateForms.Store(true)
 		return byForm
 	}
@@ -247,13 +247,13 @@ func (c *Client) sendGraph(ctx context.Context, op, method, graph, mediaType str
 	}
 	up, err := measure(body)
 	if err != nil {
-		return &Error{Op: c.op(op), URL: redact(u), Err: fmt.Errorf("read what is to be sent: %w", err)}
+		return &Error{Op: c.conn.op(op), URL: redact(u), Err: fmt.Errorf("read what is to be sent: %w", err)}
 	}
 	defer up.close()
-	if method == http.MethodPost && c.loader.Load() && up.size >= loaderFrom {
+	if method == http.MethodPost && c.conn.loader.Load() && up.size >= loaderFrom {
 		u += "&no_transaction"
 	}
-	return c.exec(ctx, request{op: op, method: method, url: u, contentType: mediaType, accept: "*/*", body: up.open, length: up.size})
+	return c.conn.exec(ctx, request{op: op, method: method, url: u, contentType: mediaType, accept: "*/*", body: up.open, length: up.size})
 }
 
 // DeleteGraph removes a graph, "" the default graph's content. A missing one is no error.
@@ -262,7 +262,7 @@ func (c *Client) DeleteGraph(ctx context.Context, graph string) error {
 	if err != nil {
 		return err
 	}
-	err = c.exec(ctx, request{op: "delete graph", method: http.MethodDelete, url: u, accept: "*/*"})
+	err = c.conn.exec(ctx, request{op: "delete graph", method: http.MethodDelete, url: u, accept: "*/*"})
 	var e *Error
 	if errors.As(err, &e) && e.Status == http.StatusNotFound {
 		return nil
@@ -272,10 +272,10 @@ func (c *Client) DeleteGraph(ctx context.Context, graph string) error {
 
 // graphURL addresses a graph indirectly (SPARQL 1.1 Graph Store HTTP Protocol, section 4.2).
 func (c *Client) graphURL(graph string) (string, error) {
-	if c.endpoint.GraphStore == "" {
-		return "", &Error{Op: c.op("graph store"), URL: redact(c.endpoint.Query), Err: ErrNoGraphStore, Hint: "give " + c.endpoint.Names.Of("graph_store")}
+	if c.conn.endpoint.GraphStore == "" {
+		return "", &Error{Op: c.conn.op("graph store"), URL: redact(c.conn.endpoint.Query), Err: ErrNoGraphStore, Hint: "give " + c.conn.endpoint.Names.Of("graph_store")}
 	}
-	u, err := url.Parse(c.endpoint.GraphStore)
+	u, err := url.Parse(c.conn.endpoint.GraphStore)
 	if err != nil {
 		return "", err
 	}

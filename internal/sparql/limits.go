@@ -128,7 +128,7 @@ func (c *Client) largestQuery(ctx context.Context, contentType string, body func
 		b.WriteString("ASK { <urn:rsbridge:probe:a> <urn:rsbridge:probe:b> <urn:rsbridge:probe:c> }")
 		text := body(b.String())
 		var m Manners
-		if ctx.Err() != nil || c.tryAsk(ctx, &m, http.MethodPost, c.endpoint.Query, contentType, text) != "ok" {
+		if ctx.Err() != nil || c.conn.tryAsk(ctx, &m, http.MethodPost, c.conn.endpoint.Query, contentType, text) != "ok" {
 			return most
 		}
 		most = len(text)
@@ -164,9 +164,9 @@ func (p *prober) formats(ctx context.Context, l *Limits) {
 	if p.c.tsv.Load() == 2 && l.Formats["tsv"] == "ok" {
 		l.Formats["tsv"] = "not the W3C form: what strings and numbers were cannot be told"
 	}
-	if p.c.endpoint.GraphStore != "" {
+	if p.c.conn.endpoint.GraphStore != "" {
 		err := p.step1(ctx, func(ctx context.Context) error {
-			return p.c.comesAs(ctx, request{op: "read all", method: http.MethodGet, url: p.c.endpoint.GraphStore, accept: "application/n-quads"}, "application/n-quads")
+			return p.c.comesAs(ctx, request{op: "read all", method: http.MethodGet, url: p.c.conn.endpoint.GraphStore, accept: "application/n-quads"}, "application/n-quads")
 		})
 		l.Formats["nquads"] = "ok"
 		if err != nil {
@@ -185,11 +185,11 @@ func (p *prober) step1(ctx context.Context, f func(context.Context) error) error
 // comesAs sends a request and looks at the media type of the answer; the rest of
 // it is not read.
 func (c *Client) comesAs(ctx context.Context, r request, want string) error {
-	send := c.send
+	send := c.conn.send
 	if r.query != "" {
-		send = c.sendQuery
+		send = c.conn.sendQuery
 	}
-	return c.retry(ctx, func() error {
+	return c.conn.retry(ctx, func() error {
 		res, err := send(ctx, r)
 		if err != nil {
 			return err
@@ -234,7 +234,7 @@ func (p *prober) writeSpeed(ctx context.Context, scratch string) error {
 		}
 		p.caps.WriteSpeed[fmt.Sprintf("insert-%d", n)] = float64(total) / time.Since(began).Seconds()
 	}
-	if p.c.endpoint.GraphStore == "" {
+	if p.c.conn.endpoint.GraphStore == "" {
 		return nil
 	}
 	const n = 5000

@@ -27,12 +27,12 @@ const (
 
 // queryRequest is a query for sendQuery, in the form the store takes.
 func (c *Client) queryRequest(op, query, accept string) request {
-	return request{op: op, method: http.MethodPost, url: c.endpoint.Query, accept: accept, query: query}
+	return request{op: op, method: http.MethodPost, url: c.conn.endpoint.Query, accept: accept, query: query}
 }
 
 // sendQuery sends a query once, or again in another form to find the right one. It keeps the first
 // form with an answer.
-func (c *Client) sendQuery(ctx context.Context, r request) (*response, error) {
+func (c *connection) sendQuery(ctx context.Context, r request) (*response, error) {
 	manner := c.manner.Load()
 	switch {
 	case manner == mannerForm:
@@ -118,7 +118,7 @@ func hasStatus(err error, statuses ...int) bool {
 	return errors.As(err, &e) && slices.Contains(statuses, e.Status)
 }
 
-func (c *Client) noteManner(h http.Header) {
+func (c *connection) noteManner(h http.Header) {
 	if isVirtuoso(h) {
 		c.manner.Store(mannerForm)
 	}

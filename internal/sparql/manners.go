@@ -37,27 +37,27 @@ type Manners struct {
 // Manners asks the store a few small questions about graphs (nil: the default
 // graph, "*": all). Nothing is written.
 func (c *Client) Manners(ctx context.Context, graphs []string) Manners {
-	m := Manners{Authenticated: c.endpoint.Username != ""}
+	m := Manners{Authenticated: c.conn.endpoint.Username != ""}
 	const ask = "ASK { <urn:rsbridge:probe:a> <urn:rsbridge:probe:b> <urn:rsbridge:probe:c> }"
 	form := url.Values{"query": {ask}}.Encode()
 	join := "?"
-	if strings.Contains(c.endpoint.Query, "?") {
+	if strings.Contains(c.conn.endpoint.Query, "?") {
 		join = "&"
 	}
-	m.Get = c.tryAsk(ctx, &m, http.MethodGet, c.endpoint.Query+join+form, "", "")
-	m.Form = c.tryAsk(ctx, &m, http.MethodPost, c.endpoint.Query, formType, form)
-	m.Direct = c.tryAsk(ctx, &m, http.MethodPost, c.endpoint.Query, queryType, ask)
+	m.Get = c.conn.tryAsk(ctx, &m, http.MethodGet, c.conn.endpoint.Query+join+form, "", "")
+	m.Form = c.conn.tryAsk(ctx, &m, http.MethodPost, c.conn.endpoint.Query, formType, form)
+	m.Direct = c.conn.tryAsk(ctx, &m, http.MethodPost, c.conn.endpoint.Query, queryType, ask)
 	p := &prober{c: c}
 	if err := p.scope(graphs); err == nil && !m.Gzip { // RDF4J compresses answers to SELECT
 		rows := "SELECT * WHERE { " + p.pattern + " } LIMIT 1000"
 		form := url.Values{"query": {rows}}.Encode()
 		switch {
 		case m.Direct == "ok":
-			c.tryAsk(ctx, &m, http.MethodPost, c.endpoint.Query, queryType, rows)
+			c.conn.tryAsk(ctx, &m, http.MethodPost, c.conn.endpoint.Query, queryType, rows)
 		case m.Form == "ok":
-			c.tryAsk(ctx, &m, http.MethodPost, c.endpoint.Query, formType, form)
+			c.conn.tryAsk(ctx, &m, http.MethodPost, c.conn.endpoint.Query, formType, form)
 		default:
-			c.tryAsk(ctx, &m, http.MethodGet, c.endpoint.Query+join+form, "", "")
+			c.conn.tryAsk(ctx, &m, http.MethodGet, c.conn.endpoint.Query+join+form, "", "")
 		}
 	}
 	m.Describe = c.describes(ctx, graphs)
@@ -66,7 +66,7 @@ func (c *Client) Manners(ctx context.Context, graphs []string) Manners {
 }
 
 // tryAsk sends one query in one way.
-func (c *Client) tryAsk(ctx context.Context, m *Manners, method, address, contentType, body string) string {
+func (c *connection) tryAsk(ctx context.Context, m *Manners, method, address, contentType, body string) string {
 	ctx, cancel := context.WithTimeout(ctx, stepTime)
 	defer cancel()
 	for try := 0; ; try++ {
@@ -208,7 +208,7 @@ const noAddress = "no address"
 // tryGraphStore asks for a missing graph. If the answer is 404, it checks that the always present
 // default graph has another.
 func (c *Client) tryGraphStore(ctx context.Context, m *Manners) string {
-	if c.endpoint.GraphStore == "" {
+	if c.conn.endpoint.GraphStore == "" {
 		return noAddress
 	}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, onceKey{}, true), stepTime)
@@ -223,7 +223,7 @@ func (c *Client) tryGraphStore(ctx context.Context, m *Manners) string {
 		if err != nil {
 			return err.Error()
 		}
-		if said := c.tryAsk(ctx, m, ask.method, at, "", ""); !strings.HasPrefix(said, "404 ") {
+		if said := c.conn.tryAsk(ctx, m, ask.method, at, "", ""); !strings.HasPrefix(said, "404 ") {
 			return "ok"
 		}
 	}
@@ -343,7 +343,7 @@ type Examination struct {
 // Examine probes a store and its manners. o decides about writing.
 func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, error) {
 	began := time.Now()
-	e := c.endpoint
+	e := c.conn.endpoint
 	out := Examination{Store: e.Name, Addresses: map[string]string{"query": redact(e.Query)}, Unexplained: []string{}}
 	if e.Update != "" {
 		out.Addresses["update"] = redact(e.Update)

@@ -341,7 +341,7 @@ func rowHash(row Row) (h [sha256.Size]byte) {
 // looks at all of them, perhaps for hours.
 func (p *Parts) tellMany(key string) {
 	if n := p.limit(); n < partRows { // else the limit is our own memory's
-		p.Client.log.Warn("more triples of one entity than the store gives in one answer: they are read in parts, for each of which the store looks at all of them, which takes long; raise its row limit above their number (Virtuoso: ResultSetMaxRows)",
+		p.Client.conn.log.Warn("more triples of one entity than the store gives in one answer: they are read in parts, for each of which the store looks at all of them, which takes long; raise its row limit above their number (Virtuoso: ResultSetMaxRows)",
 			"entity", key, "limit", n)
 	}
 }

@@ -74,7 +74,7 @@ func (c *Client) Probe(ctx context.Context, o ProbeOptions) (Capabilities, error
 		})
 	}
 	p.step(quick, "values", p.valuesLimit)
-	write := o.Write && c.endpoint.Update != ""
+	write := o.Write && c.conn.endpoint.Update != ""
 	if write || !p.brief {
 		p.step(quick, "scratch graphs", func(ctx context.Context) error { return p.leftovers(ctx, write) })
 	}
@@ -93,7 +93,7 @@ func (p *prober) step(ctx context.Context, what string, f func(context.Context) 
 	ctx, cancel := context.WithTimeout(ctx, stepTime)
 	defer cancel()
 	if err := f(ctx); err != nil {
-		p.c.log.Info("probe: a step did not work", "step", what, "err", err)
+		p.c.conn.log.Info("probe: a step did not work", "step", what, "err", err)
 		if momentary(err) && !slices.Contains(p.caps.Unanswered, what) {
 			p.caps.Unanswered = append(p.caps.Unanswered, what)
 		}
@@ -447,7 +447,7 @@ func (p *prober) readings(ctx context.Context) {
 	sel, err1 := probes.Prepare("sample", data)
 	con, err2 := probes.Prepare("sample-construct", data)
 	if err := errors.Join(err1, err2); err != nil {
-		p.c.log.Error("probe", "err", err)
+		p.c.conn.log.Error("probe", "err", err)
 		return
 	}
 	rdf4j, table := p.c.LikeRDF4J(), p.table()
@@ -457,7 +457,7 @@ func (p *prober) readings(ctx context.Context) {
 	// The Graph Store and CONSTRUCT give a triple of several graphs once, and the
 	// counts have it for each of them.
 	oneGraph := p.single && !(p.graph == "" && p.caps.UnionDefault)
-	graphStore := p.c.endpoint.GraphStore != "" && oneGraph
+	graphStore := p.c.conn.endpoint.GraphStore != "" && oneGraph
 	var last []Reading // not tried
 	defer func() {
 		if m := p.c.MaxRows(); m > 0 && (p.caps.RowLimit == 0 || m < p.caps.RowLimit) {
@@ -535,7 +535,7 @@ func (p *prober) table() bool {
 }
 
 // LikeRDF4J tells whether the address is of the form of RDF4J: that store names only Jetty.
-func (c *Client) LikeRDF4J() bool { return strings.Contains(c.endpoint.Query, "/repositories/") }
+func (c *Client) LikeRDF4J() bool { return strings.Contains(c.conn.endpoint.Query, "/repositories/") }
 
 // usual is how much faster than on a sample each way has been on whole graphs of a
 // million triples, in proportion.

@@ -25,7 +25,7 @@ func (p *prober) write(caller context.Context) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(caller), time.Minute)
 		defer cancel()
 		if err := p.remove(ctx, scratch); err != nil {
-			p.c.log.Warn("probe: the scratch graph could not be removed; drop it by hand", "graph", scratch, "err", err)
+			p.c.conn.log.Warn("probe: the scratch graph could not be removed; drop it by hand", "graph", scratch, "err", err)
 		}
 	}()
 	p.step(ctx, "normal form", func(ctx context.Context) error { return p.normalForm(ctx, scratch) })
@@ -62,10 +62,10 @@ func (p *prober) leftovers(ctx context.Context, remove bool) error {
 			return false
 		}
 		if err := p.remove(ctx, name); err != nil {
-			p.c.log.Warn("probe: a scratch graph that was left could not be removed; drop it by hand", "graph", g, "err", err)
+			p.c.conn.log.Warn("probe: a scratch graph that was left could not be removed; drop it by hand", "graph", g, "err", err)
 			return false
 		}
-		p.c.log.Info("probe: a scratch graph is removed that a probe had left", "graph", g)
+		p.c.conn.log.Info("probe: a scratch graph is removed that a probe had left", "graph", g)
 		p.caps.Removed = append(p.caps.Removed, g)
 		return true
 	})

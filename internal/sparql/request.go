@@ -62,7 +62,7 @@ func comesBefore(ctx context.Context, wait time.Duration) bool {
 
 // retry runs try until it succeeds, fails for good, or the tries are used up. try must have no
 // effect if it returns a repeatable error.
-func (c *Client) retry(ctx context.Context, try func() error) error {
+func (c *connection) retry(ctx context.Context, try func() error) error {
 	pause := c.endpoint.RetryPause
 	for n := 0; ; n++ {
 		err := try()
@@ -94,7 +94,7 @@ func (c *Client) retry(ctx context.Context, try func() error) error {
 
 // send sends the request once (twice when the store asks for Digest
 // authentication) and gives an answer of 2xx.
-func (c *Client) send(ctx context.Context, r request) (*response, error) {
+func (c *connection) send(ctx context.Context, r request) (*response, error) {
 	at := redact(r.url)
 	fail := func(err error) error { return &Error{Op: c.op(r.op), URL: at, Err: err} }
 	if c.closed.Load() {
@@ -200,7 +200,7 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 		out := &response{header: res.Header, status: res.StatusCode}
 		out.mediaType, _, _ = mime.ParseMediaType(res.Header.Get("Content-Type"))
 		out.body = &bodyReader{
-			raw: res.Body, src: res.Body, left: res.ContentLength, dog: dog, client: c,
+			raw: res.Body, src: res.Body, left: res.ContentLength, dog: dog, conn: c,
 			wrap: func(err error) error {
 				return c.transportError(own, ctx, r.op, at, err)
 			},
@@ -222,7 +222,7 @@ func (c *Client) send(ctx context.Context, r request) (*response, error) {
 // askChallenge asks a store for its challenge, without a body, if it has not given one so far. A
 // slow store may have refused the credentials and ended the connection during a body, so its answer
 // was lost. It tells whether signing anew can help.
-func (c *Client) askChallenge(ctx context.Context, url string, dog *watchdog) bool {
+func (c *connection) askChallenge(ctx context.Context, url string, dog *watchdog) bool {
 	if !c.auth.guesses() {
 		return false
 	}
@@ -242,7 +242,7 @@ func (c *Client) askChallenge(ctx context.Context, url string, dog *watchdog) bo
 }
 
 // exec sends a request without use for its answer, with retries.
-func (c *Client) exec(ctx context.Context, r request) error {
+func (c *connection) exec(ctx context.Context, r request) error {
 	return c.retry(ctx, func() error {
 		res, err := c.send(ctx, r)
 		if err != nil {
@@ -256,7 +256,7 @@ func (c *Client) exec(ctx context.Context, r request) error {
 	})
 }
 
-func (c *Client) op(op string) string {
+func (c *connection) op(op string) string {
 	if c.endpoint.Name == "" {
 		return op
 	}
@@ -264,7 +264,7 @@ func (c *Client) op(op string) string {
 }
 
 // wrongType is the error of an answer in an unrequested format. want is a noun.
-func (c *Client) wrongType(op, address string, res *response, want string) error {
+func (c *connection) wrongType(op, address string, res *response, want string) error {
 	head, _ := io.ReadAll(io.LimitReader(res.body, 512)) // for the message only
 	came := res.header.Get("Content-Type")
 	if came == "" {
@@ -365,7 +365,7 @@ type bodyReader struct {
 	packed  bool
 	left    int64 // of Content-Length; -1 unknown
 	dog     *watchdog
-	client  *Client
+	conn    *connection
 	wrap    func(error) error
 	release func()
 	closed  bool
@@ -424,7 +424,7 @@ func (r rawReader) Read(p []byte) (int, error) {
 	b.dog.start()
 	n, err := b.raw.Read(p)
 	b.dog.stop()
-	b.client.bytes.Add(int64(n))
+	b.conn.bytes.Add(int64(n))
 	if b.left >= 0 {
 		b.left -= int64(n)
 		if b.left < 0 || (err == io.EOF && b.left > 0) {

@@ -60,14 +60,14 @@ func (c *Client) SelectAs(ctx context.Context, query string, as Reading) (*Solut
 
 func (c *Client) selectAs(ctx context.Context, query string, as Reading) (*Solutions, error) {
 	var out *Solutions
-	err := c.retry(ctx, func() (err error) {
+	err := c.conn.retry(ctx, func() (err error) {
 		if (as == "" || as == ReadSelectTSV) && c.tsv.Load() == 0 {
 			if err := c.faithfulTSV(ctx); err != nil {
 				return err
 			}
 		}
 		if as == ReadSelectTSV && c.tsv.Load() == 2 {
-			return &Error{Op: c.op("query"), URL: redact(c.endpoint.Query), Err: errNotW3CTSV}
+			return &Error{Op: c.conn.op("query"), URL: redact(c.conn.endpoint.Query), Err: errNotW3CTSV}
 		}
 		as := as
 		if as == ReadSelectBinary && c.noTable.Load() {
@@ -125,7 +125,7 @@ func (c *Client) selectOnce(ctx context.Context, query string, as Reading) (*Sol
 		accept = acceptStructured
 	}
 	r := c.queryRequest("query", query, accept)
-	res, err := c.sendQuery(ctx, r)
+	res, err := c.conn.sendQuery(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (c *Client) selectOnce(ctx context.Context, query string, as Reading) (*Sol
 		if strings.Contains(accept, ",") {
 			want = "SPARQL results"
 		}
-		err := c.wrongType(r.op, r.url, res, want)
+		err := c.conn.wrongType(r.op, r.url, res, want)
 		res.Close()
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (c *Client) readError(r request, err error) error {
 	if errors.As(err, &e) {
 		return err
 	}
-	out := &Error{Op: c.op(r.op), URL: redact(r.url), Err: err}
+	out := &Error{Op: c.conn.op(r.op), URL: redact(r.url), Err: err}
 	if errors.Is(err, errNotForTable) {
 		c.noTable.Store(true)
 		out.Hint = "it is read as JSON from now on"
@@ -213,14 +213,14 @@ func (c *Client) readError(r request, err error) error {
 func (c *Client) Ask(ctx context.Context, query string) (bool, error) {
 	r := c.queryRequest("ask", query, acceptStructured)
 	var answer bool
-	err := c.retry(ctx, func() error {
-		res, err := c.sendQuery(ctx, r)
+	err := c.conn.retry(ctx, func() error {
+		res, err := c.conn.sendQuery(ctx, r)
 		if err != nil {
 			return err
 		}
 		defer res.Close()
 		if !isStructured(res.mediaType) {
-			return c.wrongType(r.op, r.url, res, "SPARQL results")
+			return c.conn.wrongType(r.op, r.url, res, "SPARQL results")
 		}
 		_, _, isAsk, a, err := c.structured(res)
 		if err == nil && !isAsk {
@@ -242,7 +242,7 @@ func (c *Client) Count(ctx context.Context, query string) (int64, error) {
 		return 0, err
 	}
 	fail := func(err error) (int64, error) {
-		return 0, &Error{Op: c.op("count"), URL: redact(c.endpoint.Query), Err: err}
+		return 0, &Error{Op: c.conn.op("count"), URL: redact(c.conn.endpoint.Query), Err: err}
 	}
 	var n int64
 	rows := 0

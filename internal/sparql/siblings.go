@@ -51,8 +51,8 @@ func siblings(product, query string) map[string]string {
 // would (nothing is written).
 func (c *Client) found(ctx context.Context, product string) map[string]string {
 	out := map[string]string{}
-	for kind, at := range siblings(product, c.endpoint.Query) {
-		e := c.endpoint
+	for kind, at := range siblings(product, c.conn.endpoint.Query) {
+		e := c.conn.endpoint
 		if kind == "graph_store" && e.GraphStore != "" || kind == "update" && e.Update != "" {
 			continue
 		}
@@ -78,7 +78,7 @@ func (c *Client) takesUpdates(ctx context.Context, at string) bool {
 	defer cancel()
 	r := request{op: "look for updates", method: "POST", url: at, contentType: "application/sparql-update"}
 	r.body, r.length = textBody("this is no update")
-	res, err := c.send(ctx, r)
+	res, err := c.conn.send(ctx, r)
 	if err == nil {
 		res.Close()
 		return false // whatever took this

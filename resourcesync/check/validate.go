@@ -5,40 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/internal/xmlscan"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
-
-// Severities of findings.
-const (
-	SeverityError   = "E" // a must of the specification is violated
-	SeverityWarning = "W" // a should
-	SeverityInfo    = "I" // advice
-)
-
-// Finding is one broken rule; docs/reference/rules.md has them all.
-type Finding struct {
-	Rule     int    `json:"rule"`
-	Severity string `json:"severity"` // E, W, I
-	Line     int    `json:"line"`     // from 1; 0: the document as a whole
-	Message  string `json:"message"`  // with the offending text and the right one
-}
-
-// String gives "E30 line 4: message".
-func (f Finding) String() string {
-	if f.Line == 0 {
-		return fmt.Sprintf("%s%d: %s", f.Severity, f.Rule, f.Message)
-	}
-	return fmt.Sprintf("%s%d line %d: %s", f.Severity, f.Rule, f.Line, f.Message)
-}
 
 // ValidateOptions of Validate; zero values are sensible.
 type ValidateOptions struct {
@@ -77,16 +50,16 @@ func Validate(r io.Reader, o ValidateOptions) (h resourcesync.Head, findings []F
 	if o.MaxPerRule == 0 {
 		o.MaxPerRule = 100
 	}
-	v := &validator{o: o, counts: map[int]int{}, highest: map[int]string{}}
+	v := newValidator(o)
 	body, err := unpacked(r)
 	if err != nil {
-		v.add(2, SeverityError, 1, "%v", err)
-		return v.head, v.findings, nil
+		v.report.add(2, SeverityError, 1, "%v", err)
+		return v.head, v.report.findings, nil
 	}
 	var slips []resourcesync.Slip
 	v.s, slips, err = resourcesync.NewParser(body, o.Location, o.ContentType, v.slip)
 	for _, s := range slips {
-		v.add(s.Rule, SeverityError, 1, "%s", s.Text)
+		v.report.add(s.Rule, SeverityError, 1, "%s", s.Text)
 	}
 	if err == nil && (len(slips) == 0 || !slips[len(slips)-1].Feed) {
 		err = v.document()
@@ -100,11 +73,11 @@ func Validate(r io.Reader, o ValidateOptions) (h resourcesync.Head, findings []F
 		if errors.Is(err, xmlscan.ErrNotRead) {
 			rule = 2
 		}
-		v.add(rule, SeverityError, de.Line, "%s; the document was checked no further", de.Message)
+		v.report.add(rule, SeverityError, de.Line, "%s; the document was checked no further", de.Message)
 		err = nil
 	}
-	v.summarize()
-	return v.head, v.findings, err
+	v.report.summarize()
+	return v.head, v.report.findings, err
 }
 
 // unpacked gives a document without the gzip that the Sitemap protocol allows.
@@ -140,46 +113,23 @@ type validator struct {
 	seq   sequenceState
 	pairs pairState
 
-	findings []Finding
-	counts   map[int]int
-	highest  map[int]string // severity of the findings left out
-	stopped  error          // of ValidateOptions.Entry
+	report  report
+	stopped error // of ValidateOptions.Entry
+}
+
+func newValidator(o ValidateOptions) *validator {
+	v := &validator{o: o, report: report{version: o.Version, strict: o.Strict, most: o.MaxPerRule, counts: map[int]int{}, highest: map[int]string{}}}
+	v.seq.report = &v.report
+	return v
 }
 
 // slip reports a slip that a Reader forgives.
 func (v *validator) slip(kind error, message string) {
 	if errors.Is(kind, xmlscan.ErrNotRead) {
-		v.add(2, SeverityWarning, v.s.Line(), "%s; many destinations refuse it", message)
+		v.report.add(2, SeverityWarning, v.s.Line(), "%s; many destinations refuse it", message)
 		return
 	}
-	v.add(1, SeverityError, v.s.Line(), "%s", message)
-}
-
-// since tells whether the version is this one or a later one.
-func (v *validator) since(version string) bool { return v.o.Version == "" || v.o.Version >= version }
-
-func (v *validator) add(rule int, severity string, line int, format string, args ...any) {
-	if rule == 11 && !v.since("1.0") {
-		return // the older dialect is meant
-	}
-	v.counts[rule]++
-	if v.o.Strict && severity == SeverityWarning {
-		severity = SeverityError
-	}
-	if v.counts[rule] > v.o.MaxPerRule {
-		if strings.Index("IWE", severity) >= strings.Index("IWE", v.highest[rule]) {
-			v.highest[rule] = severity
-		}
-		return
-	}
-	v.findings = append(v.findings, Finding{Rule: rule, Severity: severity, Line: line, Message: webguard.MaskedText(fmt.Sprintf(format, args...))})
-}
-
-// summarize tells how many findings were left out.
-func (v *validator) summarize() {
-	for _, rule := range slices.Sorted(maps.Keys(v.highest)) {
-		v.findings = append(v.findings, Finding{Rule: rule, Severity: v.highest[rule], Message: fmt.Sprintf("and %d more findings of this rule", v.counts[rule]-v.o.MaxPerRule)})
-	}
+	v.report.add(1, SeverityError, v.s.Line(), "%s", message)
 }
 
 func (v *validator) document() error {
@@ -212,7 +162,7 @@ func (v *validator) document() error {
 func (v *validator) strayText() {
 	if v.s.Stray {
 		v.s.Stray = false
-		v.add(15, SeverityInfo, v.s.Line(), "there is text between the elements; the schemas allow none")
+		v.report.add(15, SeverityInfo, v.s.Line(), "there is text between the elements; the schemas allow none")
 	}
 }
 
@@ -225,20 +175,20 @@ func (v *validator) root() (ok bool, err error) {
 		err := v.s.CheckRoot() // names old forms
 		var de *resourcesync.DocumentError
 		if errors.As(err, &de) {
-			v.add(3, SeverityError, line, "%s", de.Message)
+			v.report.add(3, SeverityError, line, "%s", de.Message)
 			return false, nil
 		}
 		return false, err
 	}
 	if n.URI != resourcesync.NamespaceSitemap {
-		v.add(3, SeverityError, line, "<%s> is in the namespace %q, want %q", clip(n.Raw()), clip(n.URI), resourcesync.NamespaceSitemap)
+		v.report.add(3, SeverityError, line, "<%s> is in the namespace %q, want %q", clip(n.Raw()), clip(n.URI), resourcesync.NamespaceSitemap)
 	}
 	v.ns, v.uri = n.Space, n.URI
 	v.head.Index = local == "sitemapindex"
 	v.head.Meta.Length = -1
 	for i := range v.s.Attrs {
 		if a := &v.s.Attrs[i]; a.Space == resourcesync.SpaceRS || a.Space == resourcesync.SpaceDLib {
-			v.add(9, SeverityError, line, "<%s> has the attribute %s=%q; the root element has no ResourceSync attributes", local, clip(a.Raw()), clip(string(a.Value)))
+			v.report.add(9, SeverityError, line, "<%s> has the attribute %s=%q; the root element has no ResourceSync attributes", local, clip(a.Raw()), clip(string(a.Value)))
 		}
 	}
 	return true, nil
@@ -261,11 +211,11 @@ func (v *validator) rootChild() error {
 		}
 		return v.entryElement()
 	case v.sitemap(n):
-		v.add(4, SeverityError, v.s.Line(), "<%s> inside the root, want <%s>", clip(n.Raw()), want)
+		v.report.add(4, SeverityError, v.s.Line(), "<%s> inside the root, want <%s>", clip(n.Raw()), want)
 	case v.rs(n):
 		if v.first && !v.late {
 			v.late = true
-			v.add(14, SeverityInfo, v.s.Line(), "<%s> stands after the first <%s>; the schemas want it before, and entries above it are checked without it", clip(n.Raw()), want)
+			v.report.add(14, SeverityInfo, v.s.Line(), "<%s> stands after the first <%s>; the schemas want it before, and entries above it are checked without it", clip(n.Raw()), want)
 		}
 		return v.rootRS()
 	}
@@ -281,10 +231,10 @@ func (v *validator) rs(n *xmlscan.Name) bool {
 	}
 	if wrong {
 		v.sawDLib = v.sawDLib || n.Space == resourcesync.SpaceDLib
-		v.add(8, SeverityError, v.s.Line(), "<%s> is in the namespace %q, want %q", clip(n.Raw()), clip(n.URI), resourcesync.NamespaceRS)
+		v.report.add(8, SeverityError, v.s.Line(), "<%s> is in the namespace %q, want %q", clip(n.Raw()), clip(n.URI), resourcesync.NamespaceRS)
 	}
 	if local != "md" && local != "ln" {
-		v.add(8, SeverityError, v.s.Line(), "<%s>: the rs namespace has the elements md and ln only", clip(n.Raw()))
+		v.report.add(8, SeverityError, v.s.Line(), "<%s>: the rs namespace has the elements md and ln only", clip(n.Raw()))
 	}
 	return true
 }

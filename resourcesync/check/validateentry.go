@@ -31,7 +31,7 @@ func (v *validator) entryElement() error {
 	v.entries++
 	for i := range s.Attrs {
 		if a := &s.Attrs[i]; a.Space != xmlscan.XMLNS {
-			v.add(44, SeverityError, st.e.Line, "<%s> has the attribute %s=%q; it has none", clip(s.Name.Raw()), clip(a.Raw()), clip(string(a.Value)))
+			v.report.add(44, SeverityError, st.e.Line, "<%s> has the attribute %s=%q; it has none", clip(s.Name.Raw()), clip(a.Raw()), clip(string(a.Value)))
 		}
 	}
 	for {
@@ -72,7 +72,7 @@ func (v *validator) inOrder(step int) {
 	st := &v.entry
 	if step < st.step && !st.disorder {
 		st.disorder = true
-		v.add(14, SeverityInfo, v.s.Line(), "<%s> stands too late; the schemas want loc, lastmod, changefreq, priority, rs:*", clip(v.s.Name.Raw()))
+		v.report.add(14, SeverityInfo, v.s.Line(), "<%s> stands too late; the schemas want loc, lastmod, changefreq, priority, rs:*", clip(v.s.Name.Raw()))
 	}
 	st.step = max(st.step, step)
 }
@@ -92,7 +92,7 @@ func (v *validator) entryText(name string) error {
 	case "priority":
 		step = 4
 	default:
-		v.add(15, SeverityInfo, line, "<%s> is unknown; the schemas do not allow it there", clip(s.Name.Raw()))
+		v.report.add(15, SeverityInfo, line, "<%s> is unknown; the schemas do not allow it there", clip(s.Name.Raw()))
 		return s.Skip()
 	}
 	v.inOrder(step)
@@ -104,7 +104,7 @@ func (v *validator) entryText(name string) error {
 	switch name {
 	case "loc":
 		if st.locs++; st.locs > 1 {
-			v.add(40, SeverityError, line, "the entry has a second loc (%s), want exactly one", clip(text))
+			v.report.add(40, SeverityError, line, "the entry has a second loc (%s), want exactly one", clip(text))
 			return nil
 		}
 		st.e.Loc, err = s.Address(raw)
@@ -112,7 +112,7 @@ func (v *validator) entryText(name string) error {
 		return err
 	case "lastmod":
 		if st.lastMods++; st.lastMods > 1 {
-			v.add(42, SeverityError, line, "the entry has a second lastmod (%s), want at most one", clip(text))
+			v.report.add(42, SeverityError, line, "the entry has a second lastmod (%s), want at most one", clip(text))
 			return nil
 		}
 		st.e.LastMod, _ = v.checkTime(42, line, "lastmod", text)
@@ -121,14 +121,14 @@ func (v *validator) entryText(name string) error {
 		switch text {
 		case "always", "hourly", "daily", "weekly", "monthly", "yearly", "never":
 		default:
-			v.add(43, SeverityError, line, "changefreq %q: want always, hourly, daily, weekly, monthly, yearly or never", clip(text))
+			v.report.add(43, SeverityError, line, "changefreq %q: want always, hourly, daily, weekly, monthly, yearly or never", clip(text))
 		}
 	case "priority":
 		st.e.Priority = text
 		if v.head.Index {
-			v.add(15, SeverityInfo, line, "priority in a sitemapindex; the schemas do not allow it there")
+			v.report.add(15, SeverityInfo, line, "priority in a sitemapindex; the schemas do not allow it there")
 		} else if p, err := strconv.ParseFloat(text, 64); err != nil || !(p >= 0 && p <= 1) {
-			v.add(15, SeverityWarning, line, "priority %q: want a number from 0.0 to 1.0", clip(text))
+			v.report.add(15, SeverityWarning, line, "priority %q: want a number from 0.0 to 1.0", clip(text))
 		}
 	}
 	return nil
@@ -137,21 +137,21 @@ func (v *validator) entryText(name string) error {
 func (v *validator) checkLoc(line int, text, full string) {
 	switch {
 	case text == "":
-		v.add(40, SeverityError, line, "the loc is empty")
+		v.report.add(40, SeverityError, line, "the loc is empty")
 	case !resourcesync.HasScheme(text) && v.o.Location != "":
-		v.add(40, SeverityError, line, "loc %q is relative, want an absolute URI; destinations may read it as %q", clip(text), clip(full))
+		v.report.add(40, SeverityError, line, "loc %q is relative, want an absolute URI; destinations may read it as %q", clip(text), clip(full))
 	case !resourcesync.HasScheme(text):
-		v.add(40, SeverityError, line, "loc %q: want an absolute URI", clip(text))
+		v.report.add(40, SeverityError, line, "loc %q: want an absolute URI", clip(text))
 	default:
 		scheme, rest, _ := strings.Cut(text, ":")
 		if problem := checkURI(text); problem != "" {
-			v.add(40, SeverityError, line, "loc %q: %s", clip(text), problem)
+			v.report.add(40, SeverityError, line, "loc %q: %s", clip(text), problem)
 		} else if !slices.Contains([]string{"http", "https", "ws", "wss"}, strings.ToLower(scheme)) { // WebSockets are channels of notification
-			v.add(40, SeverityWarning, line, "loc %q: no destination fetches %s addresses, want http or https", clip(text), clip(scheme))
+			v.report.add(40, SeverityWarning, line, "loc %q: no destination fetches %s addresses, want http or https", clip(text), clip(scheme))
 		} else if strings.Contains(rest, "#") {
-			v.add(40, SeverityWarning, line, "loc %q has a fragment; a destination fetches the whole document", clip(text))
+			v.report.add(40, SeverityWarning, line, "loc %q has a fragment; a destination fetches the whole document", clip(text))
 		} else if n := len(text); n < 12 || n > 2048 {
-			v.add(15, SeverityInfo, line, "loc %q has %d characters; the schemas want 12 to 2048", clip(text), n)
+			v.report.add(15, SeverityInfo, line, "loc %q has %d characters; the schemas want 12 to 2048", clip(text), n)
 		}
 	}
 }
@@ -164,7 +164,7 @@ func (v *validator) entryRS() error {
 		st.metas++
 		v.attributes(entryMeta)
 		if st.metas > 1 {
-			v.add(41, SeverityError, s.Line(), "the entry has a second rs:md, want at most one")
+			v.report.add(41, SeverityError, s.Line(), "the entry has a second rs:md, want at most one")
 			break
 		}
 		st.e.HasMeta = true
@@ -194,27 +194,27 @@ func (v *validator) linkPlace(l *resourcesync.Link) {
 	switch l.Rel {
 	case resourcesync.RelPatch:
 		if v.head.Index || c.Known() && c != resourcesync.ChangeList && c != resourcesync.ChangeDumpManifest && c != resourcesync.ChangeNotification {
-			v.add(98, SeverityError, line, "a patch link in a %s; it belongs to changelist, changedump-manifest and change-notification", v.kind())
+			v.report.add(98, SeverityError, line, "a patch link in a %s; it belongs to changelist, changedump-manifest and change-notification", v.kind())
 		}
 		if l.Type == "" {
-			v.add(99, SeverityError, line, "the patch link %s has no type", clip(l.Href))
+			v.report.add(99, SeverityError, line, "the patch link %s has no type", clip(l.Href))
 		}
 		if c == resourcesync.ChangeDumpManifest && l.Path == "" {
-			v.add(99, SeverityError, line, "the patch link %s has no path; in a changedump-manifest the patch is in the package", clip(l.Href))
+			v.report.add(99, SeverityError, line, "the patch link %s has no path; in a changedump-manifest the patch is in the package", clip(l.Href))
 		}
 	case resourcesync.RelTimeGate:
 		for i := range v.s.Attrs {
 			if a := &v.s.Attrs[i]; a.Space == xmlscan.None && string(a.Local) != "rel" && string(a.Local) != "href" {
-				v.add(100, SeverityWarning, line, "the timegate link has %s=%q, want rel and href only", clip(string(a.Local)), clip(string(a.Value)))
+				v.report.add(100, SeverityWarning, line, "the timegate link has %s=%q, want rel and href only", clip(string(a.Local)), clip(string(a.Value)))
 			}
 		}
 	case resourcesync.RelAlternate:
 		if l.Type == "" {
-			v.add(102, SeverityWarning, line, "the alternate link %s has no type", clip(l.Href))
+			v.report.add(102, SeverityWarning, line, "the alternate link %s has no type", clip(l.Href))
 		}
 	case resourcesync.RelContents:
 		if c.Known() && (v.head.Index || c != resourcesync.ResourceDump && c != resourcesync.ChangeDump) {
-			v.add(105, SeverityError, line, "a contents link in a %s; it belongs to the entries of resourcedump and changedump", v.kind())
+			v.report.add(105, SeverityError, line, "a contents link in a %s; it belongs to the entries of resourcedump and changedump", v.kind())
 		}
 	}
 }
@@ -232,7 +232,7 @@ func (v *validator) checkEntry() {
 	st := &v.entry
 	e := &st.e
 	if st.locs == 0 {
-		v.add(40, SeverityError, e.Line, "the entry has no loc")
+		v.report.add(40, SeverityError, e.Line, "the entry has no loc")
 	}
 	v.attributePlaces(e)
 	v.ordered(54, e.Line, "at", e.Meta.At, "completed", e.Meta.Completed)
@@ -257,18 +257,18 @@ func (v *validator) attributePlaces(e *resourcesync.Entry) {
 	index := v.head.Index
 	changes := !index && (c == resourcesync.ChangeList || c == resourcesync.ChangeDumpManifest || c.Notification())
 	if !changes && m.Change != "" {
-		v.add(51, SeverityError, e.Line, "the entry has change=%q in a %s", clip(m.Change), v.kind())
+		v.report.add(51, SeverityError, e.Line, "the entry has change=%q in a %s", clip(m.Change), v.kind())
 	}
 	if !changes && !m.DateTime.IsZero() {
-		v.add(51, SeverityError, e.Line, "the entry has datetime %s in a %s", resourcesync.FormatTime(m.DateTime), v.kind())
+		v.report.add(51, SeverityError, e.Line, "the entry has datetime %s in a %s", resourcesync.FormatTime(m.DateTime), v.kind())
 	}
 	snapshots := index && c == resourcesync.ResourceList || c == resourcesync.ResourceDump || c == resourcesync.ResourceListArchive || c == resourcesync.ResourceDumpArchive
 	if !snapshots && !(m.At.IsZero() && m.Completed.IsZero()) {
-		v.add(52, SeverityError, e.Line, "the entry has at or completed in a %s", v.kind())
+		v.report.add(52, SeverityError, e.Line, "the entry has at or completed in a %s", v.kind())
 	}
 	intervals := index && c == resourcesync.ChangeList || c == resourcesync.ChangeDump || c == resourcesync.ChangeListArchive || c == resourcesync.ChangeDumpArchive
 	if !intervals && !(m.From.IsZero() && m.Until.IsZero()) {
-		v.add(53, SeverityError, e.Line, "the entry has from or until in a %s", v.kind())
+		v.report.add(53, SeverityError, e.Line, "the entry has from or until in a %s", v.kind())
 	}
 }
 
@@ -277,12 +277,12 @@ func (v *validator) withinRoot(e *resourcesync.Entry) {
 	root, m := &v.head.Meta, &e.Meta
 	before := func(name string, t, bound time.Time, of string) {
 		if !t.IsZero() && !bound.IsZero() && t.Before(bound) {
-			v.add(55, SeverityWarning, e.Line, "%s %s is before %s %s of the root", name, resourcesync.FormatTime(t), of, resourcesync.FormatTime(bound))
+			v.report.add(55, SeverityWarning, e.Line, "%s %s is before %s %s of the root", name, resourcesync.FormatTime(t), of, resourcesync.FormatTime(bound))
 		}
 	}
 	after := func(name string, t, bound time.Time, of string) {
 		if !t.IsZero() && !bound.IsZero() && t.After(bound) {
-			v.add(55, SeverityWarning, e.Line, "%s %s is after %s %s of the root", name, resourcesync.FormatTime(t), of, resourcesync.FormatTime(bound))
+			v.report.add(55, SeverityWarning, e.Line, "%s %s is after %s %s of the root", name, resourcesync.FormatTime(t), of, resourcesync.FormatTime(bound))
 		}
 	}
 	if !root.Capability.Snapshot() && !root.Capability.Changes() {
@@ -305,11 +305,11 @@ func (v *validator) entryLinks(e *resourcesync.Entry) {
 			vias++
 		case resourcesync.RelDuplicate:
 			if l.Type != "" || l.Length >= 0 || !l.Hash.IsZero() {
-				v.add(101, SeverityWarning, e.Line, "the duplicate link %s repeats type, length or hash of the resource", clip(l.Href))
+				v.report.add(101, SeverityWarning, e.Line, "the duplicate link %s repeats type, length or hash of the resource", clip(l.Href))
 			}
 		}
 	}
 	if vias > 1 {
-		v.add(103, SeverityInfo, e.Line, "the entry %s has %d via links; since 0.9.1 the one to the original is kept", clip(e.Loc), vias)
+		v.report.add(103, SeverityInfo, e.Line, "the entry %s has %d via links; since 0.9.1 the one to the original is kept", clip(e.Loc), vias)
 	}
 }

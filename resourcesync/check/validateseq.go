@@ -10,8 +10,9 @@ import (
 // This file checks entries against each other: rules 68, 80, 84 to 86, 89, 90,
 // 94, 104, 113, 115.
 
-// sequenceState is kept of the entries so far.
+// sequenceState holds each entry against the entries before it.
 type sequenceState struct {
+	report       *report
 	capabilities map[string]int // line of each, in a capabilitylist
 	packageType  string
 
@@ -57,30 +58,30 @@ func (v *validator) sequence(e *resourcesync.Entry) {
 	c := v.head.Meta.Capability
 	if v.head.Index {
 		if c == resourcesync.ChangeList || c == resourcesync.ChangeDump {
-			v.partInOrder(e)
+			v.seq.partInOrder(e)
 		}
 		return
 	}
 	switch c {
 	case resourcesync.ResourceList:
 		if _, twice := v.seq.locs.swap(e.Loc, 0); twice && e.Loc != "" {
-			v.add(68, SeverityWarning, e.Line, "the resource %s stands in the list twice", clip(e.Loc))
+			v.report.add(68, SeverityWarning, e.Line, "the resource %s stands in the list twice", clip(e.Loc))
 		}
 	case resourcesync.ChangeList, resourcesync.ChangeDumpManifest, resourcesync.ChangeNotification:
-		v.changeInOrder(e)
-		v.plausible(e)
+		v.seq.changeInOrder(e)
+		v.seq.plausible(e)
 	case resourcesync.ChangeDump:
 		t := e.Meta.From
 		if t.IsZero() {
 			t = e.LastMod
 		}
-		v.notBefore(85, SeverityWarning, e, t, "package")
+		v.seq.notBefore(85, SeverityWarning, e, t, "package")
 	case resourcesync.ChangeListArchive, resourcesync.ChangeDumpArchive:
-		v.archiveInOrder(e)
+		v.seq.archiveInOrder(e)
 	}
 	if c.Manifest() && e.Meta.Path != "" {
 		if _, twice := v.seq.paths.swap(e.Meta.Path, 0); twice {
-			v.add(80, SeverityInfo, e.Line, "the path %q is used twice", clip(e.Meta.Path))
+			v.report.add(80, SeverityInfo, e.Line, "the path %q is used twice", clip(e.Meta.Path))
 		}
 	}
 	if c == resourcesync.ResourceList || c.Manifest() || c == resourcesync.ChangeList {
@@ -89,75 +90,73 @@ func (v *validator) sequence(e *resourcesync.Entry) {
 }
 
 // notBefore reports an entry with a time before that of an entry above it.
-func (v *validator) notBefore(rule int, severity string, e *resourcesync.Entry, t time.Time, what string) {
+func (s *sequenceState) notBefore(rule int, severity string, e *resourcesync.Entry, t time.Time, what string) {
 	if t.IsZero() {
 		return
 	}
-	if t.Before(v.seq.last) {
-		v.add(rule, severity, e.Line, "the %s %s of %s stands after that of %s in line %d; want the order of time",
-			what, clip(e.Loc), resourcesync.FormatTime(t), resourcesync.FormatTime(v.seq.last), v.seq.lastLine)
+	if t.Before(s.last) {
+		s.report.add(rule, severity, e.Line, "the %s %s of %s stands after that of %s in line %d; want the order of time",
+			what, clip(e.Loc), resourcesync.FormatTime(t), resourcesync.FormatTime(s.last), s.lastLine)
 		return
 	}
-	v.seq.last, v.seq.lastLine = t, e.Line
+	s.last, s.lastLine = t, e.Line
 }
 
-func (v *validator) changeInOrder(e *resourcesync.Entry) {
-	v.notBefore(84, SeverityError, e, e.Meta.DateTime, "change of")
+func (s *sequenceState) changeInOrder(e *resourcesync.Entry) {
+	s.notBefore(84, SeverityError, e, e.Meta.DateTime, "change of")
 }
 
 // partInOrder checks the entries in an index of change documents.
-func (v *validator) partInOrder(e *resourcesync.Entry) {
-	s := &v.seq
-	v.notBefore(86, SeverityError, e, e.Meta.From, "part")
+func (s *sequenceState) partInOrder(e *resourcesync.Entry) {
+	s.notBefore(86, SeverityError, e, e.Meta.From, "part")
 	if s.openLine > 0 {
-		v.add(89, SeverityInfo, e.Line, "the part in line %d is open (no until) and not the last one", s.openLine)
+		s.report.add(89, SeverityInfo, e.Line, "the part in line %d is open (no until) and not the last one", s.openLine)
 		s.openLine = 0
 	}
-	v.adjoins(90, e)
+	s.adjoins(90, e)
 	if e.Meta.Until.IsZero() && !e.Meta.From.IsZero() {
 		s.openLine = e.Line
 	}
 }
 
 // adjoins checks that an interval begins at the end of the one before.
-func (v *validator) adjoins(rule int, e *resourcesync.Entry) {
-	s := &v.seq
+func (s *sequenceState) adjoins(rule int, e *resourcesync.Entry) {
 	if from := e.Meta.From; s.any && !from.IsZero() && !s.until.IsZero() && !from.Equal(s.until) {
 		what := "a gap"
 		if from.Before(s.until) {
 			what = "an overlap"
 		}
-		v.add(rule, SeverityWarning, e.Line, "%s: %s begins at %s, the one before ended at %s", what, clip(e.Loc), resourcesync.FormatTime(from), resourcesync.FormatTime(s.until))
+		s.report.add(rule, SeverityWarning, e.Line, "%s: %s begins at %s, the one before ended at %s", what, clip(e.Loc), resourcesync.FormatTime(from), resourcesync.FormatTime(s.until))
 	}
 	s.any, s.until = true, e.Meta.Until
 }
 
-func (v *validator) archiveInOrder(e *resourcesync.Entry) {
+func (s *sequenceState) archiveInOrder(e *resourcesync.Entry) {
 	t := e.Meta.From
 	if t.IsZero() {
 		t = e.Meta.Until
 	}
-	v.notBefore(113, SeverityError, e, t, "document")
-	if s := &v.seq; s.any && !s.until.IsZero() && e.Meta.From.After(s.until) {
-		v.add(115, SeverityWarning, e.Line, "a gap: %s begins at %s, the one before ended at %s", clip(e.Loc), resourcesync.FormatTime(e.Meta.From), resourcesync.FormatTime(s.until))
+	s.notBefore(113, SeverityError, e, t, "document")
+	if s.any && !s.until.IsZero() && e.Meta.From.After(s.until) {
+		s.report.add(115, SeverityWarning, e.Line, "a gap: %s begins at %s, the one before ended at %s", clip(e.Loc), resourcesync.FormatTime(e.Meta.From), resourcesync.FormatTime(s.until))
 	}
-	v.seq.any, v.seq.until = true, e.Meta.Until
+	s.any, s.until = true, e.Meta.Until
 }
 
 // plausible is rule 94.
-func (v *validator) plausible(e *resourcesync.Entry) {
+func (s *sequenceState) plausible(e *resourcesync.Entry) {
 	code := changeCode(e.Meta.Change)
 	if code == 0 || e.Loc == "" {
 		return
 	}
-	before, ok := v.seq.locs.swap(e.Loc, code)
+	before, ok := s.locs.swap(e.Loc, code)
 	if !ok {
 		return
 	}
 	was := [...]string{"", resourcesync.Created, resourcesync.Updated, resourcesync.Deleted}[before]
 	gone := before == 3
 	if gone != (code == 1) {
-		v.add(94, SeverityInfo, e.Line, "%s is %s after it was %s", clip(e.Loc), e.Meta.Change, was)
+		s.report.add(94, SeverityInfo, e.Line, "%s is %s after it was %s", clip(e.Loc), e.Meta.Change, was)
 	}
 }
 
@@ -217,7 +216,7 @@ func (v *validator) endOfEntries() {
 		if v.head.Meta.Capability.Changes() {
 			rule = 94
 		}
-		v.add(rule, SeverityInfo, 0, "resources that stand twice were looked for among the first %d entries only", maxRemembered)
+		v.report.add(rule, SeverityInfo, 0, "resources that stand twice were looked for among the first %d entries only", maxRemembered)
 	}
 	first := 0
 	missing := 0
@@ -234,6 +233,6 @@ func (v *validator) endOfEntries() {
 		}
 	}
 	if missing > 0 {
-		v.add(104, SeverityInfo, first, "%d links describedby or describes have no link back from the entry they lead to; this is the first", missing)
+		v.report.add(104, SeverityInfo, first, "%d links describedby or describes have no link back from the entry they lead to; this is the first", missing)
 	}
 }

@@ -34,7 +34,7 @@ func (v *validator) attributes(p place) {
 		a := &v.s.Attrs[i]
 		switch a.Space {
 		case resourcesync.SpaceRS, resourcesync.SpaceDLib:
-			v.add(9, SeverityError, v.s.Line(), "%s has the prefixed attribute %s=%q, want %s", p, clip(a.Raw()), clip(string(a.Value)), clip(string(a.Local)))
+			v.report.add(9, SeverityError, v.s.Line(), "%s has the prefixed attribute %s=%q, want %s", p, clip(a.Raw()), clip(string(a.Value)), clip(string(a.Local)))
 			v.attribute(p, a)
 		case xmlscan.None:
 			v.attribute(p, a)
@@ -58,7 +58,7 @@ func (v *validator) attribute(p place, a *xmlscan.Attr) {
 		if p.link() {
 			v.checkTime(56, line, "modified", value)
 		} else {
-			v.add(11, SeverityInfo, line, "%s has modified=%q, which was given up with 0.9", p, clip(value))
+			v.report.add(11, SeverityInfo, line, "%s has modified=%q, which was given up with 0.9", p, clip(value))
 			v.checkTime(23, line, "modified", value)
 		}
 	default:
@@ -70,7 +70,7 @@ func (v *validator) attribute(p place, a *xmlscan.Attr) {
 		return
 	}
 	if p == rootMeta && name != "modified" {
-		v.add(10, SeverityInfo, line, "%s has %s=%q; it means something in entries only", p, name, clip(value))
+		v.report.add(10, SeverityInfo, line, "%s has %s=%q; it means something in entries only", p, name, clip(value))
 	}
 }
 
@@ -78,7 +78,7 @@ func (v *validator) metaAttribute(p place, line int, name, value string) {
 	switch name {
 	case "capability":
 		if value != trimSpace(value) {
-			v.add(7, SeverityInfo, line, "capability %q has blanks around it", clip(value))
+			v.report.add(7, SeverityInfo, line, "capability %q has blanks around it", clip(value))
 		}
 	case "at", "completed", "from", "until":
 		if p == rootMeta {
@@ -88,22 +88,22 @@ func (v *validator) metaAttribute(p place, line int, name, value string) {
 		}
 	case "datetime":
 		if p == rootMeta {
-			v.add(51, SeverityError, line, "%s has datetime=%q; it belongs to entries", p, clip(value))
+			v.report.add(51, SeverityError, line, "%s has datetime=%q; it belongs to entries", p, clip(value))
 		}
 		v.checkTime(54, line, name, value)
 	case "change":
 		if p == rootMeta {
-			v.add(51, SeverityError, line, "%s has change=%q; it belongs to entries", p, clip(value))
+			v.report.add(51, SeverityError, line, "%s has change=%q; it belongs to entries", p, clip(value))
 		}
 		switch value {
 		case resourcesync.Created, resourcesync.Updated, resourcesync.Deleted:
 		default:
-			v.add(45, SeverityError, line, "change %q: want created, updated or deleted", clip(value))
+			v.report.add(45, SeverityError, line, "change %q: want created, updated or deleted", clip(value))
 		}
 	case "pri":
-		v.add(49, SeverityError, line, "%s has pri=%q; it belongs to rs:ln", p, clip(value))
+		v.report.add(49, SeverityError, line, "%s has pri=%q; it belongs to rs:ln", p, clip(value))
 	default:
-		v.add(10, SeverityError, line, "%s has the unknown attribute %s=%q; extensions need a namespace of their own", p, clip(name), clip(value))
+		v.report.add(10, SeverityError, line, "%s has the unknown attribute %s=%q; extensions need a namespace of their own", p, clip(name), clip(value))
 	}
 }
 
@@ -113,14 +113,14 @@ func (v *validator) linkAttribute(p place, line int, name, value string) {
 	case "pri":
 		n, ok := digits(value)
 		if !ok || n < 1 || n > 999999 {
-			v.add(49, SeverityError, line, "pri %q: want 1 to 999999", clip(value))
+			v.report.add(49, SeverityError, line, "pri %q: want 1 to 999999", clip(value))
 		}
 	case "profile":
 		if problem := checkURI(value); problem != "" {
-			v.add(15, SeverityInfo, line, "profile %q: %s", clip(value), problem)
+			v.report.add(15, SeverityInfo, line, "profile %q: %s", clip(value), problem)
 		}
 	default:
-		v.add(10, SeverityError, line, "%s has the unknown attribute %s=%q; extensions need a namespace of their own", p, clip(name), clip(value))
+		v.report.add(10, SeverityError, line, "%s has the unknown attribute %s=%q; extensions need a namespace of their own", p, clip(name), clip(value))
 	}
 }
 
@@ -129,27 +129,27 @@ func (v *validator) linkElement(p place, l *resourcesync.Link) {
 	line := v.s.Line()
 	rel, href := v.raw("rel"), v.raw("href")
 	if trimSpace(rel) == "" {
-		v.add(28, SeverityError, line, "%s has no rel (href %q)", p, clip(href))
+		v.report.add(28, SeverityError, line, "%s has no rel (href %q)", p, clip(href))
 	} else {
 		v.checkRelation(p, line, rel)
 	}
 	switch trimmed := trimSpace(href); {
 	case trimmed == "":
-		v.add(28, SeverityError, line, "%s has no href (rel %q)", p, clip(rel))
+		v.report.add(28, SeverityError, line, "%s has no href (rel %q)", p, clip(rel))
 	case resourcesync.HasScheme(trimmed):
 		if problem := checkURI(href); problem != "" {
-			v.add(29, SeverityError, line, "href %q: %s", clip(href), problem)
+			v.report.add(29, SeverityError, line, "href %q: %s", clip(href), problem)
 		}
 	case v.o.Location != "":
-		v.add(29, SeverityInfo, line, "href %q is relative; it is read as %q", clip(href), clip(l.Href))
+		v.report.add(29, SeverityInfo, line, "href %q is relative; it is read as %q", clip(href), clip(l.Href))
 	default:
-		v.add(29, SeverityError, line, "href %q: want an absolute URI", clip(href))
+		v.report.add(29, SeverityError, line, "href %q: want an absolute URI", clip(href))
 	}
 	if p == rootLink {
 		for i := range v.s.Attrs {
 			a := &v.s.Attrs[i]
 			if name := string(a.Local); a.Space == xmlscan.None && name != "rel" && name != "href" {
-				v.add(39, SeverityInfo, line, "%s %s has %s=%q; rel and href are defined there", p, clip(rel), clip(name), clip(string(a.Value)))
+				v.report.add(39, SeverityInfo, line, "%s %s has %s=%q; rel and href are defined there", p, clip(rel), clip(name), clip(string(a.Value)))
 			}
 		}
 	}
@@ -168,15 +168,15 @@ func (v *validator) raw(name string) string {
 func (v *validator) checkRelation(p place, line int, rel string) {
 	switch {
 	case strings.ContainsAny(trimSpace(rel), " \t\r\n"):
-		v.add(38, SeverityError, line, "rel %q: want one relation for each rs:ln", clip(rel))
+		v.report.add(38, SeverityError, line, "rel %q: want one relation for each rs:ln", clip(rel))
 	case p == rootLink && (rel == resourcesync.RelResourceSync || rel == resourcesync.RelTop):
-		v.add(11, SeverityInfo, line, "rel %q at the root was given up with 0.9.1; want %q", rel, resourcesync.RelUp)
+		v.report.add(11, SeverityInfo, line, "rel %q at the root was given up with 0.9.1; want %q", rel, resourcesync.RelUp)
 	case resourcesync.HasScheme(rel):
 		if problem := checkURI(rel); problem != "" {
-			v.add(38, SeverityError, line, "rel %q: %s", clip(rel), problem)
+			v.report.add(38, SeverityError, line, "rel %q: %s", clip(rel), problem)
 		}
 	case !registeredRelation(rel):
-		v.add(38, SeverityError, line, "rel %q is neither registered with IANA nor an absolute URI", clip(rel))
+		v.report.add(38, SeverityError, line, "rel %q is neither registered with IANA nor an absolute URI", clip(rel))
 	}
 }
 
@@ -186,10 +186,10 @@ func (v *validator) checkRootTime(line int, name, value string) {
 		return
 	}
 	if len(value) < len("2006-01-02T15:04:05Z") || value[len(value)-1] != 'Z' {
-		v.add(24, SeverityWarning, line, "%s %q: want a full UTC datetime, %s", name, clip(value), resourcesync.FormatTime(t))
+		v.report.add(24, SeverityWarning, line, "%s %q: want a full UTC datetime, %s", name, clip(value), resourcesync.FormatTime(t))
 	}
 	if !v.o.Now.IsZero() && t.After(v.o.Now.Add(5*time.Minute)) {
-		v.add(27, SeverityInfo, line, "%s %q is in the future (now %s)", name, clip(value), resourcesync.FormatTime(v.o.Now))
+		v.report.add(27, SeverityInfo, line, "%s %q is in the future (now %s)", name, clip(value), resourcesync.FormatTime(v.o.Now))
 	}
 }
 
@@ -198,13 +198,13 @@ func (v *validator) checkTime(rule, line int, name, value string) (time.Time, bo
 	t, lapse, ok := resourcesync.ScanTime(value)
 	switch {
 	case !ok:
-		v.add(rule, SeverityError, line, "%s %q is no W3C Datetime: %s", name, clip(value), resourcesync.ErrTime)
+		v.report.add(rule, SeverityError, line, "%s %q is no W3C Datetime: %s", name, clip(value), resourcesync.ErrTime)
 		return t, false
 	case lapse != "":
-		v.add(rule, SeverityError, line, "%s %q is no W3C Datetime: %s; want %s", name, clip(value), lapse, resourcesync.FormatTime(t))
+		v.report.add(rule, SeverityError, line, "%s %q is no W3C Datetime: %s; want %s", name, clip(value), lapse, resourcesync.FormatTime(t))
 		return t, false
 	case len(value) < len("2006-01-02T15:04:05Z") && !(name == "lastmod" && len(value) == len("2006-01-02")):
-		v.add(15, SeverityInfo, line, "%s %q: the schema wants a full datetime, %s", name, clip(value), resourcesync.FormatTime(t))
+		v.report.add(15, SeverityInfo, line, "%s %q: the schema wants a full datetime, %s", name, clip(value), resourcesync.FormatTime(t))
 	}
 	return t, true
 }
@@ -216,23 +216,23 @@ func (v *validator) checkHash(line int, value string) {
 		n++
 		switch {
 		case problem != "":
-			v.add(47, SeverityError, line, "hash %q: %s", clip(token), problem)
+			v.report.add(47, SeverityError, line, "hash %q: %s", clip(token), problem)
 		case strings.HasPrefix(lapse, "MD5 in base64"):
-			v.add(47, SeverityInfo, line, "hash %q: %s, md5:%s", clip(token), lapse, seen.MD5)
+			v.report.add(47, SeverityInfo, line, "hash %q: %s, md5:%s", clip(token), lapse, seen.MD5)
 		case strings.HasPrefix(lapse, "want "): // another name of a known algorithm
-			v.add(47, SeverityInfo, line, "hash %q: %s", clip(token), lapse)
+			v.report.add(47, SeverityInfo, line, "hash %q: %s", clip(token), lapse)
 		case lapse != "":
-			v.add(47, SeverityError, line, "hash %q: %s", clip(token), lapse)
+			v.report.add(47, SeverityError, line, "hash %q: %s", clip(token), lapse)
 		}
 	})
 	if n == 0 {
-		v.add(47, SeverityError, line, "hash is empty, want algorithm:hexdigest")
+		v.report.add(47, SeverityError, line, "hash is empty, want algorithm:hexdigest")
 	}
 }
 
 func (v *validator) checkLength(line int, value string) {
 	if _, ok := digits(value); !ok {
-		v.add(46, SeverityError, line, "length %q: want a count of bytes, 0 or more", clip(value))
+		v.report.add(46, SeverityError, line, "length %q: want a count of bytes, 0 or more", clip(value))
 	}
 }
 
@@ -252,15 +252,15 @@ func (v *validator) checkType(line int, value string) {
 	major, minor, ok := strings.Cut(essence, "/")
 	minor = strings.TrimRight(minor, " ")
 	if !ok || !restrictedName(major) || !restrictedName(minor) {
-		v.add(48, SeverityError, line, "type %q: want type/subtype", clip(value))
+		v.report.add(48, SeverityError, line, "type %q: want type/subtype", clip(value))
 		return
 	}
 	if has {
-		v.add(48, SeverityInfo, line, "type %q has the parameters %q; %q alone compares better", clip(value), clip(trimSpace(params)), clip(resourcesync.NormalizeType(value)))
+		v.report.add(48, SeverityInfo, line, "type %q has the parameters %q; %q alone compares better", clip(value), clip(trimSpace(params)), clip(resourcesync.NormalizeType(value)))
 		return
 	}
 	if strings.ContainsAny(value, ".!#$&^") { // + is a word character for the schema language
-		v.add(15, SeverityInfo, line, "type %q: the schema wants letters, digits, +, - and _ only", clip(value))
+		v.report.add(15, SeverityInfo, line, "type %q: the schema wants letters, digits, +, - and _ only", clip(value))
 	}
 }
 
@@ -284,16 +284,16 @@ func restrictedName(s string) bool {
 func (v *validator) checkPath(p place, line int, value string) {
 	switch {
 	case p.root() || !v.head.Meta.Capability.Manifest():
-		v.add(50, SeverityError, line, "%s has path=%q; it belongs to the entries of manifests", p, clip(value))
+		v.report.add(50, SeverityError, line, "%s has path=%q; it belongs to the entries of manifests", p, clip(value))
 	case p == entryLink && v.raw("rel") != resourcesync.RelPatch:
-		v.add(50, SeverityError, line, "%s %q has path=%q; of links, patch alone has it", p, clip(v.raw("rel")), clip(value))
+		v.report.add(50, SeverityError, line, "%s %q has path=%q; of links, patch alone has it", p, clip(v.raw("rel")), clip(value))
 	}
 	if !strings.HasPrefix(value, "/") {
-		v.add(50, SeverityError, line, "path %q does not begin with /", clip(value))
+		v.report.add(50, SeverityError, line, "path %q does not begin with /", clip(value))
 		value = "/" + value
 	}
 	if err := resourcesync.CheckMemberName(value[1:]); err != nil {
-		v.add(50, SeverityError, line, "path %q: %s", clip(value), err)
+		v.report.add(50, SeverityError, line, "path %q: %s", clip(value), err)
 	}
 }
 

@@ -16,8 +16,7 @@ import (
 	"github.com/rsbridge/rsbridge/httpapi"
 )
 
-// heldItems are how many entities of what is held are shown as JSON, and are asked for at
-// once.
+// heldItems is the number of held entities in one request and in JSON.
 const heldItems = 10000
 
 func (a *app) accept() *cobra.Command {
@@ -57,7 +56,7 @@ items; next goes on with the addresses /held of the API`,
 	return c
 }
 
-// held finds what is held of a set or destination, and prints it if it is to be shown.
+// held finds the held run of a set or destination, and prints its items with show.
 func (a *app) held(ctx context.Context, name string, show bool) (mirror bool, held *bridge.Held, err error) {
 	s, cfg, end, err := a.session(ctx)
 	if err != nil {
@@ -94,7 +93,7 @@ func (a *app) held(ctx context.Context, name string, show bool) (mirror bool, he
 	}
 }
 
-// nothingHeld tells whether a set or destination has nothing that waits.
+// nothingHeld tells whether a set or destination has no held run.
 func nothingHeld(err error) bool {
 	var p *httpapi.Problem
 	return errors.Is(err, bridge.ErrNothingHeld) || errors.As(err, &p) && p.Status == http.StatusNotFound

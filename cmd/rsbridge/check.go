@@ -23,10 +23,10 @@ type checked struct {
 	Findings    []bridge.Finding            `json:"findings"`
 	Unreachable map[string]string           `json:"unreachable"`
 	State       map[string]string           `json:"state"`
-	Dumps       map[string]string           `json:"dumps,omitempty"`       // the newest file of each set that is made from dumps
-	Empty       map[string][]string         `json:"empty,omitempty"`       // the graphs of each set that hold nothing
-	Unpublished map[string]sparql.Remainder `json:"unpublished,omitempty"` // what each store holds in graphs of no set
-	Removed     map[string]string           `json:"removed"`               // what is in the state and not in the configuration, and what to do
+	Dumps       map[string]string           `json:"dumps,omitempty"`       // the newest file, by set
+	Empty       map[string][]string         `json:"empty,omitempty"`       // empty graphs, by set
+	Unpublished map[string]sparql.Remainder `json:"unpublished,omitempty"` // triples in graphs of no set, by store
+	Removed     map[string]string           `json:"removed"`               // sets and destinations only in the state, and what to do
 }
 
 func (a *app) check() *cobra.Command {
@@ -108,9 +108,9 @@ Nothing stays written. A running daemon is asked for its state over the API.
 	return cmd
 }
 
-// newest are the newest dumps of the sets that are made from dumps.
+// newest are the newest dumps, by set.
 func newest(cfg *bridge.Config, log *slog.Logger) map[string]dumpfile.File {
-	files, _ := bridge.Newest(cfg, log) // faults are told as what cannot be reached
+	files, _ := bridge.Newest(cfg, log) // faults are among the unreachable
 	return files
 }
 
@@ -146,8 +146,8 @@ func (a *app) sayChecked(doc checked) {
 	}
 }
 
-// checkState compares the configuration with the state, or with what the daemon
-// that holds it says.
+// checkState compares the configuration with the state, or with the status of the
+// daemon holding it.
 func (a *app) checkState(ctx context.Context, cfg *bridge.Config, doc *checked) error {
 	wrong := doc.State
 	found, err := bridge.CheckState(ctx, cfg, a.log)
@@ -160,7 +160,7 @@ func (a *app) checkState(ctx context.Context, cfg *bridge.Config, doc *checked) 
 		if err != nil {
 			return fmt.Errorf("%w; its API does not answer: %w", held, err)
 		}
-		for _, s := range st.Sets { // of embedded stores, which the daemon has open
+		for _, s := range st.Sets { // of embedded stores: the daemon has them open
 			if store := cfg.Sets[s.Name].Store; cfg.Stores[store].Embedded != "" && s.Unpublished.Told() {
 				doc.Unpublished[store] = s.Unpublished.Remainder
 			}

@@ -55,8 +55,8 @@ func (a *app) serve(ctx context.Context, cfg *bridge.Config, command string, rea
 	return a.serveUntil(ctx, cfg, command, nil, ready)
 }
 
-// serveUntil is serve, and reads the configuration again on each hup. A disk that is full is
-// waited for.
+// serveUntil is serve, and reads the configuration again on each hup. It waits for room
+// on a full disk.
 func (a *app) serveUntil(ctx context.Context, cfg *bridge.Config, command string, hup <-chan os.Signal, ready func(context.Context, *bridge.Bridge) error) error {
 	told := false
 	for {
@@ -80,7 +80,7 @@ func (a *app) serveUntil(ctx context.Context, cfg *bridge.Config, command string
 	}
 }
 
-// errAgain ends a bridge that is to be opened again.
+// errAgain ends a bridge, to open it again.
 var errAgain = errors.New("the bridge is opened again")
 
 // untilRoom waits a moment for room on the disk.
@@ -95,8 +95,8 @@ func untilRoom(ctx context.Context) error {
 	}
 }
 
-// serveOnce opens a bridge and serves until ctx ends, or the bridge is to be opened again.
-// last is the configuration that it served at the end.
+// serveOnce opens a bridge and serves until ctx ends or errAgain. last is the
+// configuration at the end.
 func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string, hup <-chan os.Signal, ready func(context.Context, *bridge.Bridge) error) (last *bridge.Config, err error) {
 	limitMemory(cfg.Embedded())
 	listeners, err := a.listen(cfg)
@@ -153,7 +153,7 @@ func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string,
 	return b.Config(), err
 }
 
-// use serves a bridge and tells where.
+// use serves a bridge and logs its addresses.
 func (a *app) use(server *httpapi.Server, b *bridge.Bridge) (left func(), err error) {
 	at, left, err := server.Use(b)
 	if err != nil {
@@ -170,8 +170,8 @@ func (a *app) use(server *httpapi.Server, b *bridge.Bridge) (left func(), err er
 	return left, nil
 }
 
-// listen opens the listeners whose port is 0. One that had a port before the configuration
-// was read again keeps it.
+// listen opens the listeners. An address with port 0 keeps its port when the
+// configuration is read again.
 func (a *app) listen(cfg *bridge.Config) (httpapi.Listeners, error) {
 	if a.ports == nil {
 		a.ports = map[string]string{}
@@ -236,7 +236,7 @@ administration is at --admin, or at another port if the default one is taken.`,
 				if err != nil {
 					return err
 				}
-				go func() { // tells once; ends with the run, which Close ends
+				go func() { // tells once; ends with the run, and Close ends the run
 					if end, err := b.Runner().Wait(ctx, run.ID); err == nil && end.Error != "" {
 						fmt.Fprintln(a.err, "the first scan failed and is tried again by schedule:", end.Error)
 					} else if err == nil {
@@ -368,8 +368,8 @@ are pending, failed or held.`,
 	return c
 }
 
-// mirrorOpened: the state folder may be that of another mirror. A file or folder that
-// cannot be opened has other causes.
+// mirrorOpened explains a mirror that is not open: the state folder may belong to another
+// mirror. A path error has other causes.
 func mirrorOpened(b *bridge.Bridge) error {
 	if _, err := b.Destination("mirror"); err != nil {
 		var path *fs.PathError

@@ -98,7 +98,7 @@ func demoConfig(dir string) *bridge.Config {
 type tour struct {
 	a      *app
 	b      *bridge.Bridge
-	out    io.Writer // what a person reads
+	out    io.Writer // for a person
 	step   int
 	report demoReport
 }

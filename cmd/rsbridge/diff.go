@@ -43,7 +43,7 @@ with - and added triples with +, in canonical N-Triples.
 		}}
 }
 
-// checkPoint refuses what is no point of the log.
+// checkPoint refuses an invalid point of the log.
 func checkPoint(s string) error {
 	if _, err := strconv.ParseUint(s, 10, 64); err == nil {
 		return nil

@@ -88,8 +88,8 @@ At the end stand the consequences for rsbridge, and advice for the store.
 	return c
 }
 
-// publishedOf is the graphs that would be published of a store: those that are asked for,
-// or else those of its sets, where the configuration names it.
+// publishedOf is the published graphs of a store: the given ones, or else those of its
+// sets in the configuration.
 func (a *app) publishedOf(store string, graphs []string) (sparql.Part, error) {
 	if len(graphs) == 0 && !onWeb(store) && !strings.ContainsAny(store, `/\`) {
 		cfg, err := bridge.Load(a.config)
@@ -111,7 +111,7 @@ func shownName(store string) string {
 	return store
 }
 
-// embeddedAt is the address under which an embedded store is asked in the same process.
+// embeddedAt is the address of an embedded store in the same process.
 const embeddedAt = "http://embedded.invalid"
 
 // storeClient reaches a store by address, by folder, or by its name in the
@@ -252,7 +252,7 @@ func sayExamination(out io.Writer, x sparql.Examination, names settings.Names) e
 	return w.err
 }
 
-// howToPublish ends what is told of graphs that no set publishes.
+// howToPublish ends the lines about graphs of no set.
 func howToPublish(n settings.Names) string {
 	return fmt.Sprintf("; to publish them, name them by %s (\"*\": all)", n.Of("graphs"))
 }

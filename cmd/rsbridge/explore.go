@@ -71,7 +71,7 @@ func hasFaults(n *check.Node) bool {
 	return len(n.Faults) > 0 || slices.ContainsFunc(n.Children, hasFaults)
 }
 
-// kinds are what people call the capabilities.
+// kinds are the names of capabilities for people.
 var kinds = map[string]string{
 	"description": "Source Description", "capabilitylist": "Capability List", "resourcelist": "Resource List", "changelist": "Change List",
 	"resourcedump": "Resource Dump", "changedump": "Change Dump", "resourcedump-manifest": "manifest of a Resource Dump", "changedump-manifest": "manifest of a Change Dump",

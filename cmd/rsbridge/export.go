@@ -37,7 +37,7 @@ types of .jsonld, .nt, .ttl and .rdf.
 			base := ""
 			for _, set := range st.Sets {
 				if set.Name == args[0] {
-					if set.Sequence == 0 && set.LastScan == nil { // a set that is empty is published too
+					if set.Sequence == 0 && set.LastScan == nil { // an empty set is published too
 						return fmt.Errorf("set %s has published nothing yet: rsbridge scan %s first", set.Name, set.Name)
 					}
 					base = strings.TrimSuffix(set.Address, "/"+set.Name+"/capabilitylist.xml")

@@ -22,13 +22,13 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync/check"
 )
 
-// fetcher gets documents for commands that read sources. It obeys the rule of mirrors:
-// only the hosts of the addresses on the command line, and those of --allow, are asked,
-// at the first request and at every redirect. Documents may name any host.
+// fetcher gets documents for commands about sources. It obeys the rule of mirrors: it asks
+// only the hosts on the command line and in --allow, at the first request and at every
+// redirect. Documents may name any host.
 type fetcher struct {
 	client *http.Client
 	jar    webclient.Cookies
-	users  sync.Map // of hosts, by scheme and host: who asks, as an address before told it
+	users  sync.Map // user and password in addresses, by scheme and host
 	hosts  webguard.Rules
 	files  bool // the command line names a file, so documents may name files
 
@@ -96,7 +96,7 @@ func (f *fetcher) name(address string) string {
 	return shown
 }
 
-// fetch is what resourcesync's Checker and Explore ask for.
+// fetch is the fetch function of check.Checker and check.Explore.
 func (f *fetcher) fetch(ctx context.Context, address string) (*check.Fetched, error) {
 	if !onWeb(address) {
 		if !f.files {
@@ -165,8 +165,7 @@ func openFile(path string) (*check.Fetched, error) {
 	return &check.Fetched{Status: http.StatusOK, ContentLength: st.Size(), LastModified: st.ModTime().UTC().Format(http.TimeFormat), Body: f}, nil
 }
 
-// documentsIn lists the documents below a folder: files that end in .xml, and
-// the well-known one.
+// documentsIn lists the documents below a folder: *.xml, and the well-known one.
 func documentsIn(dir string) (out []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && (strings.HasSuffix(path, ".xml") || strings.HasSuffix(filepath.ToSlash(path), ".well-known/resourcesync")) {

@@ -14,7 +14,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
-// asFlags tells the faults of a configuration that was made of flags.
+// asFlags names the faults of a configuration by flags.
 func asFlags(err error) error {
 	var faults *bridge.ConfigError
 	if !errors.As(err, &faults) {
@@ -39,7 +39,7 @@ func period(every string) error {
 	return nil
 }
 
-// What the commands without a configuration call its settings.
+// The names of settings in commands without a configuration.
 var (
 	exposeFlags = settings.Names{
 		"state": "--state", "public.listen": "--listen", "base_url": "--base-url", "admin.listen": "--admin",
@@ -60,10 +60,10 @@ var (
 	initFlags = settings.Names{"username": "USER", "password_file": "PASSWORD in http://USER:PASSWORD@HOST/"}
 )
 
-// withoutScheme matches what looks like an address of the web whose scheme is missing.
+// withoutScheme matches a web address without its scheme.
 var withoutScheme = regexp.MustCompile(`^(localhost(/|$)|[0-9]+(\.[0-9]+){3}(/|$)|[A-Za-z0-9.-]+:[0-9]+(/|$)|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+/)`)
 
-// folder refuses an address, perhaps a misspelt one, where a folder is made.
+// folder refuses an address, perhaps a misspelt one, as the name of a folder.
 func folder(arg string) error {
 	if _, err := os.Stat(arg); err == nil || !strings.ContainsAny(arg, "@?") && !strings.Contains(arg, "://") && !withoutScheme.MatchString(arg) {
 		return nil

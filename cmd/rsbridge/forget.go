@@ -114,7 +114,7 @@ func change[R any](ctx context.Context, a *app, action, name string, args any, s
 	return err
 }
 
-// joined keeps an error as it is where there is no other: its code counts.
+// joined keeps a single error as it is: its code counts.
 func joined(err, other error) error {
 	if other == nil {
 		return err
@@ -122,14 +122,14 @@ func joined(err, other error) error {
 	return errors.Join(err, other)
 }
 
-// known tells whether a name is that of a set or of a destination: of the one that is
-// removed, if only one is.
+// known tells whether a set or a destination has a name. The removed one wins, if only one
+// is removed.
 func (a *app) known(ctx context.Context, name string, set, dest bool) (kind string, err error) {
 	st, err := a.statusNow(ctx)
 	if err != nil {
 		return "", err
 	}
-	kinds := map[string]bool{} // of that name, and whether they are removed
+	kinds := map[string]bool{} // of the name: removed or not
 	var all []string
 	for _, s := range st.Sets {
 		if all = append(all, s.Name); s.Name == name && !dest {
@@ -163,8 +163,8 @@ func (a *app) statusNow(ctx context.Context) (st bridge.Status, err error) {
 	return s.Status(ctx)
 }
 
-// untilGone waits until the bridge was opened again, and does not have a set any more. Where
-// no daemon has the state, asking does that.
+// untilGone waits until the bridge is open again without a set. Without a daemon, the
+// question itself opens it again.
 func (a *app) untilGone(ctx context.Context, set string) error {
 	for deadline := time.Now().Add(2 * time.Minute); ; {
 		st, err := a.statusNow(ctx)

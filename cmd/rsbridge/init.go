@@ -105,8 +105,8 @@ file is never overwritten (exit code 2).`,
 	return c
 }
 
-// probeSource fails where an address leads to no document of ResourceSync, and
-// gives the Capability Lists of the sets that a Source Description has.
+// probeSource gives the Capability Lists in a Source Description. An address without a
+// document of ResourceSync is an error.
 func (a *app) probeSource(ctx context.Context, source string) (sets []string, err error) {
 	if err := bridge.ReachSource(ctx, source, ""); err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ const (
 	everyGraph   = "graphs: [\"*\"]                  # all; or IRIs of those that the set is to publish"
 )
 
-// graphsToPublish is the graphs of a set that publishes all data of a store, in lines of YAML.
+// graphsToPublish is the graphs of a set with all data of a store, in lines of YAML.
 func graphsToPublish(ctx context.Context, c *sparql.Client, caps sparql.Capabilities) (string, error) {
 	filled, err := c.Ask(ctx, "ASK { ?s ?p ?o }")
 	if err != nil {
@@ -173,8 +173,7 @@ func oneLine(words ...string) string {
 	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
 }
 
-// initText is a configuration that runs as it is. %q writes JSON-like strings,
-// which YAML reads.
+// initText is a configuration, ready to run. YAML reads the JSON-like strings of %q.
 func initText(endpoint, source, dumps string, notes []string, graphs string, sets []string) string {
 	var b strings.Builder
 	b.WriteString(`# rsbridge configuration. All keys and their defaults: docs/reference/configuration.md

@@ -1,8 +1,8 @@
 // Command rsbridge publishes a triple store with ResourceSync and keeps other
 // stores equal to it.
 //
-// This package holds flags, signals, exit codes, printing and progress; what the
-// commands do is in the packages below. The commands are one table in root.go,
+// This package holds flags, signals, exit codes, printing and progress; the packages
+// below do the work. The commands are one table in root.go,
 // one file each group. `rsbridge help` prints them; docs/reference/cli.md is made from the
 // same table.
 package main
@@ -20,7 +20,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	_ "time/tzdata" // CRON_TZ= also where the system has no time zones
+	_ "time/tzdata" // CRON_TZ= works on a system without time zones
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/webguard"
@@ -30,8 +30,8 @@ func main() {
 	os.Exit(runUntilSignal())
 }
 
-// runUntilSignal runs the program. A second signal ends it at once: what was promised is
-// on the disk before.
+// runUntilSignal runs the program. A second signal ends it at once; every promise is on
+// the disk already.
 func runUntilSignal() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -66,11 +66,11 @@ func usage(format string, args ...any) error {
 	return &codeError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// part is the error of a command that has printed what is left to do.
+// part is the error of a command after it has printed the remaining work.
 var part = &codeError{code: exitPart}
 
-// limitMemory sets a soft limit for the Go heap unless GOMEMLIMIT does: what
-// streams needs little, and each embedded store keeps caches.
+// limitMemory sets a soft limit for the Go heap unless GOMEMLIMIT does: streams need
+// little, and each embedded store keeps caches.
 func limitMemory(embedded int) { limitMemoryTo(235 + 150*int64(embedded)) }
 
 func limitMemoryTo(megabytes int64) {
@@ -110,7 +110,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		code = exitUsage
 	}
 	text := packages.ReplaceAllString(err.Error(), "$1")
-	for _, arg := range args { // an address that cannot be parsed is named whole
+	for _, arg := range args { // errors name a malformed address whole
 		if m := webguard.Masked(arg); m != arg {
 			text = strings.NewReplacer(arg, m, strings.Trim(strconv.Quote(arg), `"`), m).Replace(text)
 		}
@@ -126,7 +126,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // packages are the names of packages before errors.
 var packages = regexp.MustCompile(`(^|: |\n)(?:resourcesync|sparql|publish|changetrack|embedstore): `)
 
-// failure is what --json prints for a command that came to nothing.
+// failure is the JSON of a failed command.
 type failure struct {
 	Error string `json:"error"`
 	Code  int    `json:"code"` // exit code

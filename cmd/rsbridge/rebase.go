@@ -52,8 +52,8 @@ func sayRebase(w io.Writer, r bridge.RebaseReport) {
 	fmt.Fprintf(w, "  Capability List: %s\n", r.Address)
 }
 
-// ownAddresses moves every set to the addresses of the command line, where that is
-// the configuration: who typed it has accepted them.
+// ownAddresses moves every set to the addresses of the command line. Typing them is
+// accepting them.
 func ownAddresses(ctx context.Context, b *bridge.Bridge) error {
 	for _, name := range b.ConfiguredSets() {
 		var rep bridge.RebaseReport

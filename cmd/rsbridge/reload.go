@@ -19,8 +19,8 @@ type reloader struct {
 	b      *bridge.Bridge
 }
 
-// loop serves until ctx ends, a listener breaks or the bridge is to be opened again. It
-// gives the bridge that is to be closed.
+// loop serves until ctx ends, a listener breaks or the bridge asks to be opened again. The
+// caller closes the returned bridge.
 func (r *reloader) loop(ctx context.Context, hup <-chan os.Signal) (*bridge.Bridge, error) {
 	var now attempt
 	var tried *bridge.Bridge // it was to be opened again
@@ -52,7 +52,7 @@ func (r *reloader) loop(ctx context.Context, hup <-chan os.Signal) (*bridge.Brid
 				r.app.log.Error("the configuration has faults; the old one stays", "error", err)
 				continue
 			}
-			if err := r.end(now); err != nil { // one that still waits is replaced by this one
+			if err := r.end(now); err != nil { // this one replaces a waiting one
 				return r.b, err
 			}
 			now = r.begin(ctx, cfg)
@@ -66,7 +66,7 @@ type attempt struct {
 	ended chan reloaded
 }
 
-// reloaded is what came of it: the bridge that is used.
+// reloaded is the result of an attempt: the bridge in use.
 type reloaded struct {
 	b   *bridge.Bridge
 	err error
@@ -83,7 +83,7 @@ func (r *reloader) begin(ctx context.Context, cfg *bridge.Config) attempt {
 	return t
 }
 
-// end stops a reload that still waits, and waits for its end.
+// end stops a waiting reload, and waits for its end.
 func (r *reloader) end(t attempt) error {
 	if t.ended == nil {
 		return nil
@@ -94,12 +94,12 @@ func (r *reloader) end(t attempt) error {
 	return got.err
 }
 
-// reload uses another configuration in place of b's. The error is of a daemon that cannot
-// go on; the bridge is the one that is to be closed then.
+// reload uses another configuration in place of b's. After an error the daemon cannot go
+// on, and closes the returned bridge.
 func (r *reloader) reload(ctx context.Context, b *bridge.Bridge, cfg *bridge.Config) (*bridge.Bridge, error) {
 	log, what := r.app.log, "the new configuration"
 	if cfg == b.Config() {
-		what = "the change of a set" // the new bridge tells what it did
+		what = "the change of a set" // the new bridge logs its work
 	}
 	listeners, err := r.app.listen(cfg)
 	if err == nil {
@@ -126,7 +126,7 @@ func (r *reloader) reload(ctx context.Context, b *bridge.Bridge, cfg *bridge.Con
 	if next == b {
 		return b, nil
 	}
-	if err != nil { // at the listeners that there were
+	if err != nil { // at the old listeners
 		if err := r.server.Listen(next.Config(), b, httpapi.Listeners{}); err != nil {
 			return next, errors.Join(err, b.Retire(next))
 		}

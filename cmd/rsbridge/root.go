@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/internal/webguard"
@@ -21,7 +20,6 @@ import (
 
 // app is the world of one invocation and its global flags.
 type app struct {
-	budget   embedstore.Budget // of a query or update, of rsbridge store
 	in       io.Reader
 	out, err io.Writer
 
@@ -33,8 +31,8 @@ type app struct {
 	log  *slog.Logger
 	bars *bars
 
-	ports map[string]string // what was taken for addresses with port 0
-	left  *jobs.Run         // of the daemon, which the stopped command does not wait for
+	ports map[string]string // taken, by address with port 0
+	left  *jobs.Run         // of the daemon; the stopped command does not wait for it
 }
 
 func (a *app) root() *cobra.Command {
@@ -76,7 +74,7 @@ Exit codes: 0 done and equal, 1 failed, 2 wrong usage or configuration,
 	return root
 }
 
-// badFlag matches the error of a flag whose value cannot be read.
+// badFlag matches the error of a flag with an unreadable value.
 var badFlag = regexp.MustCompile(`^invalid argument "(.*)" for "(?:-., )?--(.*)" flag: `)
 
 // flagKinds names the values of flags by their types.
@@ -141,8 +139,8 @@ func masked(_ []string, at slog.Attr) slog.Attr {
 	return at
 }
 
-// commandLog is the logger of a bridge that works for one command: what the
-// command itself says at its end is left out, unless a level was asked for.
+// commandLog is the logger of a bridge for one command. Without --log-level it leaves out
+// the lines repeated by the command's own output.
 func (a *app) commandLog() *slog.Logger {
 	if a.logLevel != "" {
 		return a.log
@@ -150,8 +148,8 @@ func (a *app) commandLog() *slog.Logger {
 	return slog.New(toldLater{a.log.Handler()})
 }
 
-// toldLater leaves out of a log how a run ended and what stays closed: reports,
-// status and errors of commands say it.
+// toldLater leaves ended runs and unopened destinations out of a log: reports, status
+// and errors of commands have them.
 type toldLater struct{ slog.Handler }
 
 func (h toldLater) Handle(ctx context.Context, r slog.Record) error {
@@ -165,7 +163,7 @@ func (h toldLater) Handle(ctx context.Context, r slog.Record) error {
 func (h toldLater) WithAttrs(as []slog.Attr) slog.Handler { return toldLater{h.Handler.WithAttrs(as)} }
 func (h toldLater) WithGroup(name string) slog.Handler    { return toldLater{h.Handler.WithGroup(name)} }
 
-// daemonLog is the logger of commands that go on: they tell what happens.
+// daemonLog is the logger of commands without an end: it tells all events.
 func (a *app) daemonLog() {
 	if a.logLevel == "" {
 		a.setLog(slog.LevelInfo)

@@ -19,22 +19,22 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// session is a bridge that commands speak to: a daemon's, or one opened here.
+// session is the bridge of a command: a daemon's, or one opened here.
 type session interface {
-	// Do begins work and waits for its run, which starts after the call.
+	// Do begins work after the call and waits for its run.
 	Do(ctx context.Context, action, name string, args any, progress func(jobs.Run)) (jobs.Run, error)
 	Status(ctx context.Context) (bridge.Status, error)
 	Changes(ctx context.Context, set, since string) (bridge.Changes, error)
 	Diff(ctx context.Context, set, entity, from, to string) (bridge.Diff, error)
 	SetHeld(ctx context.Context, name, after string, limit int) (*bridge.Held, error)
 	DestinationHeld(ctx context.Context, name, after string, limit int) (*bridge.Held, error)
-	// Public answers what the public listener answers.
+	// Public answers like the public listener.
 	Public() http.RoundTripper
 	Description(ctx context.Context, set, entity string, at time.Time, f rdfres.Format) ([]byte, error)
 	MirrorDescription(ctx context.Context, destination, entity string, at time.Time, f rdfres.Format) ([]byte, error)
 }
 
-// setSession is session for a command on one set, which must be configured.
+// setSession is session for a command on one configured set.
 func (a *app) setSession(ctx context.Context, set string) (s session, end func() error, err error) {
 	cfg, err := bridge.Load(a.config)
 	if err != nil {
@@ -47,8 +47,7 @@ func (a *app) setSession(ctx context.Context, set string) (s session, end func()
 	return s, end, err
 }
 
-// session opens the configuration's state, or reaches the daemon that holds it.
-// end must be called.
+// session opens the configuration's state, or reaches the daemon holding it. Call end.
 func (a *app) session(ctx context.Context) (s session, cfg *bridge.Config, end func() error, err error) {
 	if cfg, err = bridge.Load(a.config); err != nil {
 		return nil, nil, nil, err
@@ -73,7 +72,7 @@ func (a *app) session(ctx context.Context) (s session, cfg *bridge.Config, end f
 		if ctx.Err() == nil && (httpapi.IsUnreachable(err) || probe.Err() == context.DeadlineExceeded) {
 			return nil, nil, nil, fmt.Errorf("%w; its API does not answer: %w", held, err)
 		}
-		if held.Public != "" { // its port may be one that it was given
+		if held.Public != "" { // the system may have given it another port
 			cfg.Public.Listen = held.Public
 		}
 		return remote{c, cfg.Public, a}, cfg, func() error { return nil }, nil
@@ -90,11 +89,11 @@ func (a *app) session(ctx context.Context) (s session, cfg *bridge.Config, end f
 	return local{b}, cfg, func() error { stop(); listeners.Close(); return b.Close() }, nil
 }
 
-// holderPatience is how long the process that holds the state may take to answer.
+// holderPatience is the time for an answer of the process holding the state.
 const holderPatience = 15 * time.Second
 
-// servePublic serves the documents while a command runs, so that others (and
-// this bridge's own destinations) reach them. A port that is taken is told.
+// servePublic serves the documents while a command runs, for others and for this bridge's
+// own destinations. It reports a taken port.
 func servePublic(b *bridge.Bridge, a *app, l net.Listener) (stop func()) {
 	addr := b.Config().Public.Listen
 	if addr == "" || len(b.Sets()) == 0 {
@@ -136,7 +135,7 @@ func (l local) Do(ctx context.Context, action, name string, args any, progress f
 	end, err := l.b.Runner().Wait(ctx, run.ID)
 	stop()
 	<-shown
-	if err != nil { // interrupted: this process is the one that works, so the run ends with it
+	if err != nil { // interrupted: the run is of this process, and ends with it
 		_ = l.b.Runner().Cancel(run.ID)
 	}
 	return end, err
@@ -158,14 +157,14 @@ func (l local) Changes(_ context.Context, set, since string) (bridge.Changes, er
 
 func (l local) Public() http.RoundTripper { return inproc.Transport{Handler: l.b.PublicHandler()} }
 
-// remote is a session with the daemon that holds the state.
+// remote is a session with the daemon holding the state.
 type remote struct {
 	*httpapi.Client
 	public bridge.Public
 	app    *app
 }
 
-// Do is that of the client. A run that the command leaves to the daemon is remembered.
+// Do is the client's Do. It remembers a run left to the daemon.
 func (r remote) Do(ctx context.Context, action, name string, args any, progress func(jobs.Run)) (jobs.Run, error) {
 	run, err := r.Client.Do(ctx, action, name, args, progress)
 	if ctx.Err() != nil && run.ID > 0 && !run.Over() {

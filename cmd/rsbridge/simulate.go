@@ -20,7 +20,7 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// simulated is what `simulate --json` prints.
+// simulated is the JSON of simulate.
 type simulated struct {
 	Entities int64            `json:"entities"` // filled in
 	Triples  int64            `json:"triples"`
@@ -190,8 +190,8 @@ func (s *simulation) run(ctx context.Context, pace simulate.Scenario, changes in
 	return nil
 }
 
-// vacant tells whether there is nothing but what a simulation makes, where it makes it:
-// it is not mixed into the data of others.
+// vacant tells whether the place of a simulation is empty, or holds a simulation only: it
+// is not mixed into other data.
 func (s *simulation) vacant(ctx context.Context) error {
 	sols, err := s.client.Select(ctx, fmt.Sprintf("SELECT ?s WHERE { ?s ?p ?o FILTER(isIRI(?s) && !STRSTARTS(STR(?s), %s)) } LIMIT 1", sparql.EscapeString(simulate.Resource)))
 	if err != nil {
@@ -256,7 +256,7 @@ func (s *simulation) fill(ctx context.Context, n int64) error {
 		return pr, nil
 	}
 	if err := s.client.PostGraph(ctx, "", rdfres.NTriples, body); err != nil {
-		return fmt.Errorf("fill the store with %d entities: nothing was made: %v", n, err) // not %w: it may be that the time is over, which is no good end here
+		return fmt.Errorf("fill the store with %d entities: nothing was made: %v", n, err) // not %w: the end of --for is no good end here
 	}
 	s.did.Triples = *triples
 	s.did.Entities = n

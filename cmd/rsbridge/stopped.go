@@ -60,7 +60,7 @@ var whenStopped = map[string]leavings{
 // ofDryRun are those of a command with --dry-run.
 var ofDryRun = leavings{"nothing was changed", again}
 
-// errStopped is of the set or destination at which a signal has ended the command.
+// errStopped is the error of the set or destination under way at a signal.
 var errStopped error = stoppedError{}
 
 type stoppedError struct{}

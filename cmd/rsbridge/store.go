@@ -23,25 +23,31 @@ import (
 	"github.com/rsbridge/rsbridge/sparqlsrc/dumpfile"
 )
 
-// store is the embedded triple store on its own.
+// storeTool works on the folder of an embedded store, without a bridge.
+type storeTool struct {
+	a      *app
+	budget embedstore.Budget // of one query or update
+}
+
 func (a *app) store() *cobra.Command {
+	t := &storeTool{a: a}
 	c := &cobra.Command{Use: "store", Short: "The embedded triple store on its own", Args: cobra.NoArgs,
 		Long: "Works on the folder of an embedded store. One process holds it at a time. While a daemon does, use its address /stores/NAME.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	c.PersistentFlags().DurationVar(&a.budget.Time, "query-time", 0, "time that one query or update may take (default 10m)")
-	c.PersistentFlags().Int64Var(&a.budget.MemoryBytes, "query-memory", 0, "bytes that one query or update may hold at once (default 256 MiB)")
-	c.PersistentFlags().Int64Var(&a.budget.Rows, "query-rows", 0, "rows that one query or update may hold at once (default 20 million)")
-	c.AddCommand(a.storeLoad(), a.storeDump(), a.storeQuery(), a.storeUpdate(), a.storeServe())
+	c.PersistentFlags().DurationVar(&t.budget.Time, "query-time", 0, "time that one query or update may take (default 10m)")
+	c.PersistentFlags().Int64Var(&t.budget.MemoryBytes, "query-memory", 0, "bytes that one query or update may hold at once (default 256 MiB)")
+	c.PersistentFlags().Int64Var(&t.budget.Rows, "query-rows", 0, "rows that one query or update may hold at once (default 20 million)")
+	c.AddCommand(t.load(), t.dump(), t.query(), t.update(), t.serve())
 	return c
 }
 
-// readStore opens a store that must be there already, for the time of do: a
-// wrong name must not make an empty one.
-func (a *app) readStore(ctx context.Context, dir string, do func(*embedstore.Store) error) error {
+// read opens an existing store for the time of do: a wrong name must not make an empty
+// one.
+func (t *storeTool) read(ctx context.Context, dir string, do func(*embedstore.Store) error) error {
 	if err := thereIsAStore(dir); err != nil {
 		return err
 	}
-	return a.withStore(ctx, dir, do)
+	return t.open(ctx, dir, do)
 }
 
 func thereIsAStore(dir string) error {
@@ -57,17 +63,17 @@ func thereIsAStore(dir string) error {
 	return orScheme(dir, fmt.Errorf("there is no store in %s: %w; rsbridge store load makes one", dir, err))
 }
 
-// withStore opens or makes the store for the time of do.
-func (a *app) withStore(ctx context.Context, dir string, do func(*embedstore.Store) error) error {
-	return a.withCache(ctx, dir, 0, do)
+// open opens or makes the store for the time of do.
+func (t *storeTool) open(ctx context.Context, dir string, do func(*embedstore.Store) error) error {
+	return t.openCached(ctx, dir, 0, do)
 }
 
-// withCache is withStore with so many bytes for the cache of the store.
-func (a *app) withCache(ctx context.Context, dir string, cache int64, do func(*embedstore.Store) error) (err error) {
+// openCached is open with a cache of so many bytes.
+func (t *storeTool) openCached(ctx context.Context, dir string, cache int64, do func(*embedstore.Store) error) (err error) {
 	if err := folder(dir); err != nil {
 		return err
 	}
-	s, err := embedstore.Open(dir, embedstore.Options{Logger: a.log, CacheBytes: cache, Context: ctx, Budget: a.budget})
+	s, err := embedstore.Open(dir, embedstore.Options{Logger: t.a.log, CacheBytes: cache, Context: ctx, Budget: t.budget})
 	if err != nil {
 		return err
 	}
@@ -75,7 +81,7 @@ func (a *app) withCache(ctx context.Context, dir string, cache int64, do func(*e
 	return do(s)
 }
 
-func (a *app) storeLoad() *cobra.Command {
+func (t *storeTool) load() *cobra.Command {
 	var graph, format, base string
 	var replace bool
 	c := &cobra.Command{Use: "load DIR FILE...", Short: "Load files, each as one transaction; - is standard input", Args: cobra.MinimumNArgs(2),
@@ -91,19 +97,19 @@ func (a *app) storeLoad() *cobra.Command {
 			if err := loadable(args[1:], format); err != nil {
 				return err
 			}
-			return a.withStore(cmd.Context(), args[0], func(s *embedstore.Store) error {
+			return t.open(cmd.Context(), args[0], func(s *embedstore.Store) error {
 				loaded := []loadedFile{}
 				for _, file := range args[1:] {
-					n, err := a.loadFile(cmd.Context(), s, file, graph, format, base, replace)
+					n, err := t.loadFile(cmd.Context(), s, file, graph, format, base, replace)
 					if err != nil {
 						return err
 					}
 					loaded = append(loaded, loadedFile{file, n})
 				}
-				if !a.json {
+				if !t.a.json {
 					return nil
 				}
-				return a.printStore(s, args[0], loaded, began)
+				return t.report(s, args[0], loaded, began)
 			})
 		}}
 	f := c.Flags()
@@ -126,15 +132,15 @@ type storeReport struct {
 // loadedFile is one file of store load.
 type loadedFile struct {
 	File  string `json:"file"`
-	Added int64  `json:"added"` // triples that were not there
+	Added int64  `json:"added"` // new triples
 }
 
-func (a *app) printStore(s *embedstore.Store, dir string, files []loadedFile, began time.Time) error {
+func (t *storeTool) report(s *embedstore.Store, dir string, files []loadedFile, began time.Time) error {
 	st, err := s.Stats()
 	if err != nil {
 		return err
 	}
-	return a.print(storeReport{dir, files, st.Triples, st.Graphs, time.Since(began).Seconds()})
+	return t.a.print(storeReport{dir, files, st.Triples, st.Graphs, time.Since(began).Seconds()})
 }
 
 // loadFormat is the format of a file to load: as given, else by its name.
@@ -152,10 +158,10 @@ func loadFormat(file, format string) (rdfres.Format, error) {
 	return rdfres.Format(format), nil
 }
 
-// storeFormats are what a store is loaded from and dumped as.
+// storeFormats are the formats of load and dump.
 var storeFormats = []string{"ntriples", "turtle", "nquads", "trig", "rdfxml", "jsonld"}
 
-// loadable refuses what cannot be loaded before a store is made for it.
+// loadable refuses unreadable files before a store is made for them.
 func loadable(files []string, format string) error {
 	for _, file := range files {
 		if _, err := loadFormat(file, format); err != nil {
@@ -173,8 +179,8 @@ func loadable(files []string, format string) error {
 	return nil
 }
 
-func (a *app) loadFile(ctx context.Context, s *embedstore.Store, file, graph, format, base string, replace bool) (int64, error) {
-	var r io.Reader = a.in
+func (t *storeTool) loadFile(ctx context.Context, s *embedstore.Store, file, graph, format, base string, replace bool) (int64, error) {
+	var r io.Reader = t.a.in
 	name := strings.TrimSuffix(file, ".gz")
 	if file != "-" {
 		f, err := os.Open(file)
@@ -201,13 +207,13 @@ func (a *app) loadFile(ctx context.Context, s *embedstore.Store, file, graph, fo
 		return 0, fmt.Errorf("load %s: %w", file, err)
 	}
 	if n := zeros(); n > 0 {
-		fmt.Fprintf(a.err, "%s: %s behind its end are ignored: is it copied whole?\n", file, plural(n, "zero"))
+		fmt.Fprintf(t.a.err, "%s: %s behind its end are ignored: is it copied whole?\n", file, plural(n, "zero"))
 	}
-	fmt.Fprintf(a.err, "%s: %d triples that were not there, in %.1f s\n", file, n, time.Since(began).Seconds())
+	fmt.Fprintf(t.a.err, "%s: %d triples that were not there, in %.1f s\n", file, n, time.Since(began).Seconds())
 	return n, nil
 }
 
-func (a *app) storeDump() *cobra.Command {
+func (t *storeTool) dump() *cobra.Command {
 	var graph, format string
 	c := &cobra.Command{Use: "dump DIR", Short: "Write a graph, or all of them as N-Quads, to standard output", Args: cobra.ExactArgs(1),
 		Long:    "DIR must hold a store; only load, update and serve make one.",
@@ -227,30 +233,30 @@ func (a *app) storeDump() *cobra.Command {
 			if f == rdfres.NQuads || f == rdfres.TriG {
 				o.All = !cmd.Flags().Changed("graph")
 			}
-			return a.readStore(cmd.Context(), args[0], func(s *embedstore.Store) error { return s.Dump(cmd.Context(), a.out, f, o) })
+			return t.read(cmd.Context(), args[0], func(s *embedstore.Store) error { return s.Dump(cmd.Context(), t.a.out, f, o) })
 		}}
 	c.Flags().StringVar(&graph, "graph", "", "only this named graph `IRI`; \"\" is the default graph")
 	c.Flags().StringVar(&format, "format", "", "of all graphs nquads (default) or trig; of --graph, else of the default graph alone: ntriples, turtle, rdfxml or jsonld")
 	return c
 }
 
-func (a *app) storeQuery() *cobra.Command {
+func (t *storeTool) query() *cobra.Command {
 	var accept string
 	c := &cobra.Command{Use: "query DIR QUERY", Short: "Answer a SPARQL query; - reads it from standard input", Args: cobra.ExactArgs(2),
 		Long:    "DIR must hold a store; only load, update and serve make one. Prints rows as tab-separated values and graphs as N-Triples, unless --accept names another type.\n\n--json: SPARQL 1.1 Query Results JSON.",
 		Example: "  rsbridge store query ./mirror 'SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }'",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := a.text(args[1])
+			text, err := t.text(args[1])
 			if err != nil {
 				return err
 			}
-			return a.readStore(cmd.Context(), args[0], func(s *embedstore.Store) error {
+			return t.read(cmd.Context(), args[0], func(s *embedstore.Store) error {
 				req, err := http.NewRequestWithContext(cmd.Context(), http.MethodPost, "http://embedded.invalid/query", strings.NewReader(text))
 				if err != nil {
 					return err
 				}
 				req.Header.Set("Content-Type", "application/sparql-query")
-				if a.json && accept == "" {
+				if t.a.json && accept == "" {
 					accept = "application/sparql-results+json"
 				}
 				if accept == "" {
@@ -266,7 +272,7 @@ func (a *app) storeQuery() *cobra.Command {
 					why, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 					return fmt.Errorf("query: %s", strings.TrimSpace(string(why)))
 				}
-				_, err = io.Copy(a.out, res.Body)
+				_, err = io.Copy(t.a.out, res.Body)
 				return err
 			})
 		}}
@@ -274,34 +280,34 @@ func (a *app) storeQuery() *cobra.Command {
 	return c
 }
 
-func (a *app) storeUpdate() *cobra.Command {
+func (t *storeTool) update() *cobra.Command {
 	return &cobra.Command{Use: "update DIR UPDATE", Short: "Run a SPARQL update; - reads it from standard input", Args: cobra.ExactArgs(2),
 		Long:    `--json: {"dir","triples","graphs","seconds"}: what the store holds then`,
 		Example: "  rsbridge store update ./origin 'DELETE WHERE { <http://example.org/a> ?p ?o }'",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := a.text(args[1])
+			text, err := t.text(args[1])
 			if err != nil {
 				return err
 			}
 			began := time.Now()
-			return a.withStore(cmd.Context(), args[0], func(s *embedstore.Store) error {
-				if err := s.Update(cmd.Context(), text); err != nil || !a.json {
+			return t.open(cmd.Context(), args[0], func(s *embedstore.Store) error {
+				if err := s.Update(cmd.Context(), text); err != nil || !t.a.json {
 					return err
 				}
-				return a.printStore(s, args[0], nil, began)
+				return t.report(s, args[0], nil, began)
 			})
 		}}
 }
 
-func (a *app) text(arg string) (string, error) {
+func (t *storeTool) text(arg string) (string, error) {
 	if arg != "-" {
 		return arg, nil
 	}
-	raw, err := io.ReadAll(io.LimitReader(a.in, 1<<30))
+	raw, err := io.ReadAll(io.LimitReader(t.a.in, 1<<30))
 	return string(raw), err
 }
 
-func (a *app) storeServe() *cobra.Command {
+func (t *storeTool) serve() *cobra.Command {
 	var listen string
 	var cache int64
 	c := &cobra.Command{Use: "serve DIR", Short: "Serve SPARQL at /query and /update and the Graph Store at /data", Args: cobra.ExactArgs(1),
@@ -310,7 +316,7 @@ func (a *app) storeServe() *cobra.Command {
 			if cache < 1 {
 				return usage("--cache %d: it needs one megabyte or more", cache)
 			}
-			limitMemoryTo(200 + 2*cache) // blocks that were replaced wait for the collector
+			limitMemoryTo(200 + 2*cache) // replaced blocks wait for the collector
 			serve := func(s *embedstore.Store) error {
 				if _, _, err := net.SplitHostPort(listen); err != nil {
 					return usage("--listen %s: it is no address with a port, like 127.0.0.1:7878", listen)
@@ -319,7 +325,7 @@ func (a *app) storeServe() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(a.err, "serving %s at http://%s/query, /update and /data\n", args[0], l.Addr())
+				fmt.Fprintf(t.a.err, "serving %s at http://%s/query, /update and /data\n", args[0], l.Addr())
 				srv := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second,
 					BaseContext: func(net.Listener) context.Context { return cmd.Context() }}
 				defer context.AfterFunc(cmd.Context(), func() { srv.Close() })()
@@ -329,12 +335,12 @@ func (a *app) storeServe() *cobra.Command {
 				return nil
 			}
 			for told := false; ; told = true {
-				err := a.withCache(cmd.Context(), args[0], cache<<20, serve)
+				err := t.openCached(cmd.Context(), args[0], cache<<20, serve)
 				if !bridge.IsFull(err) || cmd.Context().Err() != nil {
 					return err
 				}
 				if !told {
-					fmt.Fprintln(a.err, "no room on the disk; the store is served when there is some:", err)
+					fmt.Fprintln(t.a.err, "no room on the disk; the store is served when there is some:", err)
 				}
 				if err := untilRoom(cmd.Context()); err != nil {
 					return err

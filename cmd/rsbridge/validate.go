@@ -156,7 +156,7 @@ func (v *validation) one(ctx context.Context, location string) error {
 	return nil
 }
 
-// add takes up what was found in a document, once.
+// add adds the report of a document, once.
 func (v *validation) add(r check.Report) {
 	if v.seen[r.Location] {
 		return

@@ -35,7 +35,7 @@ type outcome[R any] struct {
 }
 
 // each does action on the names, or on all when there are none, one after the
-// other, and gathers reports. One that fails does not stop the others.
+// other, and gathers reports. A failure does not stop the others.
 func each[R any](ctx context.Context, a *app, action string, all, given []string, args any) (out []outcome[R], err error) {
 	s, cfg, end, err := a.session(ctx)
 	if err != nil {
@@ -63,7 +63,7 @@ func each[R any](ctx context.Context, a *app, action string, all, given []string
 	for _, name := range given {
 		run, err := s.Do(ctx, action, name, args, a.progress)
 		a.endProgress()
-		if err != nil && ctx.Err() != nil { // what has ended is told
+		if err != nil && ctx.Err() != nil { // the ended ones are reported
 			return append(out, outcome[R]{name: name, err: errStopped}), nil
 		}
 		o := outcome[R]{name: name, err: err}
@@ -77,7 +77,7 @@ func each[R any](ctx context.Context, a *app, action string, all, given []string
 	return out, nil
 }
 
-// outcomeOf reads the report of a run that has ended.
+// outcomeOf reads the report of an ended run.
 func outcomeOf[R any](name string, run jobs.Run) (outcome[R], error) {
 	o := outcome[R]{name: name}
 	if run.State != jobs.Done {
@@ -90,14 +90,14 @@ func outcomeOf[R any](name string, run jobs.Run) (outcome[R], error) {
 	return o, nil
 }
 
-// failedReport stands in a JSON document for what could not be done.
+// failedReport is the JSON of a failed set or destination.
 type failedReport struct {
 	Name  string `json:"name"`
 	Error string `json:"error"`
 }
 
-// tell prints what the parts of a command came to, as a list under key in JSON, and is
-// the error of the command: failures first.
+// tell prints the outcomes of a command, as a list under key in JSON, and gives the error
+// of the command: failures first.
 func tell[R any](a *app, key string, out []outcome[R], say func(io.Writer, R), fine func(R) bool) error {
 	list, ok := []any{}, true
 	var failed []error
@@ -237,7 +237,7 @@ func sayScan(w io.Writer, r bridge.ScanReport) {
 	}
 }
 
-// sayHeldSet tells what is held of a set, and what to do.
+// sayHeldSet tells the held run of a set, and the next step.
 func sayHeldSet(w io.Writer, set string, h *changetrack.Held) {
 	switch {
 	case h == nil:
@@ -248,14 +248,14 @@ func sayHeldSet(w io.Writer, set string, h *changetrack.Held) {
 	}
 }
 
-// sayUnpublished tells what no set publishes of the data of a set.
+// sayUnpublished tells the number of triples in graphs of no set.
 func sayUnpublished(w io.Writer, u *bridge.Unpublished) {
 	if u.Told() {
 		fmt.Fprintf(w, "  not published: %s%s\n", oneLine(u.String()), howToPublish(nil))
 	}
 }
 
-// sayFiles tells how the files stand that descriptions lead to.
+// sayFiles tells the state of the files behind descriptions.
 func sayFiles(w io.Writer, f *bridge.FilesReport) {
 	fmt.Fprintf(w, "  %d files (%d created, %d updated, %d deleted; %d looked at, %d wait) of %d that descriptions lead to: %d are elsewhere, %d are missing, %d are failing\n",
 		f.Resources, f.Created, f.Updated, f.Deleted, f.Looked, f.Waiting, f.Led, f.Elsewhere, f.Missing, f.Failing)
@@ -317,14 +317,14 @@ func untilTime(s string) (t time.Time, err error) {
 	return t, nil
 }
 
-// tellSyncs prints what syncs came to.
+// tellSyncs prints the outcomes of syncs.
 func (a *app) tellSyncs(out []outcome[destination.SyncReport]) error {
 	return tell(a, "destinations", out, saySync, func(r destination.SyncReport) bool {
 		return r.Plan != nil || r.InSync && r.Failed+r.Pending == 0 && r.Held == ""
 	})
 }
 
-// sayPlan tells what a dry run found.
+// sayPlan tells the plan of a dry run.
 func sayPlan(w io.Writer, r destination.SyncReport) {
 	p := r.Plan
 	what := map[string]string{"baseline": "would take the baseline", "incremental": "would apply changes"}[r.Mode]
@@ -505,7 +505,7 @@ func sayAudit(w io.Writer, r destination.AuditReport) {
 	}
 }
 
-// sayMended tells what a repair has put right.
+// sayMended tells the repairs of an audit.
 func sayMended(w io.Writer, r destination.AuditReport) {
 	shown := firstOf(r.Mended)
 	for _, d := range shown {
@@ -575,8 +575,7 @@ failed resources; "until": the time of a mirror made by sync --until`,
 	return c
 }
 
-// readStatus tells the status of a state that cannot be opened because its disk
-// is full: reading it needs no room.
+// readStatus tells the status on a full disk: reading the state needs no room.
 func (a *app) readStatus(ctx context.Context, why error) error {
 	cfg, err := bridge.Load(a.config)
 	if err != nil {

@@ -2,18 +2,17 @@ package sparqlsrc
 
 import "github.com/rsbridge/rsbridge/rdfres"
 
-// Descriptions are made ahead of who takes them, in batches of at most so many, or
-// of about so many triples: a few batches bound the memory.
+// Descriptions are made ahead of their reader, in batches of so many descriptions or
+// triples at most: a few batches bound the memory.
 const (
 	aheadEntities = 64
 	aheadTriples  = 4096
 	aheadBatches  = 2
 )
 
-// ahead runs produce, which yields descriptions without an error, in a goroutine of
-// its own, and passes on what it yields. The goroutine has ended when ahead
-// returns, also when yield has had enough (errStopped) or panics; a panic of
-// produce is one of ahead.
+// ahead runs produce in a goroutine of its own and passes its descriptions on. The
+// goroutine has ended when ahead returns, also when yield has had enough (errStopped)
+// or panics. ahead repeats a panic of produce.
 func ahead(produce func(yield func(rdfres.Description, error) bool) error, yield func(rdfres.Description, error) bool) error {
 	batches, stop := make(chan []rdfres.Description, aheadBatches), make(chan struct{})
 	var err error

@@ -11,17 +11,16 @@ import (
 	"hash"
 )
 
-// An answer that is, triple by triple and in their order, the one of before describes what
-// that described: nothing needs to be sorted, named or compared. Stores that were not written
-// to mostly give it so.
+// An unchanged store mostly repeats its last answer, triple by triple and in the same
+// order. Such an answer needs no sorting, naming or comparing.
 
-// answer is the digest of the triples of a download, in the order in which they came: a
-// random key, and the SHA-256 of the tags that GMAC gives of every block under that key and
-// the zero nonce. The answers of before are digested under their key. GMAC under one nonce
-// is a universal hash: two blocks of 64 KiB that differ have the same tag under one of 2^116
-// random keys. Unlike a hash without a key it costs a small part of what reading does. It proves
-// nothing to who knows the key, which is with the state, and the state is trusted.
-// A nil answer digests nothing.
+// answer is the digest of the triples of a download, in the order of arrival: a random
+// key, and the SHA-256 of the GMAC tags of all blocks under this key and the zero nonce. A
+// later answer is digested under the key of the earlier one. GMAC under one nonce is a
+// universal hash: two different blocks of 64 KiB have the same tag under one of 2^116
+// random keys. Unlike a hash without a key it costs a small part of the reading. It proves
+// nothing to a holder of the key, but the key is in the state, and the state is trusted. A
+// nil answer digests nothing.
 type answer struct {
 	key     [aes.BlockSize]byte
 	block   cipher.AEAD
@@ -33,7 +32,7 @@ type answer struct {
 // answerBlock is how much has a tag of its own.
 const answerBlock = 32 << 10
 
-// newAnswer has the key of an answer of before, or a new one where there is none.
+// newAnswer has the key of an earlier answer, or a new one.
 func newAnswer(before string) (*answer, error) {
 	a := &answer{buf: make([]byte, 0, answerBlock+answerBlock/4)}
 	if key, err := hex.DecodeString(before); err == nil && len(key) == len(a.key)+sha256.Size {
@@ -48,15 +47,15 @@ func newAnswer(before string) (*answer, error) {
 	return a, err
 }
 
-// begin forgets what a download gave that did not hold.
+// begin forgets the triples of a failed download.
 func (a *answer) begin() {
 	if a != nil {
 		a.tags, a.subject, a.buf = sha256.New(), a.subject[:0], a.buf[:0]
 	}
 }
 
-// add takes a triple: the lengths of its terms, then these, without a subject that is the
-// last one, which stands as one of length 0.
+// add takes a triple: the lengths of its terms, then the terms. A repeated subject counts
+// as one of length 0.
 func (a *answer) add(s, p, o []byte) {
 	if a == nil {
 		return
@@ -91,12 +90,12 @@ func (a *answer) String() string {
 	return hex.EncodeToString(a.tags.Sum(a.key[:]))
 }
 
-// Same tells that what came is the answer that ScanUnless was given: nothing is described.
+// Same tells an unchanged answer: ScanUnless was given the same one. Nothing is described.
 func (sc *Scan) Same() bool { return sc.same }
 
-// Answer names what the store has answered, for ScanUnless. It is "" where another answer of
-// the same triples might describe something else: where it was not one answer, has triples
-// twice, or a SELECT names the entities. Complete once Descriptions was read.
+// Answer names the store's answer, for ScanUnless. It is "" if the same triples might be
+// described otherwise another time: after several answers, with repeated triples, or with
+// entities named by a SELECT. Complete once Descriptions was read.
 func (sc *Scan) Answer() string {
 	if !sc.once {
 		return ""

@@ -14,10 +14,10 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// byParts reads the whole scope in parts, for stores that cut long answers: the
-// triples with blank nodes in one answer, because labels hold within one answer
-// only, then the others by batches of subjects, or by the partition that is named.
-// The sum is held against the counts taken before and after.
+// byParts reads the whole scope in parts, for stores with a limit on answers. The triples
+// with blank nodes come in one answer, because labels hold within one answer only. The
+// others come by batches of subjects, or by the named partition. The sum is held against
+// the counts taken before and after.
 func (s *Source) byParts(ctx context.Context, by string, caps sparql.Capabilities, sc *Scan) (err error) {
 	scope, err := s.scope(ctx, caps)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Source) byParts(ctx context.Context, by string, caps sparql.Capabilitie
 	if err != nil {
 		return fmt.Errorf("count after reading: %w", err)
 	}
-	// An entity of several classes comes with each: then only what is missing shows
+	// An entity of several classes comes with each of them: only missing triples show
 	// here, and took counts again without doubles.
 	if n := g.rows - again; n < min(before, after) || n > max(before, after) && by != "classes" {
 		return fmt.Errorf("%w: %d triples came by %s; it counts %d before and %d after", ErrShort, n, by, before, after)
@@ -117,10 +117,9 @@ func (s *Source) byBatches(ctx context.Context, caps sparql.Capabilities, scope 
 	})
 }
 
-// blanksByOwner reads the triples with blank nodes by batches of the entities
-// that lead to them, each batch with its whole components, which have the same
-// names in every answer. What no IRI leads to cannot be had in this way: when
-// the store counts more, that is an error.
+// blanksByOwner reads the triples with blank nodes by batches of their owners. Each batch
+// has whole components, so their names are the same in every answer. Orphan components
+// cannot be read by this: a higher count of the store is an error.
 func (s *Source) blanksByOwner(ctx context.Context, caps sparql.Capabilities, scope *scope, g *grouper, pattern string) (err error) {
 	owners, err := extsort.New(g.dir, s.cfg.MemoryBytes/8)
 	if err != nil {
@@ -229,8 +228,8 @@ func (s *Source) readCounted(ctx context.Context, caps sparql.Capabilities, patt
 	return nil
 }
 
-// eachSubject gives the IRIs that ?s takes in a pattern: in one answer where the
-// store gives it whole, else by the hash of the IRI. One may come more than once.
+// eachSubject gives the IRIs of ?s in a pattern: in one answer if it comes whole, else by
+// the hash of the IRI. An IRI may come more than once.
 func (s *Source) eachSubject(ctx context.Context, caps sparql.Capabilities, scope *scope, pattern string, f func(string) error) error {
 	pattern += " FILTER(isIRI(?s)) "
 	count := "SELECT (COUNT(DISTINCT ?s) AS ?n) WHERE { " + pattern + "}"
@@ -242,7 +241,7 @@ func (s *Source) eachSubject(ctx context.Context, caps sparql.Capabilities, scop
 	sol, err := s.client.SelectAs(ctx, "SELECT DISTINCT ?s WHERE { "+pattern+"}", caps.SelectReading())
 	if err == nil {
 		for row, rerr := range sol.Rows {
-			if err = rerr; err == nil && row[0].Kind() == rdfres.KindIRI { // and not the text of an error, in which the answer ends
+			if err = rerr; err == nil && row[0].Kind() == rdfres.KindIRI { // and not the text of an error at the end of the answer
 				rows++
 				err = f(row[0].IRI())
 			}
@@ -317,11 +316,11 @@ func eachOf(list *extsort.Sorter, size int, f func([]string) error) error {
 	return nil
 }
 
-// eachBatch calls ask with as many entities as the store takes; a batch that is
-// too large for it, or whose answer was cut twice, is halved: a store that is written
-// to may count another number than it gave. ask must have no effect when it fails.
+// eachBatch calls ask with as many entities as the store takes. It halves a batch after a
+// refusal for size, or after two cut answers: one alone may come from a write between
+// answer and count. ask must have no effect when it fails.
 func (s *Source) eachBatch(ctx context.Context, entities []string, ask func([]string) error) error {
-	cut := -1 // where a batch begins that was cut
+	cut := -1 // begin of a cut batch
 	for from := 0; from < len(entities); {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -347,7 +346,7 @@ func (s *Source) eachBatch(ctx context.Context, entities []string, ask func([]st
 	return nil
 }
 
-// escapeAll writes IRIs for a query; odd are those that cannot be written.
+// escapeAll writes IRIs for a query; odd are the others, impossible in a query.
 func escapeAll(iris []string) (values, odd []string) {
 	for _, iri := range iris {
 		v, err := sparql.EscapeIRI(iri)
@@ -360,9 +359,9 @@ func escapeAll(iris []string) (values, odd []string) {
 	return values, odd
 }
 
-// ownTriples asks for the triples that have one of the entities as subject
-// (position "?o" free) by batches, each confirmed. IRIs that cannot be named
-// in a query are compared as strings. Terms come as the store gave them.
+// ownTriples asks for the triples of the entities as subjects (position "?o" free) by
+// batches, each confirmed. IRIs impossible in a query are compared as strings. Terms come
+// unchanged.
 func (s *Source) ownTriples(ctx context.Context, caps sparql.Capabilities, scope *scope, entities []string, object string, f func(rdfres.Triple) error) error {
 	ask := func(restrict string) error {
 		pattern := restrict + scope.triple("?s", "?p", object)
@@ -405,7 +404,7 @@ func (s *Source) ownTriples(ctx context.Context, caps sparql.Capabilities, scope
 	return nil
 }
 
-// inParts reads an entity whose triples do not come in one answer.
+// inParts reads an entity too large for one answer.
 func (s *Source) inParts(ctx context.Context, caps sparql.Capabilities, pattern string, entity []string, f func(rdfres.Triple) error) error {
 	rows, most := int64(0), int64(4*s.cfg.MaxDescriptionTriples)
 	err := s.parts(caps, pattern).Of(ctx, entity, func(row sparql.Row) error {

@@ -11,13 +11,13 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// fail notes that an entity cannot be described.
+// fail notes an entity without a description.
 func (g *grouper) fail(entity string, err error) {
 	g.failed.add(entity, fmt.Errorf("describe %s: %w", entity, err))
 }
 
-// failAll notes it for everybody who would have had a part of the component.
-// An orphan has no name yet: it gets one that says so.
+// failAll notes it for all owners of the component. An orphan has no name yet: its
+// provisional name says so.
 func (g *grouper) failAll(c *component, seq uint64, err error) {
 	for _, o := range c.owners {
 		g.fail(rdfres.Term(o).IRI(), err)
@@ -31,7 +31,7 @@ func (g *grouper) failAll(c *component, seq uint64, err error) {
 // orphanPrefix begins every rdfres.OrphanEntity.
 const orphanPrefix = "urn:rsbridge:component:"
 
-// Where a record of the named sorter goes.
+// Receivers of a record of the named sorter.
 const (
 	toEntity = 0 // 32 bytes of entity key, the line, its flag
 	toOrphan = 1 // the line, its flag
@@ -39,7 +39,7 @@ const (
 )
 
 // describeComponent names the nodes of one component and writes, for each
-// owner, the triples that it leads to. Names are those of the ordinal 0.
+// owner, the triples in its reach. Names have the ordinal 0.
 func (g *grouper) describeComponent(c *component, seq uint64, out *extsort.Sorter) error {
 	if c.tooLarge {
 		g.failAll(c, seq, fmt.Errorf("a component of connected blank nodes has %d triples, more than %d (%s)", c.distinct, g.cfg.MaxDescriptionTriples, g.cfg.Names.Of("max_description_triples")))
@@ -66,7 +66,7 @@ func (g *grouper) describeComponent(c *component, seq uint64, out *extsort.Sorte
 		return out.Add(key[:], g.value)
 	}
 
-	// Who is reached by whom? What nobody reaches is an orphan, or a part of one.
+	// Nodes beyond the reach of all owners are an orphan, or a part of one.
 	reachedByAny := make([]bool, len(x.out))
 	var head [33]byte
 	type span struct{ from, to int } // triples of an owner: they stand in a row
@@ -85,7 +85,7 @@ func (g *grouper) describeComponent(c *component, seq uint64, out *extsort.Sorte
 		}
 	}
 	x.spread(reachedByAny)
-	var rest []int // nodes that no IRI leads to
+	var rest []int // nodes out of reach of any IRI
 	for n, ok := range reachedByAny {
 		if !ok {
 			rest = append(rest, n)
@@ -154,7 +154,7 @@ type index struct {
 	in      [][]int  // triples by object node
 	subject []int    // node, -1 for an IRI
 	object  []int    // node, -1 for an IRI or a literal
-	mark    []int    // of reach: the last round that met the node
+	mark    []int    // of reach: the node's last round
 	round   int
 }
 
@@ -198,8 +198,8 @@ func newIndex(ts []rdfres.Triple, names rdfres.ComponentNames) *index {
 	return x
 }
 
-// reach gives the nodes that can be reached from the starts, these included,
-// and how many steps the farthest takes (1: only the starts).
+// reach gives the nodes in reach of the starts, these included, and the steps to the
+// farthest (1: only the starts).
 func (x *index) reach(starts []int) (found []int, depth int) {
 	x.round++
 	for _, n := range starts {
@@ -223,7 +223,7 @@ func (x *index) reach(starts []int) (found []int, depth int) {
 	return found, depth
 }
 
-// spread completes a set of nodes by what they lead to.
+// spread completes a set of nodes by the nodes in their reach.
 func (x *index) spread(set []bool) {
 	var starts []int
 	for n, ok := range set {
@@ -237,8 +237,8 @@ func (x *index) spread(set []bool) {
 	}
 }
 
-// inbound gives, for each IRI that the component leads to, the triples that
-// lead to it: directly, or through blank nodes backwards (rdfres.Graph.SCBD).
+// inbound gives, for each IRI in reach of the component, the triples on the way to it:
+// directly, or through blank nodes backwards (rdfres.Graph.SCBD).
 func (x *index) inbound(ts []rdfres.Triple, f func(target string, i int) error) error {
 	targets := map[rdfres.Term][]int{}
 	var order []rdfres.Term
@@ -279,10 +279,9 @@ func (x *index) inbound(ts []rdfres.Triple, f func(target string, i int) error) 
 	return nil
 }
 
-// nameComponents reads what was described in the order of the digests, tells
-// equal components apart by an ordinal, and gives the lines to the entities.
-// Which of two equal components gets which ordinal does not matter: they are
-// equal in everything, also in who leads to them.
+// nameComponents reads the described components in the order of the digests, numbers
+// equal ones, and gives the lines to the entities. The order of two equal components does
+// not matter: they are equal in everything, also in their owners.
 func (g *grouper) nameComponents(ctx context.Context, named *extsort.Sorter) error {
 	var last [40]byte
 	var orphan string
@@ -335,8 +334,7 @@ func (g *grouper) nameComponents(ctx context.Context, named *extsort.Sorter) err
 	return nil
 }
 
-// withOrdinal renames the blank nodes of a line with names of ordinal 0, which
-// all are of one component.
+// withOrdinal renames the blank nodes of a line, all of one component, from ordinal 0.
 func withOrdinal(line []byte, ordinal int) []byte {
 	if ordinal == 0 {
 		return line

@@ -12,9 +12,8 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// components finds which blank nodes belong together and describes each
-// component, in memory that does not grow with the graph but for four bytes a
-// blank node:
+// components finds the components of blank nodes and describes each of them. Its memory
+// grows by four bytes a blank node, and otherwise not with the graph:
 //
 //  1. The blanks sorter brings all mentions of a label together: labels get the
 //     numbers 0, 1, 2, ... in that order.
@@ -149,7 +148,7 @@ func (u unionFind) union(a, b uint32) {
 }
 
 // describeComponents goes through the components, names their nodes, and gives
-// each owner what it leads to. Ordinals of equal components come from a second
+// each owner the triples in its reach. Ordinals of equal components come from a second
 // sort, by digest.
 func (g *grouper) describeComponents(ctx context.Context, comps *extsort.Sorter, total int64) (err error) {
 	named, err := extsort.New(g.dir, g.cfg.MemoryBytes/8)
@@ -190,7 +189,7 @@ func (g *grouper) describeComponents(ctx context.Context, comps *extsort.Sorter,
 // component is one blank-node component, with the labels of the store.
 type component struct {
 	triples  []rdfres.Triple // sorted, without doubles; cut when tooLarge
-	owners   []string        // IRIs that lead to it, as canonical terms in order; always all
+	owners   []string        // IRIs with a way to it, as canonical terms in order; always all
 	distinct int64
 	tooLarge bool
 }

@@ -23,13 +23,13 @@ type construct struct {
 	template []templateTriple
 	vars     []string // of the template, ?entity first
 	where    string   // between the outer braces
-	graphs   bool     // WHERE names graphs, which need not be those of the set
+	graphs   bool     // WHERE names graphs, perhaps others than those of the set
 }
 
 type templateTriple [3]node
 
-// node is a term of a template: a constant, a variable (its index), or a blank
-// node that is new in each row.
+// node is a term of a template: a constant, a variable (its index), or a new blank node
+// for each row.
 type node struct {
 	term  rdfres.Term
 	v     int // -1: none
@@ -103,7 +103,7 @@ func excerpt(s string) string {
 	return s
 }
 
-// closing finds the brace that closes the one at i.
+// closing finds the closing brace of the one at i.
 func closing(toks []token, i int) int {
 	depth := 0
 	for ; i < len(toks); i++ {
@@ -122,7 +122,7 @@ func closing(toks []token, i int) int {
 	return -1
 }
 
-// query asks for the rows of some entities, to which restrict restricts ?entity.
+// query asks for the rows of some entities; restrict names them by ?entity.
 func (c *construct) query(sc *scope, restrict string) string {
 	var b strings.Builder
 	b.WriteString(c.prologue)
@@ -136,8 +136,8 @@ func (c *construct) query(sc *scope, restrict string) string {
 	case sc.kind == oneGraph:
 		where += "GRAPH <" + sc.graph + "> { " + c.where + "\n} }"
 	case sc.kind == severalGraphs || sc.kind == unionButOwn || sc.union:
-		// Some stores give a row for each graph that a triple stands in, where
-		// merged graphs hold it once: a template would make blank nodes for each.
+		// Some stores give a row for each graph of a triple, although merged graphs
+		// hold it once: a template would make blank nodes for each row.
 		where = "{ { SELECT DISTINCT * WHERE " + where + "{ " + c.where + "\n} } } }"
 	default:
 		where += "{ " + c.where + "\n} }"
@@ -165,7 +165,7 @@ func (c *construct) fill(row []rdfres.Term, fresh int, out []rdfres.Triple) []rd
 		}
 		s, p, o := terms[0].Kind(), terms[1].Kind(), terms[2].Kind()
 		if slices.ContainsFunc(terms[:], func(t rdfres.Term) bool { return sparql.IsOwnNode(t.IRI()) }) {
-			continue // of the bookkeeping, which tells of entities too
+			continue // of the bookkeeping: it tells of entities too
 		}
 		if (s == rdfres.KindIRI || s == rdfres.KindBlank) && p == rdfres.KindIRI && o != rdfres.KindNone {
 			out = append(out, rdfres.Triple{S: terms[0], P: terms[1], O: terms[2]})
@@ -240,8 +240,8 @@ func (s *Source) constructBatch(ctx context.Context, sc *scope, entities []strin
 	return raw, over, nil
 }
 
-// butBookkeeping leaves out the subjects of rsbridge's own graphs: a query of the user's
-// that names no graph, or all, selects them too. What the scope holds of them keeps them.
+// butBookkeeping leaves out the subjects of rsbridge's own graphs: a user's query over all
+// graphs selects them too. A subject with triples in the scope stays.
 func (s *Source) butBookkeeping(ctx context.Context, sc *scope, entities []string) ([]string, error) {
 	if sc.keeps == nil {
 		own, err := s.client.Ask(ctx, "ASK { "+ownPattern+"}")
@@ -316,7 +316,7 @@ func (s *Source) scanConstruct(ctx context.Context, caps sparql.Capabilities, sc
 	done := int64(0)
 	err = eachOf(list, s.batch.get(), func(part []string) error {
 		done += int64(len(part))
-		if s.cfg.Select.Query != "" { // which knows nothing of the classes
+		if s.cfg.Select.Query != "" { // it knows nothing of the classes
 			in, err := (&describer{s: s, caps: caps, scope: scope}).classMembers(ctx, part)
 			if err != nil {
 				return err
@@ -345,15 +345,15 @@ func (s *Source) scanConstruct(ctx context.Context, caps sparql.Capabilities, sc
 	if err != nil {
 		return err
 	}
-	// What is in the graphs is counted: only a part of it, or none, was read.
+	// The graphs are counted: only a part of them, or none, was read.
 	if sc.rows, err = s.countGraphs(ctx, scope); err != nil {
 		return fmt.Errorf("count the triples of the graphs: %w", err)
 	}
 	return nil
 }
 
-// countGraphs counts the triples of a scope, one that stands in several graphs
-// once where the store can count so.
+// countGraphs counts the triples of a scope. If the store can, it counts a triple of
+// several graphs once.
 func (s *Source) countGraphs(ctx context.Context, sc *scope) (int64, error) {
 	if !sc.single() || sc.union {
 		n, err := s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { SELECT DISTINCT ?s ?p ?o WHERE { "+sc.all()+"} }")
@@ -365,8 +365,8 @@ func (s *Source) countGraphs(ctx context.Context, sc *scope) (int64, error) {
 	return s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+sc.all()+"}")
 }
 
-// nameConstructed is nameOwn for what a CONSTRUCT made of an entity, or left out as
-// too much.
+// nameConstructed is nameOwn for the result of a CONSTRUCT; over are the entities beyond
+// the limit.
 func (c *Config) nameConstructed(entity string, ts []rdfres.Triple, over map[string]bool) ([]rdfres.Triple, error) {
 	if over[entity] {
 		return nil, fmt.Errorf("more than %d triples (%s)", c.MaxDescriptionTriples, c.Names.Of("max_description_triples"))
@@ -374,7 +374,7 @@ func (c *Config) nameConstructed(entity string, ts []rdfres.Triple, over map[str
 	return nameOwn(c, entity, ts)
 }
 
-// nameOwn names the blank nodes of a description that are nobody else's.
+// nameOwn names the blank nodes of a description that shares none.
 func nameOwn(cfg *Config, entity string, ts []rdfres.Triple) ([]rdfres.Triple, error) {
 	ts = rdfres.SortUnique(ts)
 	if err := checkAll(ts); err != nil {
@@ -387,7 +387,7 @@ func nameOwn(cfg *Config, entity string, ts []rdfres.Triple) ([]rdfres.Triple, e
 	return named, err
 }
 
-// selectionPattern is the pattern of the subjects that the classes and prefixes name.
+// selectionPattern is the pattern of the subjects with the classes and prefixes.
 func (c *Config) selectionPattern(sc *scope) string {
 	pattern := sc.all()
 	if len(c.Select.Classes) > 0 {

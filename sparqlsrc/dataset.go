@@ -11,16 +11,15 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// The queries of the user are asked over the graphs of the set: a CONSTRUCT
-// always, a SELECT unless it names graphs itself. SPARQL has FROM for that, which
-// merges named graphs; the default graph it cannot name.
+// The queries of the user are asked over the graphs of the set: a CONSTRUCT always, a
+// SELECT unless it names graphs itself. FROM merges named graphs; it cannot name the
+// default graph.
 
 // maxFrom is how many graphs a query of the user's is asked over.
 const maxFrom = 1000
 
-// namedGraphs lists all named graphs but our own, escaped, for FROM. A default
-// graph of its own that holds something could not be seen together with them,
-// which is an error.
+// namedGraphs lists all named graphs but our own, escaped, for FROM. FROM cannot add a
+// default graph of its own, so a nonempty one is an error.
 func (s *Source) namedGraphs(ctx context.Context) ([]string, error) {
 	out, err := s.listGraphs(ctx)
 	if err != nil || len(out) == 0 {
@@ -36,12 +35,12 @@ func (s *Source) namedGraphs(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// noGraph is one that nobody has: a FROM of nothing cannot be written.
+// noGraph does not exist in any store: there is no FROM of nothing.
 const noGraph = "<urn:rsbridge:none>"
 
-// butOwn lists the graphs, escaped, that together are what the default graph of a store
-// shows of all graphs, without our own. It is nil where ours are not there, and where
-// nothing can leave them out, which is told.
+// butOwn lists the graphs, escaped, behind a default graph of all graphs, without our own.
+// It is nil if the store has none of ours, or if nothing can leave them out; the log tells
+// the latter.
 func (s *Source) butOwn(ctx context.Context) ([]string, error) {
 	own, err := s.client.Ask(ctx, "ASK { "+ownPattern+"}")
 	if err != nil || !own {
@@ -127,9 +126,9 @@ func endsProjection(t token) bool {
 // selection is a SELECT of the user's as it is asked, and the count of its rows.
 type selection struct{ query, count string }
 
-// overGraphs puts a SELECT over the graphs of the set: as the default graph of
-// the query, and as the graphs that it can name by a variable. One that names
-// graphs itself, with GRAPH, FROM or SERVICE, is asked as it stands.
+// overGraphs puts a SELECT over the graphs of the set: as the default graph of the query,
+// and as the graphs of its variables. A SELECT with its own GRAPH, FROM or SERVICE is
+// asked unchanged.
 func (s *Source) overGraphs(ctx context.Context, text string) (selection, error) {
 	q, err := parseQuery(text, "SELECT")
 	if err != nil {
@@ -191,8 +190,8 @@ func from(graphs []string) string {
 	return b.String()
 }
 
-// repeats tells whether the answer to a small query has a row twice whose last
-// column is o.
+// repeats tells whether the answer to a small query has a row twice with o in the last
+// column.
 func (w *twins) repeats(ctx context.Context, s *Source, query string, o rdfres.Term) (bool, error) {
 	sol, err := s.client.SelectAs(ctx, query, sparql.ReadSelectJSON)
 	if err != nil {

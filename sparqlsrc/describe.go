@@ -12,13 +12,12 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Describe describes the named entities by batches of VALUES; one that is not
-// there (any more), or not of the selection, comes with no triples. Every owner
-// of a touched blank-node component is described too. The descriptions, and the
-// names of their blank nodes, are those of a full scan; they come in the order
-// of rdfres.EntityKey.
+// Describe describes the named entities by batches of VALUES. A deleted entity, or one
+// outside of the selection, comes with no triples. Every owner of a touched blank-node
+// component is described too. The descriptions, and the names of their blank nodes, are
+// those of a full scan; they come in the order of rdfres.EntityKey.
 //
-// One that cannot be described is an error.
+// An entity without a description is an error.
 func (s *Source) Describe(ctx context.Context, entities []string) ([]rdfres.Description, error) {
 	out, failed, err := s.describe(ctx, entities, 0)
 	for _, e := range slices.Sorted(maps.Keys(failed)) {
@@ -32,11 +31,11 @@ func (s *Source) Describe(ctx context.Context, entities []string) ([]rdfres.Desc
 	return out, nil
 }
 
-// errTooMany says that some entities have more triples than may be held at once.
+// errTooMany is the error of more triples than the memory may hold at once.
 var errTooMany = errors.New("too many triples at once")
 
-// describe is Describe; what cannot be described comes by name, and not in out. With
-// most, several entities that have more triples together are errTooMany.
+// describe is Describe; failures come by name, and not in out. Several entities with more
+// than most triples together are errTooMany.
 func (s *Source) describe(ctx context.Context, entities []string, most int64) (_ []rdfres.Description, failed map[string]error, err error) {
 	d := &describer{s: s, most: most, asked: map[string]bool{}, done: map[string][]rdfres.Triple{}, failed: map[string]error{}}
 	for _, e := range entities {
@@ -93,7 +92,7 @@ type describer struct {
 	held, most int64 // triples; most 0: any number
 }
 
-// hold counts triples that are held.
+// hold counts held triples.
 func (d *describer) hold(n int) error {
 	if d.held += int64(n); d.most > 0 && d.held > d.most && len(d.asked) > 1 {
 		return errTooMany
@@ -153,8 +152,8 @@ func (d *describer) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// batch describes some entities: first their own triples, then, for those that
-// lead to blank nodes, everything in one answer, to a growing depth.
+// batch describes some entities: first their own triples, then, for owners of blank nodes,
+// everything in one answer, to a growing depth.
 func (d *describer) batch(ctx context.Context, entities []string) (owners []string, err error) {
 	own := map[string][]rdfres.Triple{}
 	entities, err = d.each(entities, func(entities []string) error {
@@ -223,17 +222,17 @@ func (d *describer) batch(ctx context.Context, entities []string) (owners []stri
 	return owners, nil
 }
 
-// A way is how a blank node was come to from one that an entity leads to: a letter
-// for each step, as the triple points or against it. "" is that first node itself.
+// A way leads from the first blank node behind an entity to another one: a letter for each
+// step, along a triple or against it. "" is the first node itself.
 const (
 	stepOn   = "o"
 	stepBack = "b"
 )
 
-// maxWays bounds what one query follows: each is two branches of its union.
+// maxWays bounds the ways in one query: each is two branches of its union.
 const maxWays = 64
 
-// withinWays are all ways to nodes that are at most depth steps from the entity.
+// withinWays are all ways of at most depth steps from the entity.
 func withinWays(depth int) map[string]bool {
 	ways := map[string]bool{"": true}
 	for ; depth > 1; depth-- {
@@ -244,9 +243,9 @@ func withinWays(depth int) map[string]bool {
 	return ways
 }
 
-// furtherWays are those of the next question after one that led farther. nil: all
-// blank nodes are better read at once. Where the store cuts answers, so that this may not
-// be, only what led farther is followed, twice as far in the same direction, for lists are long.
+// furtherWays are the ways of the next question. nil: all blank nodes are better read at
+// once. A store with a limit on answers may not give them at once: then only the unfinished
+// ways are followed, twice as far in the same direction, for lists are long.
 func (d *describer) furtherWays(ways, further map[string]bool) map[string]bool {
 	if d.caps.RowLimit == 0 && d.s.lengths.lastShort() == 0 {
 		if len(ways) > 1 {
@@ -267,7 +266,7 @@ func (d *describer) furtherWays(ways, further map[string]bool) map[string]bool {
 	return ways
 }
 
-// entityError is of an entity that cannot be described.
+// entityError is the error of an entity without a description.
 type entityError struct {
 	entity string
 	err    error
@@ -276,7 +275,7 @@ type entityError struct {
 func (e *entityError) Error() string { return fmt.Sprintf("describe %s: %v", e.entity, e.err) }
 func (e *entityError) Unwrap() error { return e.err }
 
-// bound counts one more triple of an entity that has these now.
+// bound counts one more triple of an entity; ts are its triples so far.
 func (d *describer) bound(entity string, ts []rdfres.Triple) error {
 	if most := d.s.cfg.MaxDescriptionTriples; len(ts) > most {
 		return &entityError{entity, fmt.Errorf("more than %d triples (%s)", most, d.s.cfg.Names.Of("max_description_triples"))}
@@ -284,8 +283,8 @@ func (d *describer) bound(entity string, ts []rdfres.Triple) error {
 	return d.hold(1)
 }
 
-// each reads some entities, again without one that cannot be described: that fails,
-// by its name, and is not among those that it gives back.
+// each reads some entities, and gives back the read ones. After an entityError it reads
+// the others again; the entity fails by its name.
 func (d *describer) each(entities []string, read func([]string) error) ([]string, error) {
 	for held := d.held; ; d.held = held {
 		err := read(entities)
@@ -303,9 +302,9 @@ func local(t rdfres.Triple) rdfres.Triple {
 	return t
 }
 
-// closure asks for the entities' own triples and for all triples of the blank
-// nodes at the end of the ways. Entities whose components reach farther come back in
-// deeper, and in further the ways to where they do.
+// closure asks for the entities' own triples and for all triples of the blank nodes at the
+// end of the ways. Entities with larger components come back in deeper, and their
+// unfinished ways in further.
 func (d *describer) closure(ctx context.Context, entities []string, ways map[string]bool) (owners, deeper []string, further map[string]bool, err error) {
 	got, err := d.s.rows(ctx, d.caps, d.closurePattern(entities, ways))
 	if err == nil {
@@ -347,7 +346,7 @@ func (d *describer) closure(ctx context.Context, entities []string, ways map[str
 		}
 	}
 	asked := map[rdfres.Term]bool{}
-	far := map[rdfres.Term]bool{} // whose triples were not all asked for
+	far := map[rdfres.Term]bool{} // not asked for all their triples
 	var beyond []stand
 	for len(queue) > 0 {
 		at := queue[0]
@@ -426,7 +425,7 @@ func (d *describer) closure(ctx context.Context, entities []string, ways map[str
 	return slices.Compact(owners), deeper, further, nil
 }
 
-// rest describes the part of an owned component that no IRI leads to.
+// rest describes the part of an owned component out of reach of any IRI.
 func (d *describer) rest(c rdfres.Component, graph *rdfres.Graph) {
 	if !d.s.cfg.Select.isZero() {
 		return
@@ -487,9 +486,9 @@ func connects(n rdfres.Term, next map[rdfres.Term][]rdfres.Term, far map[rdfres.
 	return false
 }
 
-// closurePattern is a union of plain paths: the entities' own triples, and for
-// each way through blank nodes the triples from and to the node at its end. Each
-// branch is evaluated by itself, so that no store has to join with a union.
+// closurePattern is a union of plain paths: the entities' own triples, and for each way
+// through blank nodes the triples from and to the node at its end. Each branch stands
+// alone: no store has to join with a union.
 func (d *describer) closurePattern(entities []string, ways map[string]bool) string {
 	values, _ := escapeAll(entities)
 	list := " { " + strings.Join(values, " ") + " } "
@@ -515,9 +514,8 @@ func (d *describer) closurePattern(entities []string, ways map[string]bool) stri
 	return strings.Join(branches, " UNION ") + " "
 }
 
-// exact describes what is left with all triples that have a blank node, read in
-// one answer and grouped on disk as in a scan; symmetric descriptions with all
-// triples at all.
+// exact describes the remaining entities with all triples of blank nodes, read in one
+// answer and grouped on disk as in a scan; symmetric descriptions with all triples at all.
 func (d *describer) exact(ctx context.Context) (err error) {
 	s := d.s
 	g, err := newGrouper(&s.cfg, s.scbd)
@@ -526,8 +524,8 @@ func (d *describer) exact(ctx context.Context) (err error) {
 	}
 	sc := &Scan{cfg: &s.cfg, group: g}
 	defer func() { err = errors.Join(err, sc.group.close()) }()
-	touched := map[string]bool{}        // owners of components that somebody in hard owns
-	digests := map[rdfres.Digest]bool{} // of the orphans that are asked for
+	touched := map[string]bool{}        // owners of components of an entity in hard
+	digests := map[rdfres.Digest]bool{} // of the orphans asked for
 	for e := range d.hard {
 		if hex, ok := strings.CutPrefix(e, orphanPrefix); ok {
 			hex, _, _ = strings.Cut(hex, "-")
@@ -556,7 +554,7 @@ func (d *describer) exact(ctx context.Context) (err error) {
 			return err
 		}
 		g = sc.group
-		if s.cfg.Select.Query != "" { // which may name what others lead to and nothing else says anything of
+		if s.cfg.Select.Query != "" { // it may name an entity with inbound triples only
 			if err := s.selectedEntities(ctx, g); err != nil {
 				return err
 			}
@@ -618,13 +616,12 @@ func (d *describer) exact(ctx context.Context) (err error) {
 	return nil
 }
 
-// readSkolemAndBlank reads all triples with a blank node, or with an IRI of our
-// own that stands for one.
+// readSkolemAndBlank reads all triples with a blank node, or with our own IRI for one.
 func (s *Source) readSkolemAndBlank(ctx context.Context, caps sparql.Capabilities, scope *scope, g *grouper) error {
 	mark := sparql.EscapeString(string(genidMark))
 	pattern := scope.all() + "FILTER(isBlank(?s) || isBlank(?o) || CONTAINS(STR(?s), " + mark + ") || (isIRI(?o) && CONTAINS(STR(?o), " + mark + "))) "
 	return s.readCounted(ctx, caps, pattern, false, func(sub, p, o []byte) error {
-		// What only looks like one of ours is no business of the components.
+		// An IRI only like one of ours is no business of the components.
 		if sub, o := localTerm(sub), localTerm(o); sub[0] != '_' && o[0] != '_' {
 			return nil
 		}
@@ -692,8 +689,7 @@ func (d *describer) admits(entity string, ts []rdfres.Triple) bool {
 	return hasPrefix(entity, d.s.cfg.Select.Prefixes) && d.inClasses(entity, ts)
 }
 
-// outside tells of an entity that cannot be described whether it is known not to be of
-// the set, so that it has no description.
+// outside tells whether an entity without a description is surely outside of the set.
 func (d *describer) outside(ctx context.Context, entity string) (bool, error) {
 	sel := d.s.cfg.Select
 	iri, err := sparql.NameIRI(entity)
@@ -717,7 +713,7 @@ func (d *describer) inClasses(entity string, ts []rdfres.Triple) bool {
 	})
 }
 
-// keepSelected empties what the user's SELECT does not name.
+// keepSelected empties the descriptions of entities beyond the user's SELECT.
 func (d *describer) keepSelected(ctx context.Context, out []rdfres.Description) error {
 	if d.s.cfg.Select.Query == "" {
 		return nil

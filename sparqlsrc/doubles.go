@@ -10,15 +10,14 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// A triple that comes twice makes up for one that does not come at all, as far
-// as a count can tell: a proxy or a store that repeats a part of its answer
-// would make data vanish. So what came is held against the counts again when
-// doubles are known, which is when everything was sorted.
+// For a count, a repeated triple makes up for a missing one: a proxy or a store repeating a
+// part of its answer would make data vanish. So the number of different triples is held
+// against the counts again, after the sort.
 
-// maxDoubles is how many of the triples that came twice are looked at.
+// maxDoubles bounds the examined doubles.
 const maxDoubles = 100
 
-// doubles are the triples of a scan that came more than once.
+// doubles are the repeated triples of a scan.
 type doubles struct {
 	n     int64
 	lines []string // the first of them
@@ -37,8 +36,8 @@ type twins struct {
 	told map[rdfres.Triple]bool
 }
 
-// verify holds the number of different triples that a whole-graph scan gave
-// against the store's counts: least is the smaller one of before and after.
+// verify holds the number of different triples of a whole-graph scan against the store's
+// counts: least is the smaller one of before and after.
 func (s *Source) verify(ctx context.Context, sc *scope, distinct, least, slack int64, d *doubles) error {
 	if d.n == 0 || sc.single() && !sc.union && distinct >= least {
 		return nil
@@ -92,9 +91,9 @@ func (s *Source) verify(ctx context.Context, sc *scope, distinct, least, slack i
 	return fail(fmt.Sprintf("only %d different ones where the store counts %d", distinct, n))
 }
 
-// isDouble tells whether the store itself gives a triple twice, so that nothing is
-// lost when it came twice: as isTwin asks, or because it writes two literals alike
-// (Virtuoso writes the xsd:double 1e400 as INF), which a small answer shows too.
+// isDouble tells whether the store itself gives a triple twice, and nothing is lost: by
+// isTwin, or because it writes two literals alike (Virtuoso writes the xsd:double 1e400 as
+// INF). A small answer shows the latter too.
 func (w *twins) isDouble(ctx context.Context, s *Source, sc *scope, t rdfres.Triple) (bool, error) {
 	if ok, err := w.isTwin(ctx, s, sc, t); ok || err != nil || t.O.Kind() != rdfres.KindLiteral {
 		return ok, err
@@ -125,7 +124,7 @@ func (w *twins) isDouble(ctx context.Context, s *Source, sc *scope, t rdfres.Tri
 	return ok, err
 }
 
-// maxAlike bounds the answers that isDouble reads.
+// maxAlike bounds the answers read by isDouble.
 const maxAlike = 100_000
 
 // tell warns once of each literal.
@@ -145,8 +144,8 @@ func (w *twins) tell(s *Source, t rdfres.Triple) {
 // isPlain tells a literal without language tag and datatype.
 func isPlain(o rdfres.Term) bool { return o.Kind() == rdfres.KindLiteral && o[len(o)-1] == '"' }
 
-// isTwin asks whether the store itself holds a triple twice: stores of RDF 1.0
-// (Virtuoso 7) tell "x" from "x"^^xsd:string, which RDF 1.1 made one literal.
+// isTwin asks whether the store itself holds a triple twice: stores of RDF 1.0 (Virtuoso 7)
+// tell "x" from "x"^^xsd:string, one literal in RDF 1.1.
 func (w *twins) isTwin(ctx context.Context, s *Source, sc *scope, t rdfres.Triple) (bool, error) {
 	if !isPlain(t.O) {
 		return false, nil

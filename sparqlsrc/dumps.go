@@ -15,19 +15,19 @@ import (
 	"github.com/rsbridge/rsbridge/sparqlsrc/dumpfile"
 )
 
-// DumpOptions say which files there are, and which of them is the newest.
+// DumpOptions name the files of a series and their order.
 type DumpOptions struct {
 	dumpfile.Series
 	// Settle is how long a file must have been left alone before it is read;
 	// default 2s. A scan waits for it.
 	Settle time.Duration
-	// Proof is what tells that a file is whole, see [dumpfile.CheckProof]; "": a checksum
-	// and a count beside it, where there are any.
+	// Proof is the proof of a whole file, see [dumpfile.CheckProof]; "": a checksum and a
+	// count beside it, if there are any.
 	Proof string
 }
 
-// Dumps is a source without a store: the newest complete file of a series is the
-// state. It gives what a scan of a store that holds that file would give.
+// Dumps is a source without a store: the newest complete file of a series is the state.
+// Its descriptions are those of a store with the same triples.
 type Dumps struct {
 	s *Source
 	o DumpOptions
@@ -69,19 +69,18 @@ func NewDumps(cfg Config, o DumpOptions) (*Dumps, error) {
 // Files are the files of the series, the newest first.
 func (d *Dumps) Files() ([]dumpfile.File, error) { return d.o.Files() }
 
-// DumpScan is what a look at the files came to.
+// DumpScan is the result of a look at the files.
 type DumpScan struct {
 	*Scan                            // nil: there is nothing new
-	File       dumpfile.File         // the state: what was read, or what was read before
-	Proof      string                // what told that the file that was read is whole; "": nothing
-	Incomplete []dumpfile.Incomplete // newer ones, which were passed over
+	File       dumpfile.File         // the state, read now or before
+	Proof      string                // of the read file; "": none
+	Incomplete []dumpfile.Incomplete // newer ones, passed over
 }
 
-// Scan reads the newest complete file, unless that is what was read last (the
-// zero value: nothing was): then, and when the newer ones are not complete yet,
-// there is nothing new. A file that is damaged in its middle is an error that
-// names the line; nothing older is taken for it. With again what was read last is
-// read once more, and what is older is not taken for that either.
+// Scan reads the newest complete file. There is nothing new if it is the last one (the zero
+// value: none was read), or if the newer ones are not complete yet. A damage in the middle
+// of a file is an error with the line; no older file takes its place. With again, the last
+// file is read once more, and no older one takes its place either.
 func (d *Dumps) Scan(ctx context.Context, last dumpfile.File, again bool) (DumpScan, error) {
 	out := DumpScan{File: last}
 	files, err := d.o.Files()
@@ -94,7 +93,7 @@ func (d *Dumps) Scan(ctx context.Context, last dumpfile.File, again bool) (DumpS
 	}
 	for _, f := range files {
 		if last.Path != "" && (f.Same(last) && !again || f.Path != last.Path && d.o.Newer(last, f) < 0) {
-			break // what is older was passed already
+			break // the older ones were passed already
 		}
 		sc, proof, err := d.read(ctx, &f)
 		if err == nil {
@@ -120,7 +119,7 @@ func (d *Dumps) Scan(ctx context.Context, last dumpfile.File, again bool) (DumpS
 	return out, nil
 }
 
-// lookAtOrder warns where the names say something else than the times.
+// lookAtOrder warns if the order of names is not that of times.
 func (d *Dumps) lookAtOrder(files []dumpfile.File) {
 	latest := slices.MaxFunc(files, func(a, b dumpfile.File) int { return a.Modified.Compare(b.Modified) })
 	if !d.o.ByTime && latest.Modified.After(files[0].Modified) {
@@ -199,8 +198,8 @@ func (d *Dumps) read(ctx context.Context, f *dumpfile.File) (_ *Scan, provenBy s
 	return sc, provenBy, nil
 }
 
-// Confirm is a second look before deletions are logged: the file must still be
-// what was read. It describes nothing.
+// Confirm is a second look before deletions are logged: the file must be unchanged since
+// it was read. It describes nothing.
 func (d *Dumps) Confirm(f dumpfile.File) func(context.Context, []string) ([]rdfres.Description, error) {
 	return func(context.Context, []string) ([]rdfres.Description, error) {
 		now, err := dumpfile.Stat(f.Path)
@@ -211,14 +210,14 @@ func (d *Dumps) Confirm(f dumpfile.File) func(context.Context, []string) ([]rdfr
 	}
 }
 
-// graphPick decides which graphs of a file are read.
+// graphPick selects graphs of a file.
 type graphPick struct {
 	mine, every sparql.Part // of the set, and with all other sets of the file
 	own         int64       // statements of rsbridge's own graphs
-	rest        *restCount  // what no set publishes
-	other       string      // a graph that was left out
+	rest        *restCount  // triples of no set
+	other       string      // a graph left out
 
-	last   []byte // the last graph and what was decided
+	last   []byte // the last graph and the decision
 	reads  bool
 	isOwn  bool
 	counts bool
@@ -234,7 +233,7 @@ func (p *graphPick) has(graph []byte) (bool, error) {
 	if p.last == nil || string(graph) != string(p.last) {
 		p.last = append(make([]byte, 0, max(1, len(graph))), graph...)
 		p.isOwn = isOwnGraph(graph)
-		// What a blank node names is read with everything else, and not alone.
+		// A graph named by a blank node is read with everything else, and not alone.
 		blank := len(graph) > 0 && graph[0] == '_'
 		in := func(part sparql.Part) bool {
 			return part.Has(rdfres.Term(graph)) || blank && part.Named && part.Default

@@ -7,22 +7,21 @@ import (
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
 
-// endMark is a row of our own that is asked for behind all others. RDF4J gives the
-// branches of a UNION one after the other, so that the row comes when the pattern
-// before it is exhausted, and no limit of rows, time or size, whoever sets it, can cut
-// that and spare the row. Where it comes as the last, it stands for the store's count,
-// which takes RDF4J more than half as long as the reading; where it does not, or where
-// there are fewer rows than the last time (Config.Known), the rows are counted: a server
-// that only passes questions on may end one branch early and give the next.
+// endMark is a row of our own, asked for behind all others. RDF4J gives the branches of a
+// UNION one after the other: the row comes after the last row of the pattern. No limit of
+// rows, time or size can cut the pattern and spare the row. A row in the last place stands
+// for the store's count, for a count takes RDF4J more than half as long as the reading.
+// Without it, or with fewer rows than the last time (Config.Known), the rows are counted: a
+// server in front of others may end one branch early and give the next.
 type endMark struct {
-	iri  string // that no data has
+	iri  string // in no data
 	came bool
 	last bool // nothing came after it
 }
 
-// markEnd gives the mark of a way of reading, or nil where none is trusted: others
-// than RDF4J order their branches otherwise, or end one early and go on with the next
-// (Virtuoso, out of time).
+// markEnd gives the mark of a way of reading, or nil if none is trusted: other stores than
+// RDF4J order their branches otherwise, or end one early and go on with the next (Virtuoso,
+// out of time).
 func markEnd(way sparql.Reading) *endMark {
 	if way != sparql.ReadSelectBinary {
 		return nil
@@ -51,5 +50,5 @@ func (m *endMark) is(s, p, o []byte) bool {
 	return is
 }
 
-// proves tells that the answer came to its end.
+// proves tells whether the answer came to its end.
 func (m *endMark) proves() bool { return m != nil && m.last }

@@ -6,9 +6,8 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// failures are the entities that could not be described, with the reasons of the
-// first of them: they may be as many as there are, as where every label has a
-// language tag that is none.
+// failures are the entities without a description, with the reasons of the first of them.
+// They may be all entities, if every label has an invalid language tag.
 type failures struct {
 	why  map[string]error
 	more map[[16]byte]struct{} // the others, by a hash
@@ -37,7 +36,7 @@ func (f *failures) add(entity string, err error) {
 
 func (f *failures) has(entity string) bool { return f.reason(entity) != nil }
 
-// reason is nil for an entity that did not fail.
+// reason is nil for an entity without a failure.
 func (f *failures) reason(entity string) error {
 	if why := f.why[entity]; why != nil || len(f.more) == 0 {
 		return why

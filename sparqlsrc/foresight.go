@@ -10,13 +10,13 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// While a store still sends, a processor is often idle. A subject whose triples came
-// in a row and lead to no blank node is likely to be described by them alone, and
-// what is made of its description (Config.Ahead) is made meanwhile. It holds if nothing
-// else is found of the entity (Scan.read), else it is forgotten.
+// While a store still sends, a processor is often idle. A subject with triples in a row,
+// and without a blank node, is likely to be described by them alone: Config.Ahead works on
+// this description meanwhile. Its result is forgotten if there is more of the entity
+// (Scan.read).
 
-// Runs go to the workers in batches of about so many bytes, and no run that is longer. A
-// batch that finds them all at work is sorted without foresight: a download never waits.
+// Runs go to the workers in batches of about so many bytes, without longer runs. If all are
+// at work, a batch is sorted without foresight: a download never waits.
 const (
 	foreseenBytes   = 64 << 10
 	foreseenBatches = 4
@@ -27,24 +27,24 @@ type runBatch struct {
 	keys      []rdfres.Digest
 	buf       []byte
 	ends      []int
-	spare     []byte // what a worker writes into
+	spare     []byte // buffer of a worker
 	spareEnds []int
 }
 
-// foresight makes ahead what is made of descriptions. Its owner calls add and end from
-// one goroutine; close must be called.
+// foresight runs Config.Ahead on likely descriptions. Its owner calls add and end from one
+// goroutine, and close at its end.
 type foresight struct {
 	sink    func(key *rdfres.Digest, record []byte) error
 	batch   *runBatch
 	work    chan *runBatch
 	done    chan *runBatch
 	free    []*runBatch
-	pending int // batches that are with the workers
+	pending int // batches with the workers
 	workers sync.WaitGroup
 	closed  bool
 
-	// Some subjects, told by the first bits of their keys: stores that give the
-	// triples of one in several places gain nothing.
+	// A sample of subjects, by the first bits of their keys: a store with the triples of
+	// one subject in several places gains nothing.
 	seen         map[rdfres.Digest]bool
 	asked, twice int
 	off          bool // nothing is made ahead
@@ -53,7 +53,7 @@ type foresight struct {
 // newForesight starts the workers. ahead is Config.Ahead's, perhaps nil; sink takes the
 // records, in any order.
 func newForesight(ahead Ahead, sink func(key *rdfres.Digest, record []byte) error) *foresight {
-	workers := max(1, runtime.GOMAXPROCS(0)/2) // the others are of the store and of who reads from it
+	workers := max(1, runtime.GOMAXPROCS(0)/2) // the others are for the store and the reader of its answer
 	f := &foresight{sink: sink, work: make(chan *runBatch, foreseenBatches), done: make(chan *runBatch, 2*foreseenBatches+workers),
 		seen: map[rdfres.Digest]bool{}}
 	if f.off = ahead == nil; f.off {
@@ -64,7 +64,7 @@ func newForesight(ahead Ahead, sink func(key *rdfres.Digest, record []byte) erro
 			var w foreseer
 			for b := range f.work {
 				w.all(ahead, b)
-				f.done <- b // it holds all that there may be
+				f.done <- b // it has room for all batches
 			}
 		})
 	}
@@ -85,7 +85,7 @@ func (f *foresight) wanted(key *rdfres.Digest) bool {
 	return !f.off
 }
 
-// add takes a record, which it may not keep.
+// add takes a record, and does not keep it.
 func (f *foresight) add(key *rdfres.Digest, record []byte) error {
 	if len(record) > foreseenBytes || !f.wanted(key) { // of a very long literal
 		return f.sink(key, record)
@@ -127,7 +127,7 @@ func (f *foresight) give(b *runBatch) error {
 	return nil
 }
 
-// collect passes on what is done, with wait all that is under way.
+// collect passes finished batches on, with wait all of them.
 func (f *foresight) collect(wait bool) error {
 	for f.pending > 0 {
 		var b *runBatch
@@ -168,13 +168,13 @@ func (f *foresight) close() {
 	}
 }
 
-// foreseer is what one worker uses again and again.
+// foreseer is the reused memory of one worker.
 type foreseer struct {
 	lines   lineSet
 	triples []rdfres.Triple
 }
 
-// all writes the records of a batch again, where it can with what was made ahead.
+// all writes the records of a batch again, if possible with the results of ahead.
 func (w *foreseer) all(ahead Ahead, b *runBatch) {
 	out, ends := b.spare[:0], b.spareEnds[:0]
 	for i := range b.keys {
@@ -184,8 +184,8 @@ func (w *foreseer) all(ahead Ahead, b *runBatch) {
 	b.spare, b.spareEnds, b.buf, b.ends = b.buf, b.ends, out, ends
 }
 
-// one appends a record as it is, or recordAhead, what was made ahead after its length,
-// and the rest of the record with its triples in order.
+// one appends a record unchanged; or recordAhead, the result of ahead after its length, and
+// the rest of the record with its triples in order.
 func (w *foreseer) one(dst []byte, ahead Ahead, record []byte) []byte {
 	subject, rest, ok := cutBytes(record[1:])
 	l := &w.lines
@@ -206,7 +206,7 @@ func (w *foreseer) one(dst []byte, ahead Ahead, record []byte) []byte {
 	all := string(l.buf)
 	w.triples = w.triples[:0]
 	for k, i := range l.order {
-		if k > 0 && compare(l.order[k-1], i) == 0 { // a double, which is counted
+		if k > 0 && compare(l.order[k-1], i) == 0 { // a double: it must be counted
 			return append(dst, record...)
 		}
 		w.triples = append(w.triples, tripleOf(piece(all, l.ends, i)))

@@ -14,11 +14,11 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// With Describe "graph" each named graph is an entity, called by its IRI, and its
-// description is all that the graph holds. The default graph has no name and is
-// left out; so are graphs whose name is a blank node, and those of rsbridge.
+// With Describe "graph" each named graph is an entity with its IRI, described by all its
+// triples. The default graph has no name and is left out; so are graphs named by blank
+// nodes, and those of rsbridge.
 
-// addQuad takes a triple of a graph, as canonical terms that it may not keep.
+// addQuad takes a triple of a graph, in canonical terms, and does not keep them.
 func (g *grouper) addQuad(graph, s, p, o []byte) error {
 	g.rows++
 	if len(s) == 0 || len(p) == 0 || len(o) == 0 {
@@ -39,8 +39,7 @@ func (g *grouper) addQuad(graph, s, p, o []byte) error {
 	return g.entities.Add(key[:], g.value)
 }
 
-// graphQuads is the pattern of ?g ?s ?p ?o of the graphs that are entities, or of
-// some of them.
+// graphQuads is the pattern of ?g ?s ?p ?o of the graphs as entities, or of some of them.
 func (c *Config) graphQuads(only []string) string {
 	const quad = "GRAPH ?g { ?s ?p ?o } "
 	if only == nil && len(c.Graphs) > 0 && c.Graphs[0] != "*" {
@@ -104,7 +103,7 @@ func (s *Source) scanGraphs(ctx context.Context, caps sparql.Capabilities, sc *S
 	return last
 }
 
-// graphwise tells that some graphs are read at a time, from the first on.
+// graphwise tells whether some graphs are read at a time, from the first on.
 func (c *Config) graphwise() bool { return c.Strategy == "batches" || c.Strategy == "graphs" }
 
 // readDataset is N-Quads of everything.
@@ -190,8 +189,8 @@ func (s *Source) graphsOnce(ctx context.Context, way sparql.Reading, caps sparql
 	return fine, nil
 }
 
-// tookGraphs notes what was read. A graph holds a triple once: where fewer
-// different ones came than the store counts, a part was sent twice.
+// tookGraphs notes the read triples. A graph holds a triple once: fewer different ones than
+// the store's count mean a repeated part.
 func (sc *Scan) tookGraphs(g *grouper, least int64, way string) {
 	sc.group, sc.rows, sc.stats.Way = g, g.rows, way
 	sc.verify = func(distinct int64, d *doubles) error {
@@ -259,9 +258,9 @@ func (s *Source) graphByGraph(ctx context.Context, caps sparql.Capabilities, sc 
 // graphRows is how many triples of several graphs are held in memory.
 const graphRows = 50_000
 
-// readGraphs reads some graphs, each whole: together where they are small, one
-// that does not come in one answer as a scan of it alone would. One that cannot be
-// carried goes to fail, if there is one, and the rest is read.
+// readGraphs reads some graphs, each whole: small ones together, one beyond a single answer
+// like a scan of its own. A graph with an invalid triple goes to fail, if there is one, and
+// the rest is read.
 func (s *Source) readGraphs(ctx context.Context, caps sparql.Capabilities, graphs []string, f func(graph string, t rdfres.Triple) error, fail func(graph string, why error)) error {
 	type quad struct {
 		graph string
@@ -338,8 +337,7 @@ func (s *Source) readGraphs(ctx context.Context, caps sparql.Capabilities, graph
 	return nil
 }
 
-// readOneGraph reads a graph ("": the default one) on disk, by all the ways that a
-// scan has.
+// readOneGraph reads a graph ("": the default one) on disk, by all ways of a scan.
 func (s *Source) readOneGraph(ctx context.Context, caps sparql.Capabilities, graph string, f func(graph string, t rdfres.Triple) error) (err error) {
 	cfg := s.cfg
 	cfg.Graphs, cfg.Select, cfg.Describe, cfg.Progress = []string{graph}, Select{}, "", func(string, int64, int64) {}
@@ -378,7 +376,7 @@ func (s *Source) readOneGraph(ctx context.Context, caps sparql.Capabilities, gra
 	return nil
 }
 
-// graphs describes the graphs that are asked for.
+// graphs describes the requested graphs.
 func (d *describer) graphs(ctx context.Context) error {
 	var names []string
 	for e := range d.asked {

@@ -29,9 +29,9 @@ type grouper struct {
 
 	subject    []byte // the last subject and its key
 	subjectKey rdfres.Digest
-	run        run // its triples that came in a row
+	run        run // its triples in a row
 	foresight  *foresight
-	leads      []byte // the last subject that leads to a blank node: it is not described by its run alone
+	leads      []byte // the last subject with a blank node: it is not described by its run alone
 	long       bool   // they are more than a run holds
 	graph      []byte // the last one of addQuad
 	line       []byte
@@ -41,9 +41,8 @@ type grouper struct {
 	doubles       doubles // of them
 	failed        failures
 	orphanFailed  bool
-	// touch and wanted limit the components that are described; nil: all. touch
-	// is told the owners of every component (canonical terms) before wanted is
-	// asked about the first.
+	// touch and wanted limit the described components; nil: all. touch gets the owners of
+	// every component (canonical terms) before the first call of wanted.
 	touch  func(owners []string, digest func() rdfres.Digest)
 	wanted func(owners []string, digest rdfres.Digest) bool
 }
@@ -63,7 +62,7 @@ func newGrouper(cfg *Config, scbd bool) (*grouper, error) {
 	g.entities, err1 = extsort.New(dir, cfg.MemoryBytes/2)
 	g.blanks, err2 = extsort.New(dir, cfg.MemoryBytes/8)
 	if err := errors.Join(err1, err2); err != nil {
-		_ = os.RemoveAll(dir) // the error that counts is err
+		_ = os.RemoveAll(dir) // err counts
 		return nil, err
 	}
 	return g, nil
@@ -81,7 +80,7 @@ func (g *grouper) close() error {
 	return err
 }
 
-// add takes one triple in canonical terms, which it may not keep.
+// add takes one triple in canonical terms, and does not keep them.
 func (g *grouper) add(s, p, o []byte) error {
 	g.rows++
 	if len(s) == 0 || len(p) == 0 || len(o) == 0 {
@@ -120,9 +119,9 @@ func (g *grouper) add(s, p, o []byte) error {
 	return nil
 }
 
-// addOwn adds a triple without blank nodes of a subject. Stores give the triples of
-// a subject in a row, and then they are one record. Where they do not, or where
-// they are very many, each is a record of its own.
+// addOwn adds a triple without blank nodes of a subject. Stores mostly give the triples of a
+// subject in a row: they become one record. Otherwise, or if they are very many, each is a
+// record of its own.
 func (g *grouper) addOwn(s, p, o []byte) error {
 	if !bytes.Equal(s, g.subject) {
 		if err := g.endRun(); err != nil {
@@ -162,7 +161,7 @@ func (g *grouper) addRecord(key *rdfres.Digest, record []byte) error {
 	return g.entities.Add(key[:], record)
 }
 
-// endRuns gives all that came in a row to the sorter.
+// endRuns gives the last run to the sorter.
 func (g *grouper) endRuns() error {
 	err := g.endRun()
 	if g.foresight != nil && err == nil {
@@ -183,9 +182,8 @@ func (g *grouper) splitRun() error {
 	return nil
 }
 
-// checkTriple finds the terms that nobody could name in a query or write into
-// another store: IRIs with a space, a brace and the like, language tags that are
-// none, triple terms of RDF 1.2, which some stores take.
+// checkTriple finds terms impossible in a query or in another store: IRIs with a space, a
+// brace and the like, invalid language tags, triple terms of RDF 1.2 (some stores take them).
 func checkTriple(s, p, o []byte) error {
 	if last := o[len(o)-1]; o[0] == '"' && last != '"' && last != '>' {
 		if err := rdfres.CheckTerm(o); err != nil { // its language tag
@@ -224,7 +222,7 @@ func (g *grouper) keyOf(s []byte) rdfres.Digest {
 	return g.subjectKey
 }
 
-// addNamed adds a line to an entity that it does not name by its subject.
+// addNamed adds a line to an entity other than its subject.
 func (g *grouper) addNamed(entity string, value []byte) error {
 	key := rdfres.EntityKey(entity)
 	if err := g.entities.Add(key[:], append([]byte{recordEntity}, entity...)); err != nil {
@@ -233,14 +231,14 @@ func (g *grouper) addNamed(entity string, value []byte) error {
 	return g.entities.Add(key[:], value)
 }
 
-// selected marks an entity that the user's SELECT named.
+// selected marks an entity in the result of the user's SELECT.
 func (g *grouper) selected(entity string) error {
 	key := rdfres.EntityKey(entity)
 	return errors.Join(g.entities.Add(key[:], append([]byte{recordEntity}, entity...)),
 		g.entities.Add(key[:], []byte{recordSelected}))
 }
 
-// What stands in the blanks sorter under a label's hash.
+// Records of the blanks sorter under a label's hash.
 const (
 	blankLine   = 0 // a line with this blank node only
 	edgeSubject = 1 // eight bytes of edge number, a line from this blank node to another
@@ -280,7 +278,7 @@ func (g *grouper) finish(ctx context.Context) error {
 	if g.blanks.Len() == 0 {
 		return nil
 	}
-	// What came is put in order while the components are found.
+	// The entities are sorted while the components are found.
 	if err := errors.Join(g.endRuns(), g.entities.Spill()); err != nil {
 		return err
 	}

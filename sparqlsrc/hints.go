@@ -20,7 +20,7 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Named are entities that may have changed, each once, kept on disk. Close it.
+// Named are possibly changed entities, each once, kept on disk. Close it.
 type Named struct {
 	s    *Source
 	dir  string
@@ -51,26 +51,26 @@ func (n *Named) Add(entity string) error {
 // Len is how often Add was called.
 func (n *Named) Len() int64 { return n.list.Len() }
 
-// Failed are the entities that could not be described, with the reason, once
-// Descriptions was read: what is known of them must be kept.
+// Failed are the entities without a description, with the reason, once Descriptions was
+// read: the caller must keep their last state.
 func (n *Named) Failed() map[string]error { return n.failed }
 
 // Close removes the list from the disk.
 func (n *Named) Close() error { return errors.Join(n.list.Close(), os.RemoveAll(n.dir)) }
 
-// namedBatch is how many entities are described at once at most, in memory; heldTriple
-// are the bytes that a triple of them is taken for.
+// namedBatch bounds the entities described at once, in memory; heldTriple is the assumed
+// size of a triple in bytes.
 const (
 	namedBatch = 1000
 	heldTriple = 256
 )
 
-// Descriptions describes the entities as they are now; one that is not there (any
-// more), or not of the selection, comes with no triples. Owners of blank-node
-// components that a named entity shares come too, last.
+// Descriptions describes the entities as they are now. A deleted entity, or one outside of
+// the selection, comes with no triples. Other owners of their blank-node components come
+// last.
 //
-// At most Config.MemoryBytes of descriptions are held, or one named entity with the
-// owners of what it shares.
+// It holds at most Config.MemoryBytes of descriptions, or one named entity with the other
+// owners of its components.
 func (n *Named) Descriptions(ctx context.Context) iter.Seq2[rdfres.Description, error] {
 	return func(yield func(rdfres.Description, error) bool) {
 		if err := n.describe(ctx, yield); err != nil && !errors.Is(err, errStopped) {
@@ -126,7 +126,7 @@ func (n *Named) describe(ctx context.Context, yield func(rdfres.Description, err
 	return n.others(unasked, yield)
 }
 
-// others gives those that nobody has named, each once.
+// others gives the entities beyond the named ones, each once.
 func (n *Named) others(unasked *extsort.Sorter, yield func(rdfres.Description, error) bool) error {
 	next, stop := iter.Pull2(n.list.Sort())
 	defer stop()
@@ -186,8 +186,8 @@ const xsdDateTime = "<http://www.w3.org/2001/XMLSchema#dateTime>"
 
 func timeText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999Z") }
 
-// modifiedPattern binds ?s to an entity and ?m to a value of one of the
-// properties; of a graph that is an entity, to a value of anything in it.
+// modifiedPattern binds ?s to an entity and ?m to a value of one of the properties; by
+// graph, to a value of anything in the graph.
 func (sc *scope) modifiedPattern(byGraph bool, properties []string) (string, error) {
 	values, odd := escapeAll(properties)
 	if len(odd) > 0 {
@@ -203,10 +203,9 @@ func (sc *scope) modifiedPattern(byGraph bool, properties []string) (string, err
 	return before + sc.triple("?s", p, "?m"), nil
 }
 
-// ModifiedSince gives the entities that have, as a value of one of the
-// properties, a time of since or later: an xsd:dateTime of any time zone, a date,
-// a year, or a text of such a form. An entity may come more than once, and some
-// that changed a little earlier too.
+// ModifiedSince gives the entities with a time of since or later as a value of one of the
+// properties: an xsd:dateTime of any time zone, a date, a year, or a text of such a form.
+// An entity may come more than once, and some with a slightly earlier time too.
 func (s *Source) ModifiedSince(ctx context.Context, properties []string, since time.Time, f func(entity string) error) error {
 	caps, scope, err := s.ready(ctx)
 	if err != nil {
@@ -229,8 +228,8 @@ func (s *Source) ModifiedSince(ctx context.Context, properties []string, since t
 	return nil
 }
 
-// NamedSince gives the IRIs that the user's SELECT names as ?entity; ?since in it
-// stands for a time (xsd:dateTime).
+// NamedSince gives the IRIs of ?entity in the user's SELECT; ?since in it stands for a time
+// (xsd:dateTime).
 func (s *Source) NamedSince(ctx context.Context, query string, since time.Time, f func(entity string) error) error {
 	text, err := withSince(query, since)
 	if err == nil {
@@ -260,7 +259,7 @@ func withSince(query string, since time.Time) (string, error) {
 	return query, nil
 }
 
-// The partitions that can be counted.
+// The countable partitions.
 const (
 	ByClass = "class"
 	ByGraph = "graph"
@@ -272,7 +271,7 @@ type Partition struct {
 	Sum      string `json:"sum"`      // triples, and the length of all their objects
 }
 
-// maxPartitions bounds what Partitions gives.
+// maxPartitions bounds the result of Partitions.
 const maxPartitions = 50_000
 
 // Partitions counts the entities of each class or graph, by IRI.
@@ -282,7 +281,7 @@ func (s *Source) Partitions(ctx context.Context, by string) (map[string]Partitio
 		return nil, err
 	}
 	pattern := "GRAPH ?k { ?s ?p ?o } FILTER(!" + sparql.OwnGraph("?k") + ") "
-	if by == ByClass && s.byGraph { // of the graphs that are entities, and no other
+	if by == ByClass && s.byGraph { // of graphs as entities, and no others
 		pattern = s.cfg.graphQuads(nil) + "GRAPH ?g { ?s " + rdfType + " ?k } "
 	} else if by == ByClass {
 		pattern = scope.triple("?s", rdfType, "?k") + scope.triple("?s", "?p", "?o")
@@ -359,7 +358,7 @@ func (s *Source) OfPartition(ctx context.Context, by, key string, f func(entity 
 	return nil
 }
 
-// ready is what is known of the store, and the patterns for it.
+// ready is the capabilities of the store, and the patterns for it.
 func (s *Source) ready(ctx context.Context) (sparql.Capabilities, *scope, error) {
 	caps, err := s.Capabilities(ctx)
 	if err != nil {

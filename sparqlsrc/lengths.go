@@ -20,16 +20,15 @@ type lengths struct {
 	short int64 // rows of the last batch, if it had fewer than its count
 }
 
-// noteShort remembers where an answer was cut, so that others of that length are
-// looked at twice.
+// noteShort remembers the length of a cut answer: others of this length are counted.
 func (l *lengths) noteShort(rows int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.limit = rows
 }
 
-// noteWhole remembers how long an answer was that agreed with its count: shorter ones
-// are not counted.
+// noteWhole remembers the length of an answer in agreement with its count: shorter ones are
+// not counted.
 func (l *lengths) noteWhole(rows int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,20 +41,19 @@ func (l *lengths) lastShort() int64 {
 	return l.limit
 }
 
-// onLimit tells whether a number of rows is a limit that is known of the store.
+// onLimit tells whether a number of rows is a known limit of the store.
 func (l *lengths) onLimit(rows int64, caps sparql.Capabilities) bool {
 	return rows > 0 && (rows == l.lastShort() || rows == l.client.MaxRows() || rows == caps.RowLimit || rows == l.client.Endpoint().MaxRows)
 }
 
-// mayBeCut tells of an answer to a SELECT that nothing else is held against whether it
-// has to be counted: one that ends on a limit, or is longer than any that is known to
-// have come whole.
+// mayBeCut tells whether an unproven answer to a SELECT has to be counted: it ends on a
+// limit, or is longer than all known whole ones.
 func (l *lengths) mayBeCut(rows int64, caps sparql.Capabilities) bool {
 	whole := caps.Sample
 	if !slices.ContainsFunc(caps.Readings, sparql.Reading.Selects) { // it came in another way, or not at all
 		whole = 0
 	}
-	for _, limit := range []int64{caps.RowLimit, l.lastShort()} { // which may be that of another form of query
+	for _, limit := range []int64{caps.RowLimit, l.lastShort()} { // perhaps the limit of another form of query
 		if limit > 0 {
 			whole = min(whole, limit-1)
 		}
@@ -66,7 +64,7 @@ func (l *lengths) mayBeCut(rows int64, caps sparql.Capabilities) bool {
 	return rows > whole || l.onLimit(rows, caps)
 }
 
-// judge holds what was received against the counts taken before and after.
+// judge holds the received rows against the counts taken before and after.
 func (l *lengths) judge(rows, before, after int64, caps sparql.Capabilities) (verdict, error) {
 	least, most := min(before, after), max(before, after)
 	if l.onLimit(rows, caps) && (rows < least || rows != l.lastShort()) {
@@ -86,8 +84,8 @@ func (l *lengths) judge(rows, before, after int64, caps sparql.Capabilities) (ve
 	return short, fmt.Errorf("%w: %d triples came; it counts %d before and %d after", ErrShort, rows, before, after)
 }
 
-// confirmRows counts again where an answer may have been cut. An answer that is longer
-// than the one before, which was short too, was not cut: the store is written to.
+// confirmRows counts again if an answer may have been cut. Two short answers, the second of
+// them longer, were not cut: somebody writes to the store.
 func (l *lengths) confirmRows(ctx context.Context, caps sparql.Capabilities, rows int64, count func() (int64, error)) error {
 	likely := isRound(rows) || l.onLimit(rows, caps)
 	if !likely && !l.mayBeCut(rows, caps) {
@@ -158,8 +156,8 @@ func (b *batchSize) shrink(n int) {
 // quickBatch is how fast an answer must be for a larger batch to be tried.
 const quickBatch = time.Second
 
-// grow makes batches larger after one of n entities was answered quickly, as far as
-// the probe saw that the store takes them, and never to a size that it refused.
+// grow makes batches larger after a quick answer to n entities, up to the limit found by
+// the probe, and never to a refused size.
 func (b *batchSize) grow(n int, took time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	_ "time/tzdata" // CRON_TZ= works on a system without time zones
 
@@ -83,6 +84,9 @@ func limitMemoryTo(megabytes int64) {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	limitMemory(1)
 	said := &counted{Writer: stdout}
+	if _, file := stderr.(*os.File); !file {
+		stderr = &inTurn{w: stderr} // lines of the log and of progress
+	}
 	a := &app{in: &untilEnd{ctx: ctx, in: stdin}, out: said, err: stderr}
 	root := a.root()
 	root.SetArgs(args)
@@ -142,4 +146,16 @@ func (c *counted) Write(p []byte) (int, error) {
 	n, err := c.Writer.Write(p)
 	c.n += int64(n)
 	return n, err
+}
+
+// inTurn writes whole lines of several goroutines.
+type inTurn struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (t *inTurn) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.w.Write(p)
 }

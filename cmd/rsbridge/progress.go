@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
@@ -19,13 +20,22 @@ type bars struct {
 	pool     *mpb.Progress
 	bar      *mpb.Bar
 	stage    string
-	last     time.Time
+
+	mu   sync.Mutex // guards run
+	run  jobs.Run   // as it was seen last
+	stop func()     // ends the lines
 }
+
+// lineEvery is the time between two lines of a run.
+const lineEvery = 5 * time.Second
 
 // progress shows the state of a run on standard error.
 func (a *app) progress(run jobs.Run) {
 	if a.bars == nil {
-		a.bars = &bars{w: a.err, terminal: isTerminal(a.err), last: time.Now()}
+		a.bars = &bars{w: a.err, terminal: isTerminal(a.err)}
+		if !a.bars.terminal {
+			a.bars.lines()
+		}
 	}
 	a.bars.show(run)
 }
@@ -37,25 +47,56 @@ func (a *app) endProgress() {
 	}
 }
 
-func (b *bars) show(run jobs.Run) {
-	stage := run.Job
-	if run.Stage != "" {
-		stage += " " + run.Stage
-	} else if run.State == jobs.Queued {
-		stage += " waits"
+// lines writes where the run is every few seconds, also of one that waits.
+func (b *bars) lines() {
+	over, done := make(chan struct{}), make(chan struct{})
+	b.stop = func() { close(over); <-done }
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(lineEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+				b.mu.Lock()
+				run := b.run
+				b.mu.Unlock()
+				fmt.Fprintln(b.w, lineOf(run))
+			}
+		}
+	}()
+}
+
+func stageOf(run jobs.Run) string {
+	switch {
+	case run.Stage != "":
+		return run.Job + " " + run.Stage
+	case run.State == jobs.Queued:
+		return run.Job + " waits"
 	}
+	return run.Job
+}
+
+func lineOf(run jobs.Run) string {
+	switch {
+	case run.Total > 0:
+		return fmt.Sprintf("%s: %d of %d (%d %%)", stageOf(run), run.Done, run.Total, 100*run.Done/run.Total)
+	case run.Done > 0:
+		return fmt.Sprintf("%s: %d", stageOf(run), run.Done)
+	}
+	return stageOf(run)
+}
+
+func (b *bars) show(run jobs.Run) {
 	if !b.terminal {
-		if time.Since(b.last) < 5*time.Second {
-			return
-		}
-		b.last = time.Now()
-		if run.Total > 0 {
-			fmt.Fprintf(b.w, "%s: %d of %d (%d %%)\n", stage, run.Done, run.Total, 100*run.Done/run.Total)
-		} else {
-			fmt.Fprintf(b.w, "%s: %d\n", stage, run.Done)
-		}
+		b.mu.Lock()
+		b.run = run
+		b.mu.Unlock()
 		return
 	}
+	stage := stageOf(run)
 	if stage != b.stage {
 		b.endBar()
 		if b.pool == nil {
@@ -79,6 +120,9 @@ func (b *bars) endBar() {
 }
 
 func (b *bars) end() {
+	if b.stop != nil {
+		b.stop()
+	}
 	b.endBar()
 	if b.pool != nil {
 		b.pool.Wait()

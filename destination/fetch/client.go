@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -72,6 +71,8 @@ var (
 	ErrTooLarge = errors.New("body is too large")
 	// ErrStalled marks a body without progress, or too slow.
 	ErrStalled = errors.New("no progress")
+
+	errNoAnswer = fmt.Errorf("%w: no answer", ErrStalled)
 	// errSourceGone ends a run: the source does not answer any more, and taking
 	// note of every single resource would say nothing.
 	ErrSourceGone = errors.New("the source does not answer")
@@ -244,7 +245,7 @@ func (f *Client) open(ctx context.Context, r Request) (*http.Response, error) {
 		return nil, &Error{URL: r.URL, Err: err}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	timer := f.waits(u, f.lim.Header, func() { cancel(fmt.Errorf("%w: no answer within %s", ErrStalled, f.lim.Header)) })
+	timer := f.waits(u, f.lim.Header, func() { cancel(fmt.Errorf("%w within %s", errNoAnswer, f.lim.Header)) })
 	stop := func() { timer.Stop(); cancel(context.Canceled) }
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -336,41 +337,16 @@ func retryAfter(h string, now time.Time) time.Duration {
 	return 0
 }
 
-// tellsAfter is how long an attempt waits before it says so.
-const tellsAfter = 30 * time.Second
-
-// patience ends a request that makes no progress. Before, it says once that it waits.
-type patience struct {
-	end, tells *time.Timer
-	limit      atomic.Int64
-}
-
-func (f *Client) waits(u *url.URL, limit time.Duration, end func()) *patience {
-	p := &patience{end: time.AfterFunc(limit, end)}
-	p.limit.Store(int64(limit))
-	var once sync.Once
-	p.tells = time.AfterFunc(tellsAfter, func() {
-		if rest := time.Duration(p.limit.Load()) - tellsAfter; rest > 0 {
-			once.Do(func() {
-				f.log.Warn("the source makes no progress; waiting", "url", clip.Middle(webguard.Masked(u.String())), "for", tellsAfter, "until", f.now().Add(rest).UTC().Format(time.RFC3339))
-			})
-		}
+// waits ends an attempt without progress after limit; it says before that it waits.
+func (f *Client) waits(u *url.URL, limit time.Duration, end func()) *webclient.Patience {
+	return webclient.NewPatience(limit, end, func(rest time.Duration) {
+		f.log.Warn("the source makes no progress; waiting", "url", clip.Middle(webguard.Masked(u.String())), "for", webclient.TellsAfter, "until", f.now().Add(rest).UTC().Format(time.RFC3339))
 	})
-	return p
 }
 
-// Reset begins to wait anew.
-func (p *patience) Reset(limit time.Duration) {
-	p.limit.Store(int64(limit))
-	p.end.Reset(limit)
-	p.tells.Reset(tellsAfter)
-}
-
-// Stop ends waiting.
-func (p *patience) Stop() {
-	p.end.Stop()
-	p.tells.Stop()
-}
+// mostSilent bounds the attempts of a request that wait their whole time in vain: each takes
+// minutes.
+const mostSilent = 2
 
 // repeat calls attempt until it succeeds, fails for good, or the attempts are
 // used up. Pauses grow; Retry-After is honoured up to the longest pause, and
@@ -381,6 +357,7 @@ func (f *Client) repeat(ctx context.Context, r Request, attempt func() (progress
 		attempts = f.lim.Attempts
 	}
 	pause := f.lim.Pause
+	silent := 0 // attempts that nobody answered
 	for try := 1; ; try++ {
 		progress, err := attempt()
 		if err == nil {
@@ -398,8 +375,11 @@ func (f *Client) repeat(ctx context.Context, r Request, attempt func() (progress
 		if progress {
 			try, pause = 0, f.lim.Pause
 		}
+		if errors.Is(err, errNoAnswer) {
+			silent++
+		}
 		wait := max(pause, fe.Wait)
-		if try >= attempts || wait > f.lim.PauseMax {
+		if try >= attempts || silent >= mostSilent || wait > f.lim.PauseMax {
 			if fe.Wait > f.lim.PauseMax {
 				fe.Err = fmt.Errorf("%w; it asks to come back after %s", fe.Err, fe.Wait)
 			}
@@ -527,7 +507,7 @@ const drainTime = 250 * time.Millisecond
 type guardedBody struct {
 	ctx    context.Context
 	body   io.ReadCloser
-	timer  *patience
+	timer  *webclient.Patience
 	stop   func()
 	cancel context.CancelCauseFunc
 	lim    *Limits

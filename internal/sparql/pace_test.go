@@ -1,9 +1,11 @@
 package sparql
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -128,6 +130,39 @@ func TestUploadIsWorkedOn(t *testing.T) {
 			err = client.PostGraph(t.Context(), "http://g.example/", "ntriples", Body(make([]byte, c.bytes)))
 			if errors.Is(err, errStalled) != c.fails || !c.fails && err != nil {
 				t.Errorf("%d bytes, an answer after %v: %v", c.bytes, c.takes, err)
+			}
+		})
+	}
+}
+
+// Each attempt that waits for long says so, once, with the store's name and the time of its end.
+func TestWaitingIsTold(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		takes   time.Duration
+		timeout time.Duration
+		lines   int
+		until   string // of the first
+	}{
+		{"no answer", time.Hour, time.Minute, 2, "2000-01-01T00:01:00Z"},
+		{"little time", time.Hour, 30 * time.Second, 0, ""},
+		{"a quick answer", 29 * time.Second, time.Hour, 0, ""},
+		{"a slow answer", 40 * time.Second, time.Hour, 1, "2000-01-01T01:00:00Z"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			client, err := New(Endpoint{Query: "http://user:word@store.example/query", Transport: &paced{takes: []time.Duration{c.takes, c.takes}}, Timeout: c.timeout, Retries: 1,
+				Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			if _, err = client.Ask(t.Context(), "ASK {}"); errors.Is(err, errStalled) != (c.takes == time.Hour) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			said := log.String()
+			if n := strings.Count(said, "waiting"); n != c.lines || !strings.Contains(said, c.until) || strings.Contains(said, "word") || n > 0 && !strings.Contains(said, "http://store.example/query") {
+				t.Errorf("%s: %d lines, want %d until %s: %s", c.name, n, c.lines, c.until, said)
 			}
 		})
 	}

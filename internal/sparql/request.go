@@ -111,7 +111,9 @@ func (c *connection) send(ctx context.Context, r request) (*response, error) {
 		return nil, fail(err)
 	}
 	own, cancel := context.WithCancelCause(ctx)
-	dog := &watchdog{timeout: c.endpoint.Timeout, cancel: func() { cancel(errStalled) }}
+	dog := &watchdog{timeout: c.endpoint.Timeout, cancel: func() { cancel(errStalled) }, tell: func(rest time.Duration) {
+		c.log.Warn("the store makes no progress; waiting", "op", r.op, "url", at, "for", webclient.TellsAfter, "until", time.Now().Add(rest).UTC().Format(time.RFC3339))
+	}}
 	give := func(err error) (*response, error) {
 		dog.stop()
 		cancel(nil)
@@ -317,18 +319,19 @@ func isLoopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// watchdog cancels a request without progress. It runs only while the request waits for the
-// network, never while the reader of the rows is busy.
+// watchdog cancels a request without progress, and says before that it waits. It runs only while
+// the request waits for the network, never while the reader of the rows is busy.
 type watchdog struct {
 	timeout time.Duration
 	cancel  func()
-	timer   *time.Timer
+	tell    func(rest time.Duration)
+	timer   *webclient.Patience
 	sending atomic.Bool // the transport may still read the body when Do has returned
 }
 
 func (w *watchdog) start() {
 	if w.timer == nil {
-		w.timer = time.AfterFunc(w.timeout, w.cancel)
+		w.timer = webclient.NewPatience(w.timeout, w.cancel, w.tell)
 		return
 	}
 	w.timer.Reset(w.timeout)

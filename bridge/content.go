@@ -125,7 +125,7 @@ func (s *set) fetchFiles() publish.FetchFile {
 func contentPrefix(set string) []byte { return []byte("content/" + set + "\x00") }
 
 // followFiles looks at the files whose time has come, and publishes what changed.
-func (s *set) followFiles(ctx context.Context, run *jobs.Run, accept bool) (*FilesReport, error) {
+func (s *set) followFiles(ctx context.Context, run *jobs.Run, accept string) (*FilesReport, error) {
 	if s.follower == nil {
 		return nil, nil
 	}
@@ -181,7 +181,7 @@ func (s *set) filesHeld() *changetrack.Held {
 	if err != nil || rep == nil || rep.Held == nil {
 		return nil
 	}
-	return &changetrack.Held{ID: "files", Files: true, Reason: rep.Held.Reason, Deletions: rep.Held.Deletions, Of: rep.Held.Of, Time: rep.Held.Time}
+	return &changetrack.Held{ID: rep.Held.ID, Files: true, Reason: rep.Held.Reason, Deletions: rep.Held.Deletions, Of: rep.Held.Of, Time: rep.Held.Time}
 }
 
 // FileLine is a file that descriptions lead to.

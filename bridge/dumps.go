@@ -102,7 +102,7 @@ func (s *set) lookAtDumps(ctx context.Context, again bool) (sparqlsrc.DumpScan, 
 }
 
 // nothingNew is the end of a scan that found no newer file.
-func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began time.Time, acceptFiles bool) (any, error) {
+func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began time.Time, acceptFiles string) (any, error) {
 	rep := &ScanReport{Name: s.name, Finder: "scan", Way: "dump", Dump: &d}
 	old, err := s.lastReport()
 	if err != nil {

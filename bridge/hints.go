@@ -338,7 +338,7 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 		if err := s.publish(ctx, run); err != nil {
 			return rep, err
 		}
-		if rep.Files, err = s.followFiles(ctx, run, false); err != nil {
+		if rep.Files, err = s.followFiles(ctx, run, ""); err != nil {
 			return rep, err
 		}
 	}

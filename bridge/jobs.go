@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -110,14 +111,9 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 			return run, false, fmt.Errorf("set %s: %s; %w", name, h.Reason, ErrUnchanged)
 		}
 		if action == "accept" {
-			v := s.log.View()
-			held := v.Held()
-			v.Close()
-			accept := scanArgs{Rebase: s.pending() != nil, Files: s.filesHeld() != nil}
-			if held != nil {
-				accept.Accept = held.ID
-			} else if !accept.Rebase && !accept.Files {
-				return run, false, fmt.Errorf("set %s: %w", name, ErrNothingHeld)
+			accept, err := toAccept(s, args)
+			if err != nil {
+				return run, false, fmt.Errorf("set %s: %w", name, err)
 			}
 			job, args = "scan:"+name, accept
 		}
@@ -157,6 +153,9 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 			if err != nil {
 				return run, false, err
 			}
+			if err := wanted(args, h.ID); err != nil {
+				return run, false, fmt.Errorf("destination %s: %w", name, err)
+			}
 			job, args = "sync:"+name, SyncArgs{Accept: h.ID}
 		}
 	case "forget-set", "move-set":
@@ -175,8 +174,46 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 	return b.runner.Start(job, cause, args)
 }
 
+// AcceptArgs are the arguments of accept. ID is of what was shown; "" accepts whatever is held.
+type AcceptArgs struct {
+	ID string `json:"id,omitempty"`
+}
+
+// toAccept is what accept of a set lets go: all that waits now.
+func toAccept(s *set, args any) (accept scanArgs, err error) {
+	v := s.log.View()
+	defer v.Close()
+	scan := v.Held()
+	all := s.held(scan)
+	if all == nil {
+		return accept, ErrNothingHeld
+	}
+	if err := wanted(args, all.ID); err != nil {
+		return accept, err
+	}
+	if scan != nil {
+		accept.Accept = scan.ID
+	}
+	if files := s.filesHeld(); files != nil {
+		accept.Files = files.ID
+	}
+	accept.Rebase = s.pending() != nil
+	return accept, nil
+}
+
+// wanted tells why what is held is not what was accepted.
+func wanted(args any, held string) error {
+	if o, _ := args.(AcceptArgs); o.ID != "" && o.ID != held {
+		return fmt.Errorf("%.100q is not held: %w, with the id %s", o.ID, ErrOtherHeld, held)
+	}
+	return nil
+}
+
 // ErrNothingHeld comes from accept when nothing of the set or destination is held.
-var ErrNothingHeld = fmt.Errorf("nothing is held")
+var ErrNothingHeld = errors.New("nothing is held")
+
+// ErrOtherHeld comes from accept with the id of something else than what is held.
+var ErrOtherHeld = errors.New("something else is held now")
 
 // Sets are the names of all sets, sorted: those that are configured, and those that were
 // removed and stay public.

@@ -108,6 +108,7 @@ func (s *set) held(scan *changetrack.Held) *changetrack.Held {
 		held = files
 	} else if files != nil {
 		both := *held
+		both.ID = idOfBoth(held.ID, files.ID)
 		both.Reason += "; and " + files.Reason
 		both.Deletions += files.Deletions
 		both.Of += files.Of
@@ -121,9 +122,16 @@ func (s *set) held(scan *changetrack.Held) *changetrack.Held {
 		return held
 	}
 	both := *held
+	both.ID = idOfBoth(held.ID, addresses.ID)
 	both.Files = false
 	both.Reason += "; and other addresses wait too (" + s.moving() + "): accept takes both, rsbridge rebase " + s.name + " the addresses alone"
 	return &both
+}
+
+// idOfBoth is the id of two things that wait.
+func idOfBoth(one, other string) string {
+	sum := sha256.Sum256([]byte(one + " " + other))
+	return hex.EncodeToString(sum[:6])
 }
 
 // named is a held scan that says which settings have changed.

@@ -174,7 +174,7 @@ func (s *set) fingerprint() string {
 type scanArgs struct {
 	Accept string `json:"accept,omitempty"` // id of the scan that is held
 	Rebase bool   `json:"rebase,omitempty"` // other addresses are accepted too
-	Files  bool   `json:"files,omitempty"`  // and that many files are gone
+	Files  string `json:"files,omitempty"`  // id of the files that are held
 	Hinted bool   `json:"hinted,omitempty"` // hints led to it
 }
 

@@ -57,6 +57,9 @@ func (l loss) tooMuch(ratio float64, names settings.Names) string {
 	if l.accepted > 0 { // the whole scan waits again
 		already, others = fmt.Sprintf(", %d of which were accepted", l.accepted), " others"
 	}
+	if l.everything && l.entities+l.accepted == 1 {
+		return "it would delete everything: the only resource"
+	}
 	if l.everything {
 		return fmt.Sprintf("it would delete everything: all %d resources%s", l.entities+l.accepted, already)
 	}

@@ -152,7 +152,13 @@ func (w *world) run(accept bool) Report {
 	w.asked = nil
 	w.mu.Unlock()
 	w.now = w.now.Add(25 * time.Hour)
-	rep, err := w.f.Run(w.t.Context(), accept)
+	id := ""
+	if before, err := w.f.Status(); err != nil {
+		w.t.Fatal(err)
+	} else if accept && before != nil && before.Held != nil {
+		id = before.Held.ID
+	}
+	rep, err := w.f.Run(w.t.Context(), id)
 	w.must(err)
 	w.must(w.log.Check(w.t.Context()))
 	return rep
@@ -165,6 +171,67 @@ func (w *world) current(path string) *changetrack.FileVersion {
 	st, err := v.File(w.srv.URL + path)
 	w.must(err)
 	return st.Current
+}
+
+// TestAcceptedFiles: accepted files go, also more than a run looks at; what is gone since then
+// waits, and what is there again stays.
+func TestAcceptedFiles(t *testing.T) {
+	w := newWorld(t, Config{MaxDeleteRatio: 0.1})
+	var urls []string
+	for i := range 90 {
+		p := fmt.Sprintf("/%d", i)
+		w.file(p, text("file", ""))
+		urls = append(urls, w.srv.URL+p)
+	}
+	w.scan(urls)
+	w.run(false)
+	lose := func(from, to int) {
+		for i := from; i < to; i++ {
+			w.file(fmt.Sprintf("/%d", i), nil)
+		}
+	}
+	lose(0, 25)
+	w.run(false)
+	shown := w.run(false).Held
+	if shown == nil || shown.Deletions != 25 || shown.Of != 90 || shown.ID == "" {
+		t.Fatalf("%+v", shown)
+	}
+	if again := w.run(false).Held; again == nil || again.ID != shown.ID {
+		t.Fatalf("the same files: %+v, then %+v", shown, again)
+	}
+	lose(25, 38)
+	w.run(false)
+	grown := w.run(false).Held
+	if grown == nil || grown.Deletions != 38 || grown.ID == shown.ID {
+		t.Fatalf("with others: %+v, then %+v", shown, grown)
+	}
+	if rep, err := w.f.Run(t.Context(), shown.ID); err != nil || rep.Deleted != 0 || rep.Held == nil || rep.Held.ID != grown.ID {
+		t.Fatalf("a stale id: %+v %v", rep, err)
+	}
+	lose(38, 50)
+	w.run(false) // missed once: not shown yet
+	w.file("/3", text("file", ""))
+	rep := w.run(true)
+	if rep.Deleted != 37 || rep.Held == nil || rep.Held.Deletions != 12 || rep.Held.Of != 53 || w.current("/3") == nil || w.current("/45") == nil {
+		t.Fatalf("%+v %+v", rep, rep.Held)
+	}
+	w.cfg.PerRun = 5
+	w.open()
+	if rep = w.run(true); rep.Deleted != 12 || rep.Held != nil || rep.Looked != 5 {
+		t.Fatalf("more than one run looks at: %+v", rep)
+	}
+	w.cfg.PerRun = 1000
+	w.open()
+	w.scan(urls[3:4])
+	w.run(false)
+	lose(3, 4)
+	w.run(false)
+	if rep = w.run(false); rep.Held == nil || rep.Held.Reason != "the only file is not there any more" || rep.Deleted != 0 {
+		t.Fatalf("%+v", rep)
+	}
+	if rep = w.run(true); rep.Held != nil || rep.Deleted != 1 {
+		t.Fatalf("%+v", rep)
+	}
 }
 
 // TestLimits: one run looks at no more than it may, and who waits longest is next.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"container/heap"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,8 +38,10 @@ type Report struct {
 	Time      time.Time `json:"time"`
 }
 
-// Held are missing files, too many at once to delete them unasked.
+// Held are missing files, too many at once to delete them unasked. ID is another one for other
+// files.
 type Held struct {
+	ID        string    `json:"id"`
 	Reason    string    `json:"reason"`
 	Deletions int64     `json:"deletions"`
 	Of        int64     `json:"of"`   // listed files
@@ -66,6 +70,9 @@ type look struct {
 }
 
 const lookVersion = 1
+
+// alwaysAllowed is how many missing files are never too many, unless they are all.
+const alwaysAllowed = 10
 
 var (
 	lookPrefix = []byte("k") // + file key -> look
@@ -174,10 +181,11 @@ func (l *look) trouble() string {
 	return ""
 }
 
-// Run looks at the due files, those with the longest wait first, and records the changes. accept
-// allows any number of deletions. An error or the end of ctx leaves consistent records.
-func (f *Follower) Run(ctx context.Context, accept bool) (Report, error) {
-	r := &run{f: f, ctx: ctx, accept: accept, now: f.o.Now().UTC().Truncate(time.Microsecond)}
+// Run looks at the due files, those with the longest wait first, and records the changes. accept is
+// the id of held files: those of them still missing go. With another id held it allows nothing. An
+// error or the end of ctx leaves consistent records.
+func (f *Follower) Run(ctx context.Context, accept string) (Report, error) {
+	r := &run{f: f, ctx: ctx, id: accept, now: f.o.Now().UTC().Truncate(time.Microsecond)}
 	if err := r.run(); err != nil {
 		return r.rep, fmt.Errorf("files of set %s: %w", f.log.Set(), err)
 	}
@@ -187,13 +195,14 @@ func (f *Follower) Run(ctx context.Context, accept bool) (Report, error) {
 type run struct {
 	f      *Follower
 	ctx    context.Context
-	accept bool
+	id     string // of the held files to let go
+	accept bool   // they are held still
 	now    time.Time
 	rep    Report
 
 	group    []outcome
-	gone     []outcome // would be deleted
-	heldBack int64     // would be, and were not looked at in this run
+	gone     []outcome       // would be deleted
+	heldBack []rdfres.Digest // would be, and were not looked at in this run
 }
 
 // candidate is a file due for a look.
@@ -201,6 +210,7 @@ type candidate struct {
 	url     string
 	current *changetrack.FileVersion
 	look    look
+	missing bool // it is listed, and was gone at its last look
 }
 
 // outcome is the result of a look.
@@ -218,6 +228,7 @@ func (r *run) run() error {
 	if err != nil {
 		return err
 	}
+	r.accept = before != nil && before.Held != nil && r.id != "" && before.Held.ID == r.id
 	view := f.log.View()
 	files, err := view.Files()
 	var due []candidate
@@ -295,6 +306,7 @@ func (r *run) plan(view *changetrack.View) ([]candidate, error) {
 		if err != nil {
 			return nil, err
 		}
+		c.missing = c.current != nil && c.look.gone()
 		if !f.allowed(st.URL) {
 			r.rep.Elsewhere++
 			r.trouble(st.URL, elsewhere, time.Time{})
@@ -308,6 +320,11 @@ func (r *run) plan(view *changetrack.View) ([]candidate, error) {
 		if len(chosen) > f.cfg.PerRun {
 			left := heap.Pop(&chosen).(candidate)
 			r.rep.Waiting++
+			if r.accept && left.missing { // its last look is enough
+				r.gone = append(r.gone, outcome{candidate: left, gone: true})
+				r.count(&left)
+				continue
+			}
 			r.leave(&left)
 		}
 	}
@@ -341,8 +358,8 @@ func (r *run) due(c *candidate) bool {
 
 // leave counts a file skipped by this run.
 func (r *run) leave(c *candidate) {
-	if c.look.gone() && c.current != nil {
-		r.heldBack++
+	if c.missing {
+		r.heldBack = append(r.heldBack, changetrack.FileKey(c.url))
 	}
 	r.count(c)
 }
@@ -483,26 +500,64 @@ func (r *run) keep(group []outcome) error {
 }
 
 // recordGone deletes missing files, unless they are too many at once: a server with lost or moved
-// files answers 404 for all of them.
+// files answers 404 for all of them. Accepted ones do not count.
 func (r *run) recordGone(files int64, before *Report) error {
-	n := int64(len(r.gone)) + r.heldBack
-	ratio := r.f.cfg.MaxDeleteRatio
-	limit := max(int64(ratio*float64(files)), 10)
-	if n > 0 && !r.accept && ratio >= 0 && n > limit {
-		r.rep.Held = &Held{Deletions: n, Of: files, Time: r.now, Reason: fmt.Sprintf("%d of %d files are not there any more; %d at once are allowed (max_delete_ratio %g)", n, files, limit, ratio)}
-		if before != nil && before.Held != nil {
+	var goes, others []outcome
+	for _, o := range r.gone {
+		if r.accept && o.missing {
+			goes = append(goes, o)
+		} else {
+			others = append(others, o)
+		}
+	}
+	files -= int64(len(goes))
+	if why := r.tooMany(int64(len(others)+len(r.heldBack)), files); why != "" {
+		keys := slices.Clone(r.heldBack)
+		for _, o := range others {
+			keys = append(keys, changetrack.FileKey(o.url))
+		}
+		r.rep.Held = &Held{ID: idOf(keys), Deletions: int64(len(keys)), Of: files, Time: r.now, Reason: why}
+		if before != nil && before.Held != nil && !r.accept {
 			r.rep.Held.Time = before.Held.Time
 		}
-		r.f.o.Logger.Warn("files that are gone are held", "reason", r.rep.Held.Reason)
-		return r.keep(r.gone)
+		r.f.o.Logger.Warn("files that are gone are held", "reason", why)
+		if err := r.keep(others); err != nil {
+			return err
+		}
+		others = nil
 	}
-	for group := range slices.Chunk(r.gone, groupSize) {
+	for group := range slices.Chunk(append(goes, others...), groupSize) {
 		r.group = append(r.group, group...)
 		if err := r.record(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// tooMany tells why n missing files of so many wait for a person, "" if they do not.
+func (r *run) tooMany(n, files int64) string {
+	ratio := r.f.cfg.MaxDeleteRatio
+	limit := max(int64(ratio*float64(files)), alwaysAllowed)
+	switch {
+	case n == 0 || ratio < 0 || n <= limit && n < files:
+		return ""
+	case n == files && n == 1:
+		return "the only file is not there any more"
+	case n == files:
+		return fmt.Sprintf("none of the %d files is there any more", n)
+	}
+	return fmt.Sprintf("%d of %d files are not there any more; %d at once are allowed (max_delete_ratio %g)", n, files, limit, ratio)
+}
+
+// idOf names a set of files.
+func idOf(keys []rdfres.Digest) string {
+	slices.SortFunc(keys, func(a, b rdfres.Digest) int { return bytes.Compare(a[:], b[:]) })
+	h := sha256.New()
+	for _, k := range keys {
+		h.Write(k[:])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 
 // weak compares entity tags as conditional requests do.

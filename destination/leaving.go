@@ -228,9 +228,11 @@ func (d *Destination) tooMuch(w weight) string {
 	case w.leaving == 0:
 		return ""
 	case w.empty > 0:
-		why = fmt.Sprintf("the Resource List is empty: %d resources are kept; an empty list deletes nothing", w.empty)
+		why = fmt.Sprintf("the Resource List is empty: %s kept; an empty list deletes nothing", resourcesAre(w.empty))
 	case ratio >= 1:
 		return ""
+	case w.leaving >= w.of-w.accepted && w.leaving == 1:
+		why = fmt.Sprintf("the last resource would %s: it is kept", what)
 	case w.leaving >= w.of-w.accepted:
 		why = fmt.Sprintf("all %d resources would %s: they are kept", w.leaving, what)
 	case w.leaving > allowed:
@@ -239,6 +241,14 @@ func (d *Destination) tooMuch(w weight) string {
 		return ""
 	}
 	return why + "; if that is right: " + d.cfg.Settings.Of("rsbridge accept "+d.cfg.Name)
+}
+
+// resourcesAre begins a sentence about so many.
+func resourcesAre(n int64) string {
+	if n == 1 {
+		return "1 resource is"
+	}
+	return fmt.Sprintf("%d resources are", n)
 }
 
 // depart lets go what is leaving, or holds it. free lets go everything that no empty list

@@ -49,6 +49,7 @@ var problems = []struct {
 	{bridge.ErrBeyond, http.StatusConflict, "the log was set back, or the sequence is of another set"},
 	{bridge.ErrWhole, http.StatusConflict, "with neither hints nor entities everything is scanned"},
 	{changetrack.ErrBeyondRetention, http.StatusGone, "retention of the set says how long changes and versions are kept"},
+	{bridge.ErrOtherHeld, http.StatusConflict, "GET its address /held for what is held now"},
 	{bridge.ErrNothingHeld, http.StatusConflict, "GET /api/v1/status shows what is held"},
 	{jobs.ErrClosed, http.StatusServiceUnavailable, "the bridge is stopping"},
 	{context.Canceled, http.StatusServiceUnavailable, "the request was given up"},

@@ -57,8 +57,15 @@ func upTo(most, usual int) param {
 	return param{name: "limit", doc: "how many at most", schema: object{"type": "integer", "minimum": 1, "maximum": most, "default": usual}}
 }
 
-// pointForm is the pattern of a point in the log: a sequence or a time.
-const pointForm = `^([0-9]{1,18}|[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?Z)?$`
+// timeSchema is of the times that every reader of a date-time takes: in UTC, whole days included.
+var timeSchema = object{"type": "string", "format": "date-time", "pattern": `^[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?Z$`}
+
+// point is a parameter that is a point in the log: a sequence or a time; "" is none.
+func point(name, doc string) param {
+	return param{name: name, doc: doc, schema: object{"anyOf": []object{{"type": "string", "pattern": "^[0-9]{0,18}$"}, timeSchema}}}
+}
+
+func at(doc string) param { return param{name: "at", doc: doc, schema: timeSchema} }
 
 // no is the body of an action without arguments.
 type no struct{}
@@ -74,30 +81,30 @@ func (a *api) routes() []route {
 		{get, "/api/v1/sets", "the sets", nil, nil, 200, []bridge.SetStatus{}, a.sets},
 		{get, "/api/v1/sets/:name", "one set", nil, nil, 200, bridge.SetStatus{}, a.set},
 		{get, "/api/v1/sets/:name/changes", "the log after a sequence or a time, oldest first; next is the value of since that goes on",
-			[]param{text("since", "a sequence (digits alone) or a time; left out itself; default: the beginning", pointForm), upTo(10000, 1000)},
+			[]param{point("since", "a sequence (digits alone) or a time; left out itself; default: the beginning"), upTo(10000, 1000)},
 			nil, 200, bridge.Changes{}, a.changes},
 		{get, "/api/v1/sets/:name/resources", "current resources in the order of their keys, or one entity; next is the value of after that goes on",
 			[]param{paramEntity, text("after", "the key after which to begin", `^([0-9a-f]{64})?$`), upTo(10000, 100)}, nil, 200, Resources{}, a.resources},
 		{get, "/api/v1/sets/:name/description", "the representation of one entity, now or at a time",
-			[]param{entity, {name: "at", doc: "as it was at this time", schema: object{"type": "string", "format": "date-time"}}, paramAs}, nil, 200, representation{}, a.description},
+			[]param{entity, at("as it was at this time"), paramAs}, nil, 200, representation{}, a.description},
 		{get, "/api/v1/sets/:name/diff", "what changed in the description of one entity between two points of the log, each a sequence or a time",
-			[]param{entity, text("from", "after this sequence, or at this time; default: the version before", pointForm), text("to", "as from; default: now", pointForm)}, nil, 200, bridge.Diff{}, a.diff},
+			[]param{entity, point("from", "after this sequence, or at this time; default: the version before"), point("to", "as from; default: now")}, nil, 200, bridge.Diff{}, a.diff},
 		{post, "/api/v1/sets/:name/scan", "look for changes now: in everything or, with a body, in the entities that it names; those are always queued", queue, bridge.ScanArgs{}, 202, jobs.Run{}, a.begin("scan", "scan")},
 		{get, "/api/v1/sets/:name/held", "what is held, and the entities that it would delete; next is the value of after that goes on; 404 when nothing is held",
-			[]param{text("after", "the place after which to begin", `^([0-9a-f]{64})?$`), upTo(10000, 100)}, nil, 200, bridge.Held{}, a.setHeld},
-		{post, "/api/v1/sets/:name/accept", "accept what is held", queue, no{}, 202, jobs.Run{}, a.begin("accept", "scan")},
+			[]param{text("after", "the place after which to begin", setPlace.String()), upTo(10000, 100)}, nil, 200, bridge.Held{}, a.setHeld},
+		{post, "/api/v1/sets/:name/accept", "accept what is held; id: only if that is still so", queue, bridge.AcceptArgs{}, 202, jobs.Run{}, a.begin("accept", "scan")},
 		{post, "/api/v1/sets/:name/rebase", "publish at the configured addresses: close the old lists, begin new ones", queue, no{}, 202, jobs.Run{}, a.begin("rebase", "rebase")},
 		{post, "/api/v1/sets/:name/forget", "remove a set that is not configured any more: log, documents, records", queue, bridge.ForgetArgs{}, 202, jobs.Run{}, a.begin("forget-set", "forget-set")},
 		{post, "/api/v1/sets/:name/move", "give a set that is not configured any more the name of another one, which has no log yet", queue, bridge.MoveArgs{}, 202, jobs.Run{}, a.begin("move-set", "move-set")},
 		{get, "/api/v1/destinations", "the destinations", nil, nil, 200, []bridge.DestinationStatus{}, a.destinations},
 		{get, "/api/v1/destinations/:name", "one destination", nil, nil, 200, bridge.DestinationStatus{}, a.destination},
 		{get, "/api/v1/destinations/:name/description", "what the mirror has of one entity, now or, where versions are kept, at a time",
-			[]param{entity, {name: "at", doc: "as it was at this time", schema: object{"type": "string", "format": "date-time"}}, paramAs}, nil, 200, representation{}, a.mirrorDescription},
+			[]param{entity, at("as it was at this time"), paramAs}, nil, 200, representation{}, a.mirrorDescription},
 		{get, "/api/v1/destinations/:name/differences", "what is pending, failed, becomes nothing by map, or differed at the last audit", []param{upTo(10000, 1000)}, nil, 200, Differences{}, a.differences},
 		{get, "/api/v1/destinations/:name/not-rdf", "resources of the source that are no RDF, and where their files are", []param{upTo(10000, 1000)}, nil, 200, NotRDF{}, a.notRDF},
 		{get, "/api/v1/destinations/:name/held", "the deletions that are held; next is the value of after that goes on; 404 when none are",
-			[]param{text("after", "the place after which to begin", `^([0-9a-f]{32})?$`), upTo(10000, 100)}, nil, 200, bridge.Held{}, a.destinationHeld},
-		{post, "/api/v1/destinations/:name/accept", "let go what is held now, and follow the source", queue, no{}, 202, jobs.Run{}, a.begin("let-go", "sync")},
+			[]param{text("after", "the place after which to begin", destinationPlace.String()), upTo(10000, 100)}, nil, 200, bridge.Held{}, a.destinationHeld},
+		{post, "/api/v1/destinations/:name/accept", "let go what is held, and follow the source; id: only if that is still so", queue, bridge.AcceptArgs{}, 202, jobs.Run{}, a.begin("let-go", "sync")},
 		{post, "/api/v1/destinations/:name/sync", "follow the source now", queue, bridge.SyncArgs{}, 202, jobs.Run{}, a.begin("sync", "sync")},
 		{post, "/api/v1/destinations/:name/audit", "compare mirror and source now", queue, bridge.AuditArgs{}, 202, jobs.Run{}, a.begin("audit", "audit")},
 		{post, "/api/v1/destinations/:name/repair", "compare, and make equal", queue, no{}, 202, jobs.Run{}, a.begin("repair", "audit")},

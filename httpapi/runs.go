@@ -66,6 +66,10 @@ func (a *api) order(c *gin.Context, action string) (name string, args any, err e
 			args = *want
 			err = want.Check()
 		}
+	case "accept", "let-go":
+		want := new(bridge.AcceptArgs)
+		_, err = arguments(c, want)
+		args = *want
 	case "sync":
 		args, err = arguments(c, new(bridge.SyncArgs))
 	case "audit":

@@ -21,19 +21,21 @@ const heldItems = 10000
 
 func (a *app) accept() *cobra.Command {
 	var show bool
+	var o bridge.AcceptArgs
 	c := &cobra.Command{Use: "accept SET or DEST", Short: "Release held deletions, or a held change of configuration", Args: cobra.ExactArgs(1),
 		Long: `Releases held deletions, or a held change of configuration. rsbridge status shows
 them. --show lists the entities and files to be deleted, and changes nothing.
 
 A set is scanned again. If the log has not moved, the held deletions or changes take
 place. A destination removes exactly the held resources, and follows its source;
-later deletions count anew. If a set and a destination share a name, the set comes
-first, unless nothing of it is held.
+later deletions count anew. --id refuses if something else is held than was shown.
+If a set and a destination share a name, the set comes first, unless nothing of it is
+held.
 
 --json: as scan, of a destination as sync; with --show
 {"id","reason","deletions","of","time","items":[{"entity","location","label"}],"next"}: up to 10,000
 items; next goes on with the addresses /held of the API`,
-		Example: "  rsbridge accept books --show\n  rsbridge accept books\n  rsbridge accept copy",
+		Example: "  rsbridge accept books --show\n  rsbridge accept books\n  rsbridge accept books --id 9c1d0f6e2b7a\n  rsbridge accept copy",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			mirror, held, err := a.held(cmd.Context(), args[0], show)
 			switch {
@@ -44,15 +46,16 @@ items; next goes on with the addresses /held of the API`,
 			case show:
 				return nil // printed as it came
 			case mirror:
-				out, err := each[destination.SyncReport](cmd.Context(), a, "let-go", nil, args, nil)
+				out, err := each[destination.SyncReport](cmd.Context(), a, "let-go", nil, args, o)
 				if err != nil {
 					return err
 				}
 				return a.tellSyncs(out)
 			}
-			return a.scanAction(cmd.Context(), "accept", args, nil)
+			return a.scanAction(cmd.Context(), "accept", args, o)
 		}}
 	c.Flags().BoolVar(&show, "show", false, "list what would be deleted, and change nothing")
+	c.Flags().StringVar(&o.ID, "id", "", "only what has this `ID`, as --show tells it")
 	return c
 }
 

@@ -63,7 +63,7 @@ func (g *schemas) operation(r route, problem object) object {
 	done := object{"description": http.StatusText(r.status)}
 	switch r.result.(type) {
 	case representation:
-		done["content"] = object{"application/ld+json": object{}, "application/n-triples": object{}, "text/turtle": object{}, "application/rdf+xml": object{}}
+		done["content"] = object{"application/ld+json": object{}, "application/n-triples": object{}, "text/turtle": object{}, "application/rdf+xml": object{}, "application/json": object{}}
 	case stream:
 		done["content"] = object{"text/event-stream": object{"schema": object{"type": "string"}}}
 	default:
@@ -77,7 +77,8 @@ func (g *schemas) operation(r route, problem object) object {
 	}
 	op := object{"summary": r.summary, "parameters": params, "responses": responses, "operationId": operationID(r)}
 	if r.body != nil {
-		op["requestBody"] = object{"required": false, "content": object{"application/json": object{"schema": g.arguments(reflect.TypeOf(r.body))}}}
+		body, needed := g.arguments(reflect.TypeOf(r.body))
+		op["requestBody"] = object{"required": needed, "content": object{"application/json": object{"schema": body}}}
 	}
 	return op
 }
@@ -142,20 +143,30 @@ func (g *schemas) structure(t reflect.Type) object {
 	return ref
 }
 
-// arguments is the schema of a body: nothing but its fields, none of them needed.
-func (g *schemas) arguments(t reflect.Type) object {
-	props := object{}
-	g.fields(t, props, new([]string))
+// arguments is the schema of a body: nothing but its fields. Those without omitempty are needed,
+// and so is the body.
+func (g *schemas) arguments(t reflect.Type) (body object, needed bool) {
+	props, required := object{}, []string{}
+	g.fields(t, props, &required)
 	if depth, ok := props["depth"].(object); ok {
 		depth["enum"] = depths
 	}
-	body := object{"type": "object", "properties": props, "additionalProperties": false}
+	if _, ok := props["until"]; ok {
+		props["until"] = timeSchema
+	}
+	body = object{"type": "object", "properties": props, "additionalProperties": false}
+	if needed = len(required) > 0; needed {
+		body["required"] = required
+		for _, name := range required {
+			props[name].(object)["minLength"] = 1
+		}
+	}
 	if entities, ok := props["entities"].(object); ok {
 		entities["minItems"], entities["maxItems"] = 1, bridge.MaxNamed
 		entities["items"] = object{"type": "string", "pattern": bridge.EntityPattern, "maxLength": bridge.MaxEntityLen}
 		body["not"] = object{"required": []string{"entities", "hints"}, "properties": object{"hints": object{"const": true}}}
 	}
-	return body
+	return body, needed
 }
 
 func (g *schemas) fields(t reflect.Type, props object, required *[]string) {

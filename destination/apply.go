@@ -154,7 +154,7 @@ func (d *Destination) apply(ctx context.Context, f *inFlight, ops []*op, ready *
 	if d.unfinished.Load() {
 		return errUnfinished
 	}
-	err := d.applyLocked(ctx, f, ops, ready, c, bulk, change)
+	err := d.content.apply(ctx, f, ops, ready, c, bulk, change)
 	if err != nil {
 		d.unfinished.Store(true)
 	}
@@ -165,10 +165,8 @@ func (d *Destination) apply(ctx context.Context, f *inFlight, ops []*op, ready *
 // the next run has redone it.
 var errUnfinished = errors.New("a batch before this one could not be written")
 
-func (d *Destination) applyLocked(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
-	if d.folder != nil {
-		return d.applyFiles(ctx, ops, c, change)
-	}
+func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
+	d := of.d
 	if err := d.sameForm(); err != nil {
 		return err
 	}
@@ -200,10 +198,10 @@ func (d *Destination) applyLocked(ctx context.Context, f *inFlight, ops []*op, r
 			return err
 		}
 		half := len(ops) / 2
-		if err := d.applyLocked(ctx, f, ops[:half], nil, c, false, nil); err != nil {
+		if err := of.apply(ctx, f, ops[:half], nil, c, false, nil); err != nil {
 			return err
 		}
-		return d.applyLocked(ctx, f, ops[half:], nil, c, false, func(m *meta) {
+		return of.apply(ctx, f, ops[half:], nil, c, false, func(m *meta) {
 			m.CompareMirror = before
 			if change != nil {
 				change(m)
@@ -305,11 +303,11 @@ func (d *Destination) work(ops []*op, c *counts) (*worked, error) {
 	return w, err
 }
 
-// workAhead works a batch out while another one, of the locations busy, is being
-// written. That must not matter to it, so it does this only for a batch of nothing
-// but resources that are new; nil for any other, and where something is to be told.
-func (d *Destination) workAhead(ops []*op, busy func(ledger.Hash) bool) *worked {
-	if d.mirror.Layout.PerEntity || d.folder != nil {
+// The other batch must not matter to one worked out ahead: it has new resources alone, and
+// nothing to report.
+func (of descriptions) ahead(ops []*op, busy func(ledger.Hash) bool) *worked {
+	d := of.d
+	if d.mirror.Layout.PerEntity {
 		return nil
 	}
 	for _, o := range ops {

@@ -558,7 +558,7 @@ func (a *auditRun) origin(ctx context.Context, v *inventory, snap kv.Reader) err
 			if rec == nil {
 				continue
 			}
-			if rec.Has(ledger.FlagKept) || d.folder == nil && rec.Has(ledger.FlagNotRDF) { // of the latter nothing is in the mirror
+			if rec.Has(ledger.FlagKept) || !d.content.holds(rec) {
 				continue
 			}
 			it := &item{File: rec.Has(ledger.FlagFile), Loc: rec.Loc, Entity: rec.Entity, Promise: fetch.Promise{Length: -1}}

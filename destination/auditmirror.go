@@ -80,9 +80,11 @@ func (c *mirrorCompare) run(ctx context.Context) error {
 	d := c.d
 	d.spaceL.Lock() // nobody else writes into the graph meanwhile
 	defer d.spaceL.Unlock()
-	if d.folder != nil {
-		return c.files(ctx)
-	}
+	return d.content.compare(ctx, c)
+}
+
+func (of descriptions) compare(ctx context.Context, c *mirrorCompare) error {
+	d := of.d
 	if !d.mirror.reads {
 		return nil
 	}
@@ -114,7 +116,7 @@ func (c *mirrorCompare) run(ctx context.Context) error {
 	if err := c.dropGhosts(ctx); err != nil {
 		return err
 	}
-	if err := c.beside(ctx, snap); err != nil {
+	if err := c.filesBeside(ctx, snap); err != nil {
 		return err
 	}
 	return c.provenance(ctx, snap)

@@ -61,7 +61,7 @@ func (s *itemRest) item(r *ledger.Record) *item {
 // on the terms of their triples.
 func (b *batcher) canCompact() bool {
 	m := b.d.mirror
-	return b.first != nil && b.d.folder == nil && !b.d.cfg.Provenance && m.CanPostPacked()
+	return b.first != nil && !b.d.cfg.Provenance && m.CanPostPacked()
 }
 
 // isNew tells whether nothing is recorded of a location, nor will be by a batch that

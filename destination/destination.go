@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -85,8 +84,9 @@ type Destination struct {
 	mirror  *mirror
 	learner *sparqlsink.Mirror  // a mirror that must be probed, nil for any other
 	mapping *embedstore.Mapping // nil: none
-	folder  *os.Root            // of a mirror of files, nil for any other
-	beside  *os.Root            // of files beside a store: resources that are no RDF; nil for none
+	content content             // what the mirror keeps of resources
+	files   *files              // of the mirror or beside it, nil for none
+	beside  *beside             // the folder of resources without RDF, nil for none
 	led     *ledger.Ledger
 	dest    ledger.ID
 	space   ledger.ID
@@ -166,7 +166,7 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 			return nil, fmt.Errorf("destination %s: map: %w", cfg.Name, err)
 		}
 	}
-	place := &sink.Place{Layout: sink.Layout{PerEntity: cfg.Graph == "per-entity"}, Log: d.log}
+	place := &sink.Place{Layout: sink.Layout{PerEntity: cfg.Graph == "per-entity"}, Source: d.cfg.Source, Log: d.log}
 	if place.Layout.PerEntity {
 		place.Layout.Template = cfg.GraphIRI
 	} else {
@@ -197,16 +197,13 @@ func (d *Destination) openMirror(place *sink.Place) error {
 	if x, ok := m.(interface{ Learner() *sparqlsink.Mirror }); ok {
 		d.learner = x.Learner()
 	}
-	if x, ok := m.(sink.Files); ok {
-		d.folder = x.Root()
+	if d.mirror.files == nil {
+		d.content = descriptions{d}
+		return nil
 	}
-	switch {
-	case d.folder != nil && d.cfg.Map != "":
-		return errors.New("map is for stores and dumps; a folder has the representations as they are")
-	case d.folder != nil && d.cfg.Keep == "versions":
-		return errors.New("keep: versions is for stores and dumps; a folder has one file for each resource")
-	}
-	return nil
+	d.files = &files{d.mirror.files, func(name ledger.Hash) []byte { return ledger.Key(ledger.KindGraph, d.space, name) }}
+	d.content, err = newRepresentations(d)
+	return err
 }
 
 func (c *Config) complete() error {
@@ -316,9 +313,16 @@ func (d *Destination) load() error {
 			d.led.Put(b, d.meta.sealed())
 		}
 	}
-	d.mirror.Mark = d.meta.Mark
+	d.markMirrors(d.meta.Mark)
 	d.mirror.Layout.Authority = d.meta.Authority
 	return b.Commit(true)
+}
+
+func (d *Destination) markMirrors(mark string) {
+	d.mirror.Mark = mark
+	if d.beside != nil {
+		d.beside.Mark = mark
+	}
 }
 
 // takeFormer makes the records of a destination that has another name now its own: of the
@@ -382,7 +386,7 @@ func (d *Destination) at() string {
 func (d *Destination) Close() error {
 	d.fetch.CloseIdle()
 	if d.beside != nil {
-		return d.beside.Close()
+		return d.beside.folder.Close()
 	}
 	return nil
 }

@@ -47,13 +47,10 @@ func (o *outcome) answered(a *fetch.Answer, p place) {
 
 // stateOf is the digest of a representation, zero where none is kept.
 func (d *Destination) stateOf(rec *ledger.Record) rdfres.Digest {
-	switch {
-	case rec == nil || rec.Has(ledger.FlagKept):
+	if rec == nil || rec.Has(ledger.FlagKept) {
 		return rdfres.Digest{}
-	case d.folder != nil:
-		return rec.Normal
 	}
-	return rec.Graph
+	return d.content.state(rec)
 }
 
 // leavingState is the state that an emptied resource gets once it may, zero where there is none.

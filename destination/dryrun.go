@@ -40,7 +40,7 @@ type PlanDocument struct {
 // shadow is a Destination that leaves nothing.
 func (d *Destination) shadow(p *planning) (*Destination, error) {
 	s := &Destination{planning: p, cfg: d.cfg, opt: d.opt, lim: d.lim, log: d.log, store: kv.Forget(d.store), led: d.led.Forgetful(), fetch: d.fetch, contexts: fetch.NewContexts(d.fetch), repeats: d.repeats,
-		mapping: d.mapping, to: d.to, beside: d.beside, dest: d.dest, space: d.space, target: d.target, spaceL: d.spaceL, meta: d.snapshotMeta()}
+		mapping: d.mapping, to: d.to, files: d.files, beside: d.beside, dest: d.dest, space: d.space, target: d.target, spaceL: d.spaceL, meta: d.snapshotMeta()}
 	s.src = s.newSource()
 	place := *d.mirror.Place
 	return s, s.openMirror(&place)
@@ -96,7 +96,7 @@ func (d *Destination) wouldAskAgain(r *run, loc ledger.Hash, rec *ledger.Record)
 
 // needed tells whether the bytes of a resource would be fetched.
 func (d *Destination) needed(it *item) bool {
-	return !d.outside(it) && !(d.root() == nil && d.passedOver(it))
+	return !d.outside(it) && !(d.files == nil && d.passedOver(it))
 }
 
 // fetch counts what would be fetched.

@@ -1,14 +1,10 @@
 package destination
 
 import (
-	"github.com/rsbridge/rsbridge/destination/sink/filesink"
-
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
@@ -93,7 +89,7 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 		return rep, err
 	}
 	if d.beside != nil {
-		if err := os.Remove(filepath.Join(d.cfg.Files, filesink.StateFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := d.beside.Forget(ctx, !o.KeepData); err != nil {
 			return rep, err
 		}
 	}
@@ -110,6 +106,7 @@ func ForgetRecords(ctx context.Context, store kv.Store, name string, o ForgetOpt
 		return ForgetReport{}, fmt.Errorf("forget %s: %w", name, err)
 	}
 	d := &Destination{cfg: k.Config(), log: slog.New(slog.DiscardHandler), store: store, dest: k.dest, space: k.space, mirror: newMirror(&sink.Place{}, nil)}
+	d.content = descriptions{d}
 	d.led = ledger.New(store, d.log, k.dest, k.space)
 	rep, err := d.forgettable(ctx)
 	rep.Name, rep.DryRun, rep.KeepData, rep.Store, rep.Graph, rep.Resources = name, o.DryRun, o.KeepData, k.At(), k.GraphName(), k.Resources
@@ -146,10 +143,7 @@ func (d *Destination) neighbour() (string, error) {
 // forgettable counts what there is of the destination.
 func (d *Destination) forgettable(ctx context.Context) (rep ForgetReport, err error) {
 	e, err := d.led.Extent(ctx)
-	rep.Records, rep.Files, rep.Triples = e.Records, e.Files, e.Triples
-	if d.folder != nil {
-		rep.Files += e.Resources
-	}
+	rep.Records, rep.Files, rep.Triples = e.Records, d.content.countFiles(&e), e.Triples
 	return rep, err
 }
 

@@ -79,7 +79,7 @@ func (d *Destination) redoBatch(ctx context.Context, slot byte) error {
 	defer d.spaceL.Unlock()
 	// What the record says may be in the mirror or not: deletions of the old and
 	// insertions of the new state are both repeated.
-	return d.applyLocked(ctx, &inFlight{slot: slot}, ops, nil, &c, d.meta.Stage == ledger.Baseline, nil)
+	return d.content.apply(ctx, &inFlight{slot: slot}, ops, nil, &c, d.meta.Stage == ledger.Baseline, nil)
 }
 
 // cutOffBeside names another destination of the same graph whose batch has not ended, "" for

@@ -103,7 +103,7 @@ const mostEmptied = 64 << 10
 // whether it does. What other settings of the mirror leave out is meant so.
 func (b *batcher) empties(ctx context.Context, p *op, empty bool) (bool, error) {
 	d := b.d
-	if p.rec == nil || p.rec.Triples > 0 || d.folder != nil && !empty || len(p.replaces) > 0 || len(p.raw) > mostEmptied {
+	if p.rec == nil || !d.content.void(p.rec, empty) || len(p.replaces) > 0 || len(p.raw) > mostEmptied {
 		return false, nil
 	}
 	old, err := d.led.Record(p.loc)
@@ -112,7 +112,7 @@ func (b *batcher) empties(ctx context.Context, p *op, empty bool) (bool, error) 
 		return false, err
 	case old == nil || old.Has(ledger.FlagKept) || old.Unselected() > 0 || old.Graph.IsZero() && p.rec.Unselected()+p.rec.Unmapped() > 0:
 		return false, nil
-	case d.folder == nil && old.Triples == 0 || d.folder != nil && old.Normal == p.rec.Normal:
+	case d.content.void(old, false) || old.Normal == p.rec.Normal:
 		return false, nil
 	}
 	l := &ledger.Leaving{Since: d.opt.Now().UTC(), Item: p.it.encode(), Becomes: p.rec.Encode(), Body: p.raw}

@@ -20,6 +20,7 @@ type mirror struct {
 	sink.Loader
 	sink.StateKeeper
 	whole  sink.Whole // nil: it follows each batch
+	files  sink.Files // nil: it keeps triples
 	reads  bool       // an audit can read it back
 	remark bool       // it gives checkpoints back
 }
@@ -42,6 +43,7 @@ func newMirror(place *sink.Place, m sink.Mirror) *mirror {
 		out.StateKeeper = x
 	}
 	out.whole, _ = m.(sink.Whole)
+	out.files, _ = m.(sink.Files)
 	return out
 }
 

@@ -2,28 +2,22 @@ package destination
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"iter"
-	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/filesink"
-	"github.com/rsbridge/rsbridge/destination/sink/marks"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Resources that are no RDF (pages, images, PDFs) have nothing in a store. They are
-// recorded with the SHA-256 of their bytes, counted, and indexed; with Config.Files
-// their bytes are kept as well, each at the path of its address (folder.go). A file
-// is written before the batch that records it and removed before the batch that
-// forgets it, so that what a crash leaves is done again by the next run.
+// Resources without RDF (pages, images, PDFs) have nothing in a store. They are recorded
+// with the SHA-256 of their bytes, counted, and indexed; with Config.Files their bytes are
+// kept as well. A file is written before the batch of its record and removed before the
+// batch without it: the next run does again the work of a crash.
 
 // Other is a resource, not of RDF.
 type Other struct {
@@ -34,93 +28,73 @@ type Other struct {
 	File     string `json:"file,omitempty"`   // in the folder; "": its bytes are not kept
 }
 
-// root is the folder of what is kept as files.
-func (d *Destination) root() *os.Root {
-	if d.folder != nil {
-		return d.folder
-	}
-	return d.beside
-}
-
-// nameKey has the owner of a path.
-func (d *Destination) nameKey(name string) []byte {
-	if d.folder != nil {
-		return ledger.Key(ledger.KindGraph, d.space, ledger.HashOf(name))
-	}
-	return ledger.Key(ledger.KindFile, d.dest, ledger.HashOf(name))
+// beside is the folder of Config.Files, a mirror of its own: with it a checkpoint tells the
+// destination.
+type beside struct {
+	*mirror
+	folder *filesink.Folder
 }
 
 // openBeside opens the folder of files beside a store.
-func (d *Destination) openBeside() (err error) {
+func (d *Destination) openBeside() error {
 	if d.cfg.Files == "" {
 		return nil
 	}
-	if d.folder != nil {
+	if d.files != nil {
 		return errors.New("files: the mirror is a folder of files already")
 	}
-	if d.cfg.Files, err = filepath.Abs(d.cfg.Files); err != nil {
+	path, err := filepath.Abs(d.cfg.Files)
+	if err != nil {
 		return fmt.Errorf("files: %w", err)
 	}
-	if err := os.MkdirAll(d.cfg.Files, 0o777); err != nil {
+	folder, err := filesink.Open(path)
+	if err != nil {
 		return fmt.Errorf("files: %w", err)
 	}
-	if d.beside, err = os.OpenRoot(d.cfg.Files); err != nil {
-		return fmt.Errorf("files: %w", err)
+	place := &sink.Place{Source: d.cfg.Source, Log: d.log}
+	m, err := folder.Open(place)
+	if err != nil {
+		return errors.Join(fmt.Errorf("files: %w", err), folder.Close())
 	}
+	d.cfg.Files, d.beside = path, &beside{newMirror(place, m), folder}
+	d.files = &files{d.beside.files, func(name ledger.Hash) []byte { return ledger.Key(ledger.KindFile, d.dest, name) }}
 	return nil
 }
 
-// besideState is the file with the owner of the folder.
-type besideState struct {
-	Version int    `json:"version"`
-	Mirror  string `json:"mirror"` // mark of the destination
-	Name    string `json:"name"`
-}
-
-// claimBeside makes the folder ours, unless it holds what is not.
-func (d *Destination) claimBeside() error {
-	raw, err := d.readBeside(filesink.StateFile)
-	var st besideState
-	switch {
-	case err == nil:
-		if err := json.Unmarshal(raw, &st); err != nil {
-			return fmt.Errorf("files: %s: %w", filepath.Join(d.cfg.Files, filesink.StateFile), err)
-		}
-		if st.Mirror == d.meta.Mark {
-			return nil
-		}
+// claimBeside makes the folder ours, unless it holds something else.
+func (d *Destination) claimBeside(ctx context.Context) error {
+	m := d.beside
+	cp, err := m.Checkpoint(ctx)
+	if err != nil || cp != nil {
+		return err
+	}
+	others, err := m.Others(ctx, "")
+	if err != nil {
+		return err
+	}
+	for mark, of := range others {
 		if !d.cfg.Adopt {
-			return fmt.Errorf("files: folder %s is kept by the destination %q of another state: choose another folder, or give %s to take it over", d.cfg.Files, st.Name, d.cfg.Settings.Of("adopt: true"))
+			return fmt.Errorf("files: folder %s is kept by the destination %q of another state: choose another folder, or give %s to take it over", d.cfg.Files, of.Name, d.cfg.Settings.Of("adopt: true"))
 		}
-	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("files: %w", err)
-	default:
-		list, err := fs.ReadDir(d.beside.FS(), ".")
+		before, err := m.folder.Open(&sink.Place{Mark: mark})
+		if err == nil {
+			err = before.(sink.Marked).Forget(ctx, false)
+		}
 		if err != nil {
-			return fmt.Errorf("files: %w", err)
-		}
-		foreign := func(e fs.DirEntry) bool { return !marks.Unfinished(e.Name()) }
-		if slices.ContainsFunc(list, foreign) && !d.cfg.Adopt {
-			return fmt.Errorf("files: folder %s already holds something that rsbridge did not write: choose another one, or give %s, after which an audit finds what is not of the source", d.cfg.Files, d.cfg.Settings.Of("adopt: true"))
+			return fmt.Errorf("files: take over from %s: %w", of.Name, err)
 		}
 	}
-	raw, err = json.Marshal(besideState{1, d.meta.Mark, d.cfg.Name})
-	if err == nil {
-		err = marks.Replace(filepath.Join(d.cfg.Files, filesink.StateFile), func(w io.Writer) error { _, err := w.Write(raw); return err })
-	}
+	empty, err := m.IsEmpty(ctx, nil)
 	if err != nil {
+		return fmt.Errorf("files: %w", err)
+	}
+	if !empty && !d.cfg.Adopt {
+		return fmt.Errorf("files: folder %s already holds something that rsbridge did not write: choose another one, or give %s, after which an audit finds what is not of the source", d.cfg.Files, d.cfg.Settings.Of("adopt: true"))
+	}
+	if err := m.Apply(ctx, &sink.Batch{}, d.checkpointOf(&d.meta)); err != nil {
 		return fmt.Errorf("files: %w", err)
 	}
 	return nil
-}
-
-func (d *Destination) readBeside(name string) ([]byte, error) {
-	f, err := d.beside.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, 1<<20))
 }
 
 // otherwise completes what is recorded of a resource that is no RDF: sum is the
@@ -130,7 +104,7 @@ func (d *Destination) otherwise(o *outcome, sum rdfres.Digest, body []byte) {
 		return
 	}
 	o.rec.Graph = sum // so that its bytes are compared where graphs are
-	if d.beside != nil {
+	if d.files != nil {
 		o.raw = body
 	}
 }
@@ -138,7 +112,7 @@ func (d *Destination) otherwise(o *outcome, sum rdfres.Digest, body []byte) {
 // keepFiles writes the files of a batch. By the intent the next run knows which may be
 // otherwise than recorded.
 func (d *Destination) keepFiles(ctx context.Context, slot byte, ops []*op) error {
-	if d.beside == nil {
+	if d.files == nil {
 		return nil
 	}
 	var some []*op
@@ -155,21 +129,21 @@ func (d *Destination) keepFiles(ctx context.Context, slot byte, ops []*op) error
 	}
 	b := d.store.Batch()
 	defer b.Close()
-	files := d.fileWriter(ops)
-	defer files.close()
+	files := d.files.Begin(d.names(b), len(ops))
+	defer files.Close()
 	for _, o := range some {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if err := d.putFile(b, files, o, false); err != nil {
-			return err
+		if err := files.Put(o.rec.Loc, o.raw, false); err != nil {
+			return fileError(err)
 		}
 		if err := d.crashAt("file"); err != nil {
 			return err
 		}
 	}
-	if err := files.flush(); err != nil {
-		return err
+	if err := files.Flush(); err != nil {
+		return fileError(err)
 	}
 	return b.Commit(false)
 }
@@ -188,31 +162,23 @@ func (d *Destination) rememberOther(b kv.Batch, ch *delta) (by int64, err error)
 	case other(rec):
 		by++
 		name := ""
-		if d.beside != nil {
-			if name, err = d.fileOf(rec.Loc); err != nil {
+		if d.files != nil {
+			if name, err = d.files.Find(d.names(nil), rec.Loc); err != nil {
 				return 0, err
 			}
 		}
 		b.Set(ledger.Key(ledger.KindOther, d.dest, loc), []byte(name))
-	case other(old), rec == nil && old == nil && ch.op.it != nil && d.beside != nil: // of the latter a crash may have left the file
-		if d.beside != nil {
-			at := ""
+	case other(old), rec == nil && old == nil && ch.op.it != nil && d.files != nil: // of the latter a crash may have left the file
+		if d.files != nil {
+			files := d.files.Begin(d.names(b), 1)
 			if old != nil {
-				at = old.Loc
+				_, err = files.Remove(old.Loc)
 			} else {
-				at = ch.op.it.Loc
+				err = files.Clear(ch.op.it.Loc)
 			}
-			name, err := d.fileOf(at)
-			switch {
-			case err != nil:
-			case name != "":
-				err = d.removeFile(name)
-				b.Delete(d.nameKey(name))
-			case old == nil:
-				err = d.removeStray(at)
-			}
+			files.Close()
 			if err != nil {
-				return 0, err
+				return 0, fileError(err)
 			}
 		}
 		b.Delete(ledger.Key(ledger.KindOther, d.dest, loc))
@@ -222,13 +188,10 @@ func (d *Destination) rememberOther(b kv.Batch, ch *delta) (by int64, err error)
 
 // othersMoved brings the index and the files to what is configured now. It tells
 // whether the resources that are no RDF must be fetched again.
-func (d *Destination) othersMoved(r *run) (bool, error) {
+func (d *Destination) othersMoved(ctx context.Context, r *run) (bool, error) {
 	m := d.snapshotMeta()
-	if d.folder != nil {
-		return false, nil
-	}
 	if d.beside != nil && !r.dry {
-		if err := d.claimBeside(); err != nil {
+		if err := d.claimBeside(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -281,10 +244,10 @@ func (d *Destination) othersMoved(r *run) (bool, error) {
 	})
 }
 
-// beside compares the files beside a store with the records.
-func (c *mirrorCompare) beside(ctx context.Context, snap kv.Reader) error {
+// filesBeside compares the files beside a store with the records.
+func (c *mirrorCompare) filesBeside(ctx context.Context, snap kv.Reader) error {
 	d := c.d
-	if d.beside == nil || d.snapshotMeta().Files != d.cfg.Files {
+	if d.files == nil || d.snapshotMeta().Files != d.cfg.Files {
 		return nil
 	}
 	prefix := ledger.Key(ledger.KindOther, d.dest)

@@ -267,7 +267,7 @@ func (d *Destination) takeOver(mark string) error {
 	if err := d.saveMeta(func(m *meta) { m.Mark = mark }); err != nil {
 		return err
 	}
-	d.mirror.Mark = mark
+	d.markMirrors(mark)
 	return nil
 }
 

@@ -107,7 +107,7 @@ func (d *Destination) outdated(loc ledger.Hash, rec *ledger.Record) bool {
 		return true
 	case len(d.cfg.Select.Classes) == 0:
 		return was
-	case !was || rec.Has(ledger.FlagMapped) || d.folder != nil: // there is no description
+	case !was || rec.Has(ledger.FlagMapped): // there is no description
 		return true
 	}
 	ts, err := d.led.Proven(loc, rec)

@@ -324,7 +324,7 @@ func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 	}
 	var ready *worked // of a later batch of a first baseline
 	if b.running != nil && b.first != nil {
-		ready = b.d.workAhead(b.ops, b.busy)
+		ready = b.d.content.ahead(b.ops, b.busy)
 	}
 	if err := b.makeWay(ready != nil && ready.posted && change == nil); err != nil {
 		return err

@@ -96,7 +96,7 @@ func (d *Destination) obtainSingly(ctx context.Context, it *item) *outcome {
 	if d.outside(it) {
 		return d.left(it)
 	}
-	if d.root() == nil && d.passedOver(it) {
+	if d.files == nil && d.passedOver(it) {
 		rec := it.record()
 		rec.NotRDF(it.File)
 		o := &outcome{it: it, rec: rec, notRDF: true}
@@ -111,7 +111,7 @@ func (d *Destination) obtainSingly(ctx context.Context, it *item) *outcome {
 	plain := place{URL: it.Loc, Promise: it.Promise}
 	isRDF := typeOfRDF(it.Promise.Type)
 	others := d.others(it)
-	if !isRDF && it.Promise.Type != "" && d.folder == nil { // those of another type come first, and only where loc is not RDF
+	if !isRDF && it.Promise.Type != "" && d.content.seeksRDF() { // those of another type come first, and only where loc is not RDF
 		var rest []place
 		for _, o := range others {
 			if o.Promise.Type != it.Promise.Type {
@@ -125,7 +125,7 @@ func (d *Destination) obtainSingly(ctx context.Context, it *item) *outcome {
 	places = append(append(places, plain), others...)
 	var first error
 	var page *outcome // what loc gives is no RDF
-	generic := it.Promise.Type == "" && d.folder == nil
+	generic := it.Promise.Type == "" && d.content.seeksRDF()
 	for i := 0; i < len(places); i++ {
 		p := places[i]
 		if err := d.placeAllowed(p.URL); err != nil {
@@ -182,7 +182,7 @@ func (d *Destination) others(it *item) []place {
 // linked gives the RDF that a page links to, by its headers or in its head.
 func (d *Destination) linked(a *fetch.Answer) (out []place) {
 	base, err := url.Parse(a.URL)
-	if err != nil || d.folder != nil || len(d.cfg.Linked) == 0 {
+	if err != nil || len(d.cfg.Linked) == 0 {
 		return nil
 	}
 	var page io.Reader = strings.NewReader("")
@@ -252,7 +252,7 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 	switch {
 	case p.Promise.Type != "":
 		accept = p.Promise.Type + ", */*;q=0.1"
-	case p.Promise.Unproven() && p.Promise.Length < 0 && d.folder == nil:
+	case p.Promise.Unproven() && p.Promise.Length < 0 && d.content.seeksRDF():
 		accept = acceptRDF
 	}
 	tag := ""
@@ -288,6 +288,14 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 		o.answered(a, p)
 	}
 	return o, err
+}
+
+// represent makes a record of a verified body, with its triples or bytes.
+func (d *Destination) represent(ctx context.Context, it *item, p place, body []byte, kind fetch.Kind) (*outcome, error) {
+	if kind := listKind(body); kind != "" {
+		return nil, fmt.Errorf("%s %w: it is a %s, and no resource", clip.Middle(p.URL), errContent, kind)
+	}
+	return d.content.represent(ctx, it, p, body, kind)
 }
 
 // representRDF makes the wire form of a verified body and the record to come. What

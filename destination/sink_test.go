@@ -560,33 +560,6 @@ func TestFolderKeepsDeleted(t *testing.T) {
 	damaged(0)
 }
 
-func TestPathsOfAddresses(t *testing.T) {
-	d := &Destination{cfg: Config{Source: "http://src.example/.well-known/resourcesync"}}
-	seen := map[string]string{}
-	for loc, want := range map[string]string{
-		"http://src.example/a/b.nt":           "a/b.nt",
-		"http://src.example/a/":               "a/%",
-		"http://src.example":                  "%",
-		"http://src.example/../../etc/passwd": "..%/..%/etc/passwd",
-		"http://src.example/a//b":             "a/%/b",
-		"http://src.example/q?x=/../y&z":      "",
-		"http://src.example/.rsbridge.json":   "",
-		"http://src.example/C:%5Cx":           "C%3A%5Cx",
-		"http://other.example:81/a.nt":        "other.example_81/a.nt",
-		"http://src.example/" + string(make([]byte, 0)) + strings.Repeat("long", 100) + ".nt": "",
-		"http://src.example/é": "%C3%A9",
-	} {
-		got := d.pathsOf(loc)[0]
-		if want != "" && got != want {
-			t.Errorf("%s is at %q, want %q", loc, got, want)
-		}
-		if !fs.ValidPath(got) || seen[got] != "" {
-			t.Errorf("%s is at %q", loc, got)
-		}
-		seen[got] = loc
-	}
-}
-
 // A folder whose source has another host now keeps no file of the one before.
 func TestFolderOfAnotherHost(t *testing.T) {
 	b := newBench(t)

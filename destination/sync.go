@@ -198,7 +198,7 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	moved, err := d.othersMoved(r)
+	moved, err := d.othersMoved(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -336,7 +336,7 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 		return d.noteCompare("the mirror was written by an earlier state of this destination")
 	case cp != nil: // our own, of later records
 		return d.noteCompare("the mirror was written by a later state of this destination")
-	case shared != "" && d.folder != nil && !d.cfg.Adopt:
+	case shared != "" && d.mirror.files != nil && !d.cfg.Adopt:
 		return fmt.Errorf("%s is the mirror of the destination %q: a folder is for one; nothing was changed: choose another one", d.at(), marks[shared].Name)
 	case shared != "":
 		return d.sharesWith()

@@ -88,7 +88,7 @@ func (d *Destination) obtainAsOf(ctx context.Context, it *item) *outcome {
 	fail := func(format string, a ...any) *outcome {
 		return &outcome{it: it, err: fmt.Errorf("its version of %s %w: "+format, append([]any{stamp(it.AsOf), errContent}, a...)...)}
 	}
-	if it.Bad != "" || d.outside(it) || d.root() == nil && d.passedOver(it) {
+	if it.Bad != "" || d.outside(it) || d.files == nil && d.passedOver(it) {
 		return d.obtainSingly(ctx, it)
 	}
 	if it.Version != nil && d.placeAllowed(it.Version.URL) == nil {

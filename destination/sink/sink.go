@@ -4,8 +4,8 @@ import (
 	"context"
 	"iter"
 	"log/slog"
-	"os"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -23,10 +23,11 @@ type Sink interface {
 	Close() error
 }
 
-// Place is a mirror's own: its layout, and its name in checkpoints.
+// Place is a mirror's own: its layout, its name in checkpoints, and its source.
 type Place struct {
 	Layout Layout
 	Mark   string
+	Source string // address of the source, without secrets
 	Log    *slog.Logger
 }
 
@@ -139,7 +140,39 @@ type Whole interface {
 // authority. It does not keep them.
 type PutPart func(authority string, lines []byte) error
 
-// Files mirrors keep representations instead of triples.
+// Files mirrors keep representations as files, instead of triples, at paths of their own
+// choice. One destination has such a mirror. A file is its former bytes or its new ones,
+// whatever happens, and each write may come again.
 type Files interface {
-	Root() *os.Root
+	// Begin starts a write of about n representations.
+	Begin(names Names, n int) FileBatch
+	// Find gives the path of an address, "" for none.
+	Find(names Names, loc string) (string, error)
+	// Digest is the SHA-256 of a file.
+	Digest(name string) (rdfres.Digest, error)
+	// Remove removes a file, if there is one, and folders without any.
+	Remove(name string) error
+	// All gives the paths of all files, the sink's own bookkeeping apart.
+	All(ctx context.Context) iter.Seq2[string, error]
+}
+
+// FileBatch is one write of files.
+type FileBatch interface {
+	// Put writes a representation. A fresh address has no path yet.
+	Put(loc string, body []byte, fresh bool) error
+	// Remove removes the file of an address, and tells whether it had one.
+	Remove(loc string) (bool, error)
+	// Clear is Remove, with a file that a crash left before its path was recorded.
+	Clear(loc string) error
+	// Flush makes the batch durable. Without it any part may stand.
+	Flush() error
+	Close()
+}
+
+// Names is the caller's record of paths: each belongs to one address, known by its hash.
+// It becomes durable after the files.
+type Names interface {
+	Owner(name string) (loc ledger.Hash, ok bool, err error)
+	Take(name string, loc ledger.Hash)
+	Free(name string)
 }

@@ -18,7 +18,8 @@ import (
 // StateFile is beside the representations.
 const StateFile = ".rsbridge.json"
 
-// Folder is the sink. It is for one mirror, since each resource has one file.
+// Folder is the sink. It is for one mirror, since each resource has one file. Each file has
+// the verified bytes of its representation.
 type Folder struct {
 	mu    sync.Mutex // of marks
 	path  string
@@ -66,8 +67,11 @@ type mirror struct {
 	*sink.Place
 }
 
-// Root is the folder of the representations.
-func (m *mirror) Root() *os.Root { return m.root }
+var _ interface {
+	sink.Mirror
+	sink.Marked
+	sink.Files
+} = (*mirror)(nil)
 
 // Apply keeps the checkpoint: the representations are written before.
 func (m *mirror) Apply(_ context.Context, _ *sink.Batch, cp *sink.Checkpoint) error {

@@ -37,6 +37,7 @@ func Run(t *testing.T, layout sink.Layout, open func(t *testing.T) sink.Sink) {
 	t.Run("checkpoints", in((*suite).checkpoints))
 	t.Run("batches", in((*suite).batches))
 	t.Run("whole", in((*suite).whole))
+	t.Run("files", in((*suite).files))
 }
 
 type suite struct {
@@ -50,7 +51,7 @@ func mark(name string) string { return sink.MarkPrefix + name }
 
 func place(t *testing.T, s sink.Sink, l sink.Layout, name string) sink.Mirror {
 	t.Helper()
-	m, err := s.Open(&sink.Place{Layout: l, Mark: mark(name), Log: slog.New(slog.DiscardHandler)})
+	m, err := s.Open(&sink.Place{Layout: l, Mark: mark(name), Source: Authority + "/.well-known/resourcesync", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,10 +188,10 @@ func (s *suite) batches() {
 	if _, ok := s.mirror.(sink.Whole); ok {
 		s.t.Skip("it is replaced as a whole")
 	}
-	one, two := s.statements("http://ex.org/1", "a", "b\"\\\n\u00e9"), s.statements("http://ex.org/2", "c")
 	if _, ok := s.mirror.(sink.Files); ok {
 		s.t.Skip("it keeps representations")
 	}
+	one, two := s.statements("http://ex.org/1", "a", "b\"\\\n\u00e9"), s.statements("http://ex.org/2", "c")
 	s.empty(true)
 	put := func(all ...[]sink.Statement) (gs []sink.Graph) {
 		for _, sts := range all {

@@ -1,0 +1,67 @@
+package destination
+
+import (
+	"context"
+	"crypto/sha256"
+
+	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// content is the part of resources that a mirror keeps: descriptions, as triples, or
+// representations, as files.
+type content interface {
+	// seeksRDF allows RDF at further addresses in the place of the resource.
+	seeksRDF() bool
+	// represent makes a record of a verified body, with its triples or bytes.
+	represent(ctx context.Context, it *item, p place, body []byte, kind fetch.Kind) (*outcome, error)
+	// holds tells of a resource with a part in the mirror.
+	holds(rec *ledger.Record) bool
+	// state is the digest of that part.
+	state(rec *ledger.Record) rdfres.Digest
+	// void tells of a record without that part. empty is for a body without content.
+	void(rec *ledger.Record, empty bool) bool
+	// ahead works a batch out while another one, of the locations busy, is being written;
+	// nil if that cannot be done.
+	ahead(ops []*op, busy func(ledger.Hash) bool) *worked
+	// apply is one try of Destination.apply.
+	apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error
+	// askAgain makes a record unproven after an interrupted write of its file.
+	askAgain(rec *ledger.Record)
+	// compare holds the mirror against the records.
+	compare(ctx context.Context, c *mirrorCompare) error
+	// countFiles counts the files of the destination.
+	countFiles(e *ledger.Extent) int64
+}
+
+// descriptions are the content of stores, dumps and queues. Resources without RDF are
+// counted, and their bytes are kept in a folder beside, if there is one.
+type descriptions struct{ d *Destination }
+
+func (descriptions) seeksRDF() bool { return true }
+
+func (descriptions) holds(rec *ledger.Record) bool { return !rec.Has(ledger.FlagNotRDF) }
+
+func (descriptions) state(rec *ledger.Record) rdfres.Digest { return rec.Graph }
+
+func (descriptions) void(rec *ledger.Record, _ bool) bool { return rec.Triples == 0 }
+
+func (descriptions) askAgain(rec *ledger.Record) { rec.AskAgain() }
+
+func (descriptions) countFiles(e *ledger.Extent) int64 { return e.Files }
+
+func (of descriptions) represent(ctx context.Context, it *item, p place, body []byte, kind fetch.Kind) (*outcome, error) {
+	d := of.d
+	o, err := d.representRDF(ctx, it, p, body, kind)
+	if err == nil {
+		err = d.mapped(context.Background(), o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if o.rec.Has(ledger.FlagNotRDF) {
+		d.otherwise(o, sha256.Sum256(body), body)
+	}
+	return o, nil
+}

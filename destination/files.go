@@ -1,0 +1,450 @@
+package destination
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// Files are written first, then the checkpoint, then the records: a run that was
+// interrupted between them fetches and writes the same again. By the intent the next one
+// knows which files may be otherwise than recorded, since the source may have gone on.
+
+// files are those of the destination: its mirror, or beside it.
+type files struct {
+	sink.Files
+	key func(name ledger.Hash) []byte // of the record of a path
+}
+
+// names is the record of paths, as a batch changes it.
+type names struct {
+	d     *Destination
+	b     kv.Batch // nil: it is only asked
+	taken map[string]ledger.Hash
+}
+
+func (d *Destination) names(b kv.Batch) *names {
+	return &names{d, b, map[string]ledger.Hash{}}
+}
+
+// Owner is the location of a path.
+func (n *names) Owner(name string) (ledger.Hash, bool, error) {
+	if loc, ok := n.taken[name]; ok {
+		return loc, true, nil
+	}
+	o, ok, err := n.owner(name)
+	return o.Loc, ok, err
+}
+
+// owner is the recorded one: several destinations may have adopted one folder.
+func (n *names) owner(name string) (o ledger.Owner, ok bool, err error) {
+	v, err := n.d.store.Get(n.d.files.key(ledger.HashOf(name)))
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return o, false, nil
+	case err != nil:
+		return o, false, err
+	case len(v) < 20:
+		return o, false, ledger.ErrDamaged
+	}
+	return ledger.Owner{Dest: ledger.ID(binary.BigEndian.Uint32(v)), Loc: ledger.Hash(v[4:20])}, true, nil
+}
+
+// Take gives a path to a location.
+func (n *names) Take(name string, loc ledger.Hash) {
+	v := binary.BigEndian.AppendUint32(nil, uint32(n.d.dest))
+	n.b.Set(n.d.files.key(ledger.HashOf(name)), append(append(v, loc[:]...), name...))
+	n.taken[name] = loc
+}
+
+// Free takes a path from its location.
+func (n *names) Free(name string) {
+	n.b.Delete(n.d.files.key(ledger.HashOf(name)))
+	delete(n.taken, name)
+}
+
+func fileError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errMirror, err)
+}
+
+// representations are the content of a folder.
+type representations struct{ d *Destination }
+
+func newRepresentations(d *Destination) (content, error) {
+	switch {
+	case d.cfg.Map != "":
+		return nil, errors.New("map is for stores and dumps; a folder has the representations as they are")
+	case d.cfg.Keep == "versions":
+		return nil, errors.New("keep: versions is for stores and dumps; a folder has one file for each resource")
+	}
+	d.cfg.Linked = nil // each file has the bytes of its own address
+	return representations{d}, nil
+}
+
+func (representations) seeksRDF() bool { return false }
+
+func (representations) holds(*ledger.Record) bool { return true }
+
+func (representations) state(rec *ledger.Record) rdfres.Digest { return rec.Normal }
+
+func (representations) void(_ *ledger.Record, empty bool) bool { return empty }
+
+func (representations) ahead([]*op, func(ledger.Hash) bool) *worked { return nil }
+
+func (representations) askAgain(rec *ledger.Record) {
+	if !rec.Normal.IsZero() {
+		rec.Forget()
+		rec.Normal = rdfres.Digest{}
+	}
+}
+
+func (representations) countFiles(e *ledger.Extent) int64 { return e.Files + e.Resources }
+
+func (of representations) represent(ctx context.Context, it *item, p place, body []byte, kind fetch.Kind) (*outcome, error) {
+	d := of.d
+	o, err := d.representRDF(ctx, it, p, body, kind)
+	if err != nil {
+		if !errors.Is(err, errContent) || !it.Promise.Graph.IsZero() {
+			return nil, err
+		}
+		// The bytes are the promised ones, whatever they are.
+		rec := it.record()
+		rec.Flags |= ledger.FlagNotRDF
+		o = &outcome{it: it, rec: rec, notRDF: true}
+	}
+	o.empty = o.empty || len(bytes.TrimSpace(body)) == 0
+	o.wire, o.ts, o.rec.Triples = nil, nil, 0
+	if o.rec.Has(ledger.FlagNotRDF) {
+		d.inPart(o)
+	}
+	if o.rec.Has(ledger.FlagUnselected) {
+		return o, nil
+	}
+	if h := o.rec.Hashes; h.SHA256 == "" && h.SHA1 == "" && h.MD5 == "" {
+		o.rec.Hashes = resourcesync.HashesOf(body, h)
+	}
+	o.raw, o.rec.Normal = body, sha256.Sum256(body)
+	if o.rec.Has(ledger.FlagNotRDF) {
+		o.rec.Graph = o.rec.Normal // bytes are compared as graphs are
+	}
+	return o, nil
+}
+
+func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *worked, c *counts, _ bool, change func(*meta)) error {
+	d := of.d
+	b := d.store.Batch()
+	defer b.Close()
+	var n counts
+	var resources, unselected int64
+	written := false
+	files := d.files.Begin(d.names(b), len(ops))
+	defer files.Close()
+	named := map[ledger.Hash]bool{}
+	for _, o := range ops {
+		named[o.loc] = o.fault == nil && !o.settle // else nothing becomes of it
+	}
+	remove := func(loc ledger.Hash, moved bool) error {
+		old, err := d.led.Record(loc)
+		switch {
+		case err != nil:
+			return err
+		case old == nil && !moved:
+			n.unchanged++
+			return nil
+		case old == nil:
+			return nil
+		}
+		if !old.Has(ledger.FlagKept) {
+			resources--
+		}
+		unselected -= old.Unselected()
+		switch {
+		case moved:
+			n.moved++
+		case d.cfg.Keep != "deleted" || !old.Has(ledger.FlagKept):
+			n.became(old, nil, false)
+		}
+		if d.cfg.Keep == "deleted" && !moved {
+			old.Flags |= ledger.FlagKept
+			d.led.PutRecord(b, loc, old)
+			return nil
+		}
+		removed, err := files.Remove(old.Loc)
+		if err != nil {
+			return fileError(err)
+		}
+		written = written || removed
+		d.led.Drop(b, loc)
+		return nil
+	}
+	leave := func(o *op) error { // former locations of its entity
+		for _, loc := range o.replaces {
+			if !named[loc] {
+				named[loc] = true
+				if err := remove(loc, o.rec != nil); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if slices.ContainsFunc(ops, func(o *op) bool { return o.fault == nil && !o.settle }) {
+		if err := d.led.Begin(0, intentOf(ledger.OfFiles, ops)); err != nil {
+			return err
+		}
+	}
+	for _, o := range ops {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		d.tell(o)
+		d.withLeaving(b, o)
+		if o.fault != nil {
+			d.led.PutFault(b, o.loc, o.fault)
+			continue
+		}
+		d.led.DropFault(b, o.loc)
+		if o.settle {
+			continue
+		}
+		if o.rec == nil {
+			if err := remove(o.loc, false); err != nil {
+				return err
+			}
+			if err := leave(o); err != nil {
+				return err
+			}
+			continue
+		}
+		old, err := d.led.Record(o.loc)
+		if err != nil {
+			return err
+		}
+		if o.raw == nil && old != nil && o.rec.Normal.IsZero() && !o.rec.Has(ledger.FlagUnselected) { // as recorded
+			o.rec.Normal = old.Normal
+		}
+		same := old != nil && old.Normal == o.rec.Normal
+		if !same && old != nil && o.raw == nil { // not selected any more
+			if err := remove(o.loc, true); err != nil {
+				return err
+			}
+			n.moved--
+			if !old.Has(ledger.FlagKept) {
+				resources++
+			}
+			unselected += old.Unselected()
+		} else if o.raw != nil && (!same || old.Has(ledger.FlagKept)) { // whatever became of the file meanwhile
+			if err := files.Put(o.rec.Loc, o.raw, old == nil); err != nil {
+				return fileError(err)
+			}
+			written = true
+		}
+		if old != nil || len(o.replaces) == 0 {
+			n.became(old, o.rec, same)
+		}
+		if old == nil || old.Has(ledger.FlagKept) {
+			resources++
+		}
+		unselected += o.rec.Unselected() - old.Unselected()
+		d.led.PutRecord(b, o.loc, o.rec)
+		if err := leave(o); err != nil {
+			return err
+		}
+	}
+	if written {
+		if err := files.Flush(); err != nil {
+			return fileError(err)
+		}
+		if err := d.crashAt("written"); err != nil {
+			return err
+		}
+		next := d.meta
+		d.wrote(&next)
+		if change != nil {
+			change(&next)
+		}
+		if err := d.mirror.Apply(ctx, &sink.Batch{}, d.checkpointOf(&next)); err != nil {
+			return err
+		}
+		if err := d.crashAt("checkpoint"); err != nil {
+			return err
+		}
+	}
+	if err := d.done(0, b, func(m *meta) {
+		if written {
+			d.wrote(m)
+		}
+		m.Resources += resources
+		m.Unselected += unselected
+		if change != nil {
+			change(m)
+		}
+	}); err != nil {
+		return err
+	}
+	c.add(n)
+	return d.crashAt("recorded")
+}
+
+// redoFiles takes back what a batch that was interrupted may have written: files of what
+// is not recorded go, and what is recorded is fetched again when the change is met that
+// the cursor is still before.
+func (d *Destination) redoFiles(slot byte, ops []*op) error {
+	here := d.files != nil && d.snapshotMeta().Files == d.cfg.Files // else the files of before stay
+	b := d.store.Batch()
+	defer b.Close()
+	for _, o := range ops {
+		for _, loc := range append(o.replaces, o.loc) {
+			rec, err := d.led.Record(loc)
+			switch {
+			case err != nil:
+				return err
+			case rec != nil:
+				d.content.askAgain(rec)
+				d.led.PutRecord(b, loc, rec)
+			case loc == o.loc && o.rec != nil && here:
+				if err := d.clearFile(b, o.rec.Loc); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return d.done(slot, b, nil)
+}
+
+// clearFile removes the file of a location without a record.
+func (d *Destination) clearFile(b kv.Batch, loc string) error {
+	files := d.files.Begin(d.names(b), 1)
+	defer files.Close()
+	return fileError(files.Clear(loc))
+}
+
+// compare compares the records with the folder. What is missing or otherwise is
+// fetched again, what nobody owns is removed, when it is to be repaired.
+func (of representations) compare(ctx context.Context, c *mirrorCompare) error {
+	d := of.d
+	snap := d.store.Snapshot()
+	defer snap.Close()
+	n := int64(0)
+	for loc, rec := range d.led.Records(snap) {
+		if rec.Err != nil {
+			return rec.Err
+		}
+		if n++; n%256 == 0 {
+			d.opt.Progress("files", n, 0)
+		}
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if rec.Normal.IsZero() && rec.Has(ledger.FlagUnselected) {
+			continue
+		}
+		if err := c.file(loc, rec.Record); err != nil {
+			return err
+		}
+	}
+	return c.strangers(ctx)
+}
+
+// file compares the file of a resource with its record.
+func (c *mirrorCompare) file(loc ledger.Hash, rec *ledger.Record) error {
+	rank, why, err := c.fileDiffers(rec)
+	if err != nil || why == "" {
+		return err
+	}
+	needed := !rec.Has(ledger.FlagKept) // else the source does not have it any more
+	if needed && c.alone {
+		why += onlySource
+	}
+	if err := c.event(loc, rank, event{Entity: rec.Entity, Location: rec.Loc, Detail: why}); err != nil {
+		return err
+	}
+	if !c.fix || !needed || c.alone {
+		return nil
+	}
+	return c.forget(loc, rec)
+}
+
+// onlySource ends what is told of a resource that cannot be put right without the source.
+const onlySource = "; only the source can give it again, and it cannot be asked"
+
+// forget makes a resource be fetched again.
+func (c *mirrorCompare) forget(loc ledger.Hash, rec *ledger.Record) error {
+	c.refetch++
+	forgotten := *rec
+	forgotten.Forget()
+	forgotten.Normal = rdfres.Digest{}
+	b := c.d.store.Batch()
+	defer b.Close()
+	c.d.led.PutRecord(b, loc, &forgotten)
+	return c.d.commit(b, func(m *meta) { m.OweSource("a file is not as recorded") })
+}
+
+func (c *mirrorCompare) fileDiffers(rec *ledger.Record) (byte, string, error) {
+	d := c.d
+	name, err := d.files.Find(d.names(nil), rec.Loc)
+	if err != nil {
+		return 0, "", err
+	}
+	if name == "" {
+		return rankMissing, "it has no file", nil
+	}
+	sum, err := d.files.Digest(name)
+	switch {
+	case err != nil:
+		return rankMissing, "its file cannot be read: " + err.Error(), nil
+	case sum != d.content.state(rec):
+		return rankDifferent, "its file " + name + " has other bytes than were verified", nil
+	}
+	return 0, "", nil
+}
+
+// strangers finds files without a resource.
+func (c *mirrorCompare) strangers(ctx context.Context) error {
+	d := c.d
+	var extra []string
+	for name, err := range d.files.All(ctx) {
+		if err != nil {
+			return err
+		}
+		owner, ok, err := d.names(nil).owner(name)
+		if err == nil && ok { // the record of a path beside a store may come first
+			var rec *ledger.Record
+			rec, err = d.led.Of(owner.Dest).Record(owner.Loc)
+			ok = rec != nil
+		}
+		if err != nil {
+			return err
+		}
+		if !ok {
+			extra = append(extra, name)
+		}
+	}
+	slices.Sort(extra)
+	for _, name := range extra {
+		if err := c.event(ledger.HashOf("entity\x00"+name), rankNoSubject, event{Entity: name, Detail: "the folder has a file that no resource owns"}); err != nil {
+			return err
+		}
+		if c.fix {
+			c.fixed++
+			if err := d.files.Remove(name); err != nil {
+				return fileError(err)
+			}
+		}
+	}
+	return nil
+}

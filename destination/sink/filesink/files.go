@@ -1,0 +1,254 @@
+package filesink
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path"
+	"syscall"
+
+	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/destination/sink/marks"
+	"github.com/rsbridge/rsbridge/internal/clip"
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// Find gives the path of a recorded address, "" for none.
+func (m *mirror) Find(names sink.Names, loc string) (string, error) {
+	for _, name := range pathsOf(m.Source, loc) {
+		owner, ok, err := names.Owner(name)
+		if err != nil {
+			return "", err
+		}
+		if ok && owner == ledger.HashOf(loc) {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// Digest is the SHA-256 of a file.
+func (m *mirror) Digest(name string) (sum rdfres.Digest, err error) {
+	f, err := m.root.Open(name)
+	if err != nil {
+		return sum, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return sum, err
+	}
+	h.Sum(sum[:0])
+	return sum, nil
+}
+
+// Remove removes a file, and folders without any.
+func (m *mirror) Remove(name string) error {
+	if err := m.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+		return err
+	}
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if st, err := m.root.Lstat(dir); err == nil && !st.IsDir() { // a file has taken its place
+			break
+		}
+		if m.root.Remove(dir) != nil {
+			break
+		}
+	}
+	return nil
+}
+
+// All gives the paths of all files, without the bookkeeping.
+func (m *mirror) All(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		err := fs.WalkDir(m.root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case e.IsDir(), name == StateFile, marks.Unfinished(name):
+				return nil
+			case !yield(name, nil):
+				return fs.SkipAll
+			}
+			return nil
+		})
+		if err != nil {
+			yield("", err)
+		}
+	}
+}
+
+// blocked tells of a path unfit for a file here: it is a folder, or a part of it is a file.
+func (m *mirror) blocked(name string) bool {
+	if st, err := m.root.Lstat(name); err == nil {
+		return st.IsDir()
+	}
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if st, err := m.root.Lstat(dir); err == nil {
+			return !st.IsDir()
+		}
+	}
+	return false
+}
+
+// manyFiles are durable sooner all at once than one by one.
+const manyFiles = 64
+
+// Begin starts a write of n representations.
+func (m *mirror) Begin(names sink.Names, n int) sink.FileBatch {
+	return &batch{mirror: m, names: names, later: flushesAll && n >= manyFiles}
+}
+
+// batch keeps the folder of its last file open, since most files have neighbours.
+type batch struct {
+	*mirror
+	names   sink.Names
+	later   bool // new files are made durable at the end, all at once
+	written bool
+
+	dir string
+	at  *os.Root // dir, nil: none is open
+}
+
+// Put writes to the recorded path of an address, else to its own path, else to the hashed
+// one.
+func (b *batch) Put(loc string, body []byte, fresh bool) error {
+	paths, of := pathsOf(b.Source, loc), ledger.HashOf(loc)
+	for i, name := range paths {
+		if fresh {
+			break
+		}
+		owner, ok, err := b.names.Owner(name)
+		if err != nil {
+			return err
+		}
+		if !ok || owner != of {
+			continue
+		}
+		err = b.put(name, body, false)
+		if err != nil && i != 1 && !errors.Is(err, fs.ErrPermission) && b.blocked(name) { // its file is gone, and another is in the way
+			b.names.Free(name)
+			continue
+		}
+		return err
+	}
+	for i, name := range paths[:2] {
+		if _, ok, err := b.names.Owner(name); err != nil {
+			return err
+		} else if ok {
+			continue
+		}
+		err := b.put(name, body, true)
+		if err != nil && i == 0 && !errors.Is(err, fs.ErrPermission) && b.blocked(name) {
+			continue
+		}
+		if err == nil {
+			b.names.Take(name, of)
+		}
+		return err
+	}
+	return fmt.Errorf("no path is free for %s", clip.Middle(loc))
+}
+
+// Remove removes the file of an address, if it has one.
+func (b *batch) Remove(loc string) (bool, error) {
+	name, err := b.Find(b.names, loc)
+	if err != nil || name == "" {
+		return false, err
+	}
+	b.Close() // the folder may go too
+	if err := b.mirror.Remove(name); err != nil {
+		return false, err
+	}
+	b.names.Free(name)
+	return true, nil
+}
+
+// Clear is Remove, also of a file without a recorded path.
+func (b *batch) Clear(loc string) error {
+	if done, err := b.Remove(loc); done || err != nil {
+		return err
+	}
+	for _, name := range pathsOf(b.Source, loc)[:2] {
+		if _, ok, err := b.names.Owner(name); err != nil {
+			return err
+		} else if ok {
+			continue
+		}
+		if st, err := b.root.Lstat(name); err == nil && st.Mode().IsRegular() {
+			if err := b.mirror.Remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// folder opens the folder of a file, and makes it if need be.
+func (b *batch) folder(dir string) (*os.Root, error) {
+	if b.at != nil && b.dir == dir {
+		return b.at, nil
+	}
+	b.Close()
+	if err := b.root.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	at, err := b.root.OpenRoot(dir)
+	if err == nil {
+		b.at, b.dir = at, dir
+	}
+	return at, err
+}
+
+// Close closes the open folder.
+func (b *batch) Close() {
+	if b.at != nil {
+		b.at.Close()
+		b.at = nil
+	}
+}
+
+// put replaces a file by renaming: a reader sees one body or the other.
+func (b *batch) put(name string, body []byte, fresh bool) error {
+	at, err := b.folder(path.Dir(name))
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	of := ledger.HashOf(name)
+	base, part := path.Base(name), ".rsbridge-"+hex.EncodeToString(of[:])+".part"
+	f, err := at.Create(part)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	_, err = f.Write(body)
+	if err == nil && !(b.later && fresh) {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = at.Rename(part, base)
+	}
+	if err != nil {
+		at.Remove(part)
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	b.written = true
+	return nil
+}
+
+// Flush makes the written files durable.
+func (b *batch) Flush() error {
+	b.Close()
+	if !b.later || !b.written {
+		return nil
+	}
+	return flushAll(b.root)
+}

@@ -13,9 +13,9 @@ const roomPause = 2 * time.Second
 // IsFull tells whether an error comes from a disk without room.
 func IsFull(err error) bool { return guardfs.IsFull(err) }
 
-// Again is closed when the bridge is to be closed and opened again: the disk was full,
-// and has room now. Either a commit that failed may hold, so that what is in memory may
-// be wrong, or a store that could not be opened can be.
+// Again is closed when a full disk has room again: close the bridge and open it anew. A
+// failed commit may hold after all, and differ from the memory; or an unopened store can be
+// opened now.
 func (b *Bridge) Again() <-chan struct{} { return b.again }
 
 // watchRoom closes again. It ends with ctx.

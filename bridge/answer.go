@@ -12,21 +12,21 @@ import (
 // answerRules is raised when descriptions or digests of the same triples become others.
 const answerRules = 1
 
-// answerRecord is kept of the last complete scan of a store: what it answered, and what that
-// was described with. The same answer is the same state, as long as all of that holds.
+// answerRecord keeps the store's answer to the last complete scan, and the settings of its
+// descriptions. The same answer with the same settings is the same state.
 type answerRecord struct {
 	Version     int    `json:"version"`
 	Rules       int    `json:"rules"`
 	Answer      string `json:"answer"`
 	Fingerprint string `json:"fingerprint"` // of the set
 	Bounds      bounds `json:"bounds"`      // likewise
-	Sequence    uint64 `json:"sequence"`    // of the log, whose state it is
+	Sequence    uint64 `json:"sequence"`    // of the log with this state
 }
 
 func answerKey(set string) []byte { return []byte("answer/" + set) }
 
-// knownAnswer is the answer that would change nothing, "" for none, and the position of the
-// log whose state it is.
+// knownAnswer is the answer of an unchanged store, "" for none, and its position in the
+// log.
 func (s *set) knownAnswer() (string, uint64, error) {
 	raw, err := s.bridge.records.Get(answerKey(s.name))
 	if errors.Is(err, kv.ErrNotFound) {

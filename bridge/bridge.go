@@ -33,9 +33,9 @@ import (
 type Options struct {
 	Now    func() time.Time
 	Logger *slog.Logger // nil: silent
-	// Command is told to others that find the state held, with Admin.
+	// Command is told to other processes on the held state, with Admin.
 	Command string
-	// Wait is how long Open waits for a state folder that is held; default 10s.
+	// Wait is how long Open waits for a held state folder; default 10s.
 	Wait time.Duration
 	// Grace is how long Close lets runs under way go on; default 20s.
 	Grace time.Duration
@@ -67,7 +67,7 @@ type Bridge struct {
 	unwatch   context.CancelFunc
 }
 
-// Key prefixes of the packages that keep records in the state.
+// Key prefixes of the packages with records in the state.
 var (
 	prefixTrack = []byte("track/")
 	prefixPub   = []byte("publish/")
@@ -77,10 +77,10 @@ var (
 )
 
 // Open takes the state folder and opens everything in cfg: stores, logs,
-// publications, mirrors; it finishes what a crash interrupted. Nothing is
-// scheduled and nothing is served yet. A folder that is held by another process
-// gives a *HeldError. A destination that cannot be opened does not stop the rest:
-// Faults, the status and its runs tell why; each run tries again.
+// publications, mirrors. It finishes interrupted work after a crash. Nothing is scheduled
+// and nothing is served yet. A folder held by another process gives a *HeldError. A
+// destination with a fault does not stop the rest: Faults, the status and its runs tell
+// the cause; each run tries again.
 func Open(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (b *Bridge) openState(ctx context.Context) (err error) {
 		return fmt.Errorf("open the state in %s: %w", b.cfg.State, err)
 	}
 	b.kv, b.settled = state, state.Settled()
-	if err := os.RemoveAll(b.tempDir()); err != nil { // what a crash left
+	if err := os.RemoveAll(b.tempDir()); err != nil { // left by a crash
 		return fmt.Errorf("clean the temporary folder of the state: %w", err)
 	}
 	if err := os.MkdirAll(b.tempDir(), ownfile.FolderMode); err != nil {
@@ -133,8 +133,7 @@ func (b *Bridge) openState(ctx context.Context) (err error) {
 	return nil
 }
 
-// openAll opens the stores, sets and destinations. Stores that before has open are
-// taken from there.
+// openAll opens the stores, sets and destinations. It takes the open stores of before.
 func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
 	b.records = kv.Prefix(b.kv, prefixOwn)
 	if err := b.openStores(ctx, before); err != nil {
@@ -159,8 +158,7 @@ func (b *Bridge) openRunner() (err error) {
 	return err
 }
 
-// vacant refuses a state folder that is new and has a tmp of others: what is temporary
-// goes at each start.
+// vacant refuses a new state folder with a foreign tmp: each start empties tmp.
 func (b *Bridge) vacant() error {
 	if _, err := os.Stat(filepath.Join(b.cfg.State, "kv")); err == nil {
 		return nil
@@ -226,15 +224,15 @@ func (b *Bridge) openSets(ctx context.Context) (err error) {
 func (b *Bridge) transport() http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = 32
-	t.DisableCompression = true                     // lengths and hashes are of what is asked for
-	if b.pub == nil || b.cfg.Public.BaseURL == "" { // what removed sets left is not served
+	t.DisableCompression = true                     // lengths and hashes are of the uncoded body
+	if b.pub == nil || b.cfg.Public.BaseURL == "" { // the documents of removed sets are not served without an address
 		return t
 	}
 	return ownOrWeb{bases: b.pub.Bases, own: inproc.Transport{Handler: b.PublicHandler()}, web: t}
 }
 
 type ownOrWeb struct {
-	bases    func() []string // a set that was not rebased has its old one
+	bases    func() []string // without a rebase a set keeps its old one
 	own, web http.RoundTripper
 }
 
@@ -252,8 +250,8 @@ func (t ownOrWeb) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.web.RoundTrip(r)
 }
 
-// Start starts the schedules, says what they have never done, and begins what was
-// named before the process was here.
+// Start starts the schedules, and begins the kept requests for named entities and the jobs
+// for missing or damaged files. It logs the sets not published yet.
 func (b *Bridge) Start() {
 	b.runner.Schedule()
 	for _, name := range b.ConfiguredSets() {
@@ -276,7 +274,7 @@ func (b *Bridge) Start() {
 	}
 }
 
-// makeAgain begins the jobs of these kinds, which make what the set offers.
+// makeAgain begins the jobs of these kinds of a set.
 func (b *Bridge) makeAgain(name, why string, kinds ...string) {
 	for _, job := range b.runner.Jobs() {
 		for _, kind := range kinds {
@@ -300,7 +298,7 @@ func (b *Bridge) Close() error {
 	return b.closeExcept(&Bridge{})
 }
 
-// closeExcept closes everything that the other bridge does not use.
+// closeExcept closes everything not in use by the other bridge.
 func (b *Bridge) closeExcept(other *Bridge) error {
 	var errs []error
 	if b.unwatch != nil {
@@ -323,7 +321,7 @@ func (b *Bridge) closeExcept(other *Bridge) error {
 		}
 		errs = append(errs, b.pub.Close())
 	}
-	b.answering.wait(20 * time.Second) // they read from what is closed next
+	b.answering.wait(20 * time.Second) // they read from the stores closed next
 	if b.tracker != nil {
 		errs = append(errs, b.tracker.Close())
 	}
@@ -339,7 +337,7 @@ func (b *Bridge) closeExcept(other *Bridge) error {
 	return errors.Join(errs...)
 }
 
-// Config is what the bridge was opened with.
+// Config is the configuration given to Open.
 func (b *Bridge) Config() *Config { return b.cfg }
 
 // Runner owns the jobs: their runs, their history, their schedules.
@@ -356,8 +354,8 @@ func (b *Bridge) Log(name string) *changetrack.Log {
 // Location is the public address of an entity's representation.
 func (b *Bridge) Location(set, entity string) (string, error) { return b.pub.Location(set, entity) }
 
-// Destination is a mirror by its name. The error says that there is none of that
-// name (ErrUnknown), or why it could not be opened.
+// Destination is a mirror by its name. The error is ErrUnknown, or the cause of a failed
+// opening.
 func (b *Bridge) Destination(name string) (*destination.Destination, error) {
 	if m := b.dests[name]; m != nil {
 		return m.opened()
@@ -375,8 +373,8 @@ func (b *Bridge) Describe(set, entity string, at time.Time, f rdfres.Format) ([]
 	return s.describe(entity, at, f)
 }
 
-// DescribeMirror is Describe for an entity of a mirror. As it was at a time is known
-// where versions are kept (keep: versions). The format "" is N-Triples.
+// DescribeMirror is Describe for an entity of a mirror. A description at an earlier time
+// needs versions (keep: versions). The format "" is N-Triples.
 func (b *Bridge) DescribeMirror(ctx context.Context, name, entity string, at time.Time, f rdfres.Format) ([]byte, error) {
 	d, err := b.Destination(name)
 	if err != nil {
@@ -399,5 +397,5 @@ func (b *Bridge) DescribeMirror(ctx context.Context, name, entity string, at tim
 	return data, nil
 }
 
-// ErrUnknown comes for a name that is not in the configuration or not in a set.
+// ErrUnknown comes for a name outside of the configuration or the set.
 var ErrUnknown = errors.New("there is no such thing")

@@ -68,7 +68,7 @@ func (c *Config) resolve(dir string, d *decoder) {
 	c.fill()
 }
 
-// fill sets what follows from other settings.
+// fill sets the settings derived from others.
 func (c *Config) fill() {
 	if c.Public.BaseURL == "" && namesHost(c.Public.Listen) {
 		c.Public.BaseURL = "http://" + c.Public.Listen
@@ -80,8 +80,7 @@ func (c *Config) fill() {
 	}
 }
 
-// preset fills in the addresses that follow from a preset; what is wrong with it
-// is found by the check.
+// preset fills in the addresses of a preset; the check finds its faults.
 func (s Store) preset() Store {
 	if s.Preset == "" || !onServer(s.URL) || s.local() {
 		return s
@@ -93,8 +92,8 @@ func (s Store) preset() Store {
 	return s
 }
 
-// Validate checks a Config that was not read from a file and fills in what
-// follows from other settings. The error is a *ConfigError with all faults.
+// Validate checks a Config made by a program and fills in derived settings. The error is a
+// *ConfigError with all faults.
 func (c *Config) Validate() error {
 	c.fill()
 	if f := c.check(); len(f) > 0 {
@@ -103,11 +102,11 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// check finds what is wrong across fields.
+// check finds faults across fields.
 func (c *Config) check() (out []Finding) {
 	fault := func(path, value, format string, args ...any) {
 		line := c.line[path]
-		for p := path; line == 0 && p != ""; line = c.line[p] { // the nearest key that was written
+		for p := path; line == 0 && p != ""; line = c.line[p] { // the nearest written key
 			p = p[:max(strings.LastIndexByte(p, '.'), 0)]
 		}
 		out = append(out, Finding{File: c.file, Line: line, Key: c.names.Of(path), Value: webguard.Masked(value), Message: webguard.MaskedSetting(fmt.Sprintf(format, args...))})
@@ -288,7 +287,7 @@ func (c *Config) check() (out []Finding) {
 			}
 		}
 	}
-	folders := map[string]string{} // of files, by who keeps them
+	folders := map[string]string{} // of files, by their owner
 	for name, st := range c.Stores {
 		if st.Files != "" {
 			folders["store "+name] = filepath.Clean(st.Files)
@@ -373,7 +372,7 @@ func (c *Config) check() (out []Finding) {
 	return out
 }
 
-// contactForm is what OAI-PMH takes for an e-mail address, or less.
+// contactForm is an e-mail address for OAI-PMH, or less.
 var contactForm = regexp.MustCompile(`^\S+@\S+$`)
 
 func (c *Config) checkStores(fault func(path, value, format string, args ...any), httpURL func(path, v string)) {
@@ -442,8 +441,8 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 	}
 }
 
-// besides is the first of the other destinations into the same store, "" where there is
-// none before this one.
+// besides is the first of the other destinations into the same store, "" if none is before
+// this one.
 func (c *Config) besides(name string) string {
 	for _, other := range slices.Sorted(maps.Keys(c.Destinations)) {
 		if other == name {
@@ -462,23 +461,23 @@ func onServer(address string) bool {
 	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && u.RawQuery == "" && u.Fragment == ""
 }
 
-// inState tells whether a path is the state's folder, or what is its own in there: what
-// is temporary goes at each start.
+// inState tells whether a path is the state's folder, or in its temporary part: each start
+// empties it.
 func (c *Config) inState(path string) bool {
 	rel, err := filepath.Rel(c.State, path)
 	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
 	return err == nil && slices.Contains([]string{".", "kv", "tmp", "stage", "published", "lock", "holder.json"}, first)
 }
 
-// namesHost tells that an address to listen at is of one host, and not of all that
-// this machine is known by.
+// namesHost tells whether an address to listen at is of one host, and not of all names of
+// this machine.
 func namesHost(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	return err == nil && isHost(host)
 }
 
-// isHost tells that a text is the name of a host, or the address of one. A name ends with a
-// letter somewhere in its last part: else it is an address, written shorter.
+// isHost tells whether a text is the name or the address of a host. The last part of a name
+// has a letter: else it is an address, written shorter.
 func isHost(text string) bool {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		return !ip.WithZone("").Unmap().IsUnspecified()
@@ -497,7 +496,7 @@ func listens(addr string) bool {
 	return err == nil && port != "" && isPort(port) && (host == "" || ip == nil || isHost(host))
 }
 
-// isPort tells that a port can be one; "" is that of the scheme.
+// isPort tells whether a port is valid; "" is the port of the scheme.
 func isPort(text string) bool {
 	_, err := strconv.ParseUint(text, 10, 16)
 	return text == "" || err == nil
@@ -512,8 +511,8 @@ func loopback(listen string) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// A token that others than this machine can try is at least so long, of so many
-// different characters.
+// A token open to attempts from other machines is at least so long, of so many different
+// characters.
 const (
 	tokenLength  = 16
 	tokenVariety = 8

@@ -9,7 +9,7 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// Config is everything that a bridge is told. The file reader is [Load]; a
+// Config is the whole configuration of a bridge. The file reader is [Load]; a
 // program may fill it in itself and call [Config.Validate]. Field tags carry the
 // name in the file, a sentence for the reference, and the allowed values.
 type Config struct {
@@ -21,13 +21,13 @@ type Config struct {
 	Destinations map[string]Destination `yaml:"destinations" doc:"the mirrors"`
 	UserAgent    string                 `yaml:"user_agent" doc:"name of rsbridge in requests to stores and sources; some hosts want a contact address; default: rsbridge, its version, the address of the project"`
 
-	names settings.Names // of a command that has no file
+	names settings.Names // of a command without a file
 	file  string
 	line  map[string]int // path of a key -> line, for findings
 }
 
-// NameSettings tells how the user of a command without a file sets what hints name: flags, by
-// the keys that they set or by the ends of those keys.
+// NameSettings gives names for hints of a command without a file: flags, by their keys or
+// by the ends of those keys.
 func (c *Config) NameSettings(flags map[string]string) { c.names = flags }
 
 // Embedded is how many stores of the configuration are embedded.
@@ -88,7 +88,7 @@ type Store struct {
 // sink tells a mirror without a store: a dump or files.
 func (s *Store) sink() bool { return s.Dump != "" || s.Files != "" }
 
-// local tells what has no addresses.
+// local tells whether a store has no addresses.
 func (s *Store) local() bool { return s.Embedded != "" || s.sink() }
 
 // Set is a ResourceSync set made from a store, or from a series of dumps.
@@ -134,21 +134,21 @@ type Set struct {
 	Contact        string       `yaml:"contact" doc:"e-mail address of the set's administrator; OAI-PMH wants one, default admin@ and the host"`
 }
 
-// Select says which entities are of a set.
+// Select is the selection of a set's entities.
 type Select struct {
 	Classes  []string `yaml:"classes" doc:"entities with one of these rdf:type"`
 	Prefixes []string `yaml:"prefixes" doc:"entities with one of these prefixes"`
 	Query    string   `yaml:"query" doc:"a SELECT of ?entity, over the graphs of the set, or over graphs of its own (GRAPH, FROM)"`
 }
 
-// Part says which entities of its source are of a mirror.
+// Part is the selection of a mirror's entities.
 type Part struct {
 	Classes  []string `yaml:"classes" doc:"entities with one of these rdf:type"`
 	Prefixes []string `yaml:"prefixes" doc:"entities with one of these prefixes; without classes, and with a source that names entities, others are not fetched"`
 }
 
-// Hints name what may have changed. Only that is described again; what they miss
-// is found by the full scan.
+// Hints name possibly changed entities. Only these are described again; the full scan finds
+// the missed ones.
 type Hints struct {
 	Modified []string `yaml:"modified" doc:"properties with the time of modification, such as http://purl.org/dc/terms/modified"`
 	Query    string   `yaml:"query" doc:"a SELECT of changed ?entity; ?since is the time of the last look, less overlap; over the graphs of the set, or over graphs of its own"`
@@ -169,8 +169,8 @@ type ChangeList struct {
 	Entries int      `yaml:"entries" doc:"entries at which a list is closed, at most 50000" default:"50000"`
 }
 
-// rotate is the age at which a Change List is closed. A Change Dump holds closed lists
-// only, and retention drops closed lists only.
+// rotate is the age of a Change List at its closing. A Change Dump holds closed lists only,
+// and retention drops closed lists only.
 func (s Set) rotate() time.Duration {
 	switch {
 	case s.ChangeList.Rotate > 0:

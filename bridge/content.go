@@ -18,11 +18,11 @@ import (
 	"github.com/rsbridge/rsbridge/publish"
 )
 
-// FilesReport tells how the files stand that the descriptions of a set lead to.
+// FilesReport tells the state of the files behind the descriptions of a set.
 type FilesReport = content.Report
 
-// Content says which files belong to a set, and how they are followed. In the file
-// a list of properties may stand for it.
+// Content selects the files of a set and the way of following them. The configuration may
+// have a list of properties instead.
 type Content struct {
 	Properties  []string `yaml:"properties" short:"true" doc:"IRIs of the properties whose values are addresses of files"`
 	Allow       []string `yaml:"allow" doc:"hosts (host, host:port) or addresses below which files may be asked for; files elsewhere are linked and never asked for. Default: the host of prefix, where that is a name"`
@@ -37,7 +37,7 @@ type Content struct {
 	Timeout     Duration `yaml:"timeout" doc:"of one request without progress" default:"30s"`
 }
 
-// contentConfig is what the follower is told.
+// contentConfig is the configuration of the follower.
 func (c *Set) contentConfig() content.Config {
 	x := c.Content
 	allow := x.Allow
@@ -52,8 +52,8 @@ func (c *Set) contentConfig() content.Config {
 	}
 }
 
-// namedHost is the host of an address when it is a name that means the same to
-// everybody: not an address, and not this machine.
+// namedHost is the host of an address if its name means the same to everybody: no IP
+// address, and not this machine.
 func namedHost(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.EqualFold(u.Hostname(), "localhost") {
@@ -65,15 +65,15 @@ func namedHost(address string) string {
 	return u.Host
 }
 
-// contentTag names what makes a file of the set, for the documents.
+// contentTag names the settings for files of the set, for the documents.
 func (c *Set) contentTag() string {
 	ps := slices.Clone(c.Content.Properties)
 	slices.Sort(ps)
 	return strings.Join(slices.Compact(ps), " ")
 }
 
-// openFiles makes the follower of a set, and links what was logged and not linked
-// yet. Where no files are configured any more, those that were are taken out.
+// openFiles makes the follower of a set, and links logged files without a link. Without
+// files in the configuration it takes the former ones out.
 func (s *set) openFiles(ctx context.Context) error {
 	if len(s.cfg.Content.Properties) == 0 {
 		if err := s.log.LinkFiles(ctx, changetrack.LinkOptions{}); err != nil {
@@ -96,7 +96,7 @@ func (s *set) openFiles(ctx context.Context) error {
 	return err
 }
 
-// publishAlternates publishes the sets that lead to this one, because it has changed.
+// publishAlternates publishes the sets with this one among their alternates, after a change.
 func (s *set) publishAlternates(ctx context.Context) error {
 	for name, other := range s.bridge.sets {
 		if !slices.Contains(other.cfg.Alternates, s.name) {
@@ -124,7 +124,7 @@ func (s *set) fetchFiles() publish.FetchFile {
 
 func contentPrefix(set string) []byte { return []byte("content/" + set + "\x00") }
 
-// followFiles looks at the files whose time has come, and publishes what changed.
+// followFiles looks at the due files, and publishes their changes.
 func (s *set) followFiles(ctx context.Context, run *jobs.Run, accept string) (*FilesReport, error) {
 	if s.follower == nil {
 		return nil, nil
@@ -134,7 +134,7 @@ func (s *set) followFiles(ctx context.Context, run *jobs.Run, accept string) (*F
 	}
 	run.Progress("files", 0, 0)
 	rep, err := s.follower.Run(ctx, accept)
-	if rep.Created+rep.Updated+rep.Deleted > 0 { // also what an error left behind
+	if rep.Created+rep.Updated+rep.Deleted > 0 { // also after an error
 		err = errors.Join(err, s.publish(ctx, run))
 	}
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *set) filesStatus() (*FilesReport, error) {
 	return rep, err
 }
 
-// fileRecords reads what is known of the files; the state may be open for reading only.
+// fileRecords reads the records of the files; the state may be open for reading only.
 func (s *set) fileRecords() (*content.Follower, error) {
 	if s.follower != nil {
 		return s.follower, nil
@@ -175,7 +175,7 @@ func (s *set) fileRecords() (*content.Follower, error) {
 	return content.New(kv.Prefix(s.bridge.records, contentPrefix(s.name)), s.log, s.cfg.contentConfig(), content.Options{})
 }
 
-// filesHeld is what waits for a person because too many files are gone at once.
+// filesHeld is the held deletion of too many files at once.
 func (s *set) filesHeld() *changetrack.Held {
 	rep, err := s.filesStatus()
 	if err != nil || rep == nil || rep.Held == nil {
@@ -184,7 +184,7 @@ func (s *set) filesHeld() *changetrack.Held {
 	return &changetrack.Held{ID: rep.Held.ID, Files: true, Reason: rep.Held.Reason, Deletions: rep.Held.Deletions, Of: rep.Held.Of, Time: rep.Held.Time}
 }
 
-// FileLine is a file that descriptions lead to.
+// FileLine is a file behind descriptions.
 type FileLine struct {
 	File        string     `json:"file"`
 	Listed      bool       `json:"listed"` // it is a resource of the set: it was there when it was looked at

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	countedTerms   = 100000 // distinct classes and properties that are counted; with more there is no number
+	countedTerms   = 100000 // most distinct classes and properties; with more there is no number
 	countedShown   = 100    // of each are named in the description of the set, the largest
 	rdfTypeIRI     = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 	countsInRecord = "counts/"
 )
 
-// vocabularyCounts are the classes and properties of what a scan found.
+// vocabularyCounts are the classes and properties in the descriptions of a scan.
 type vocabularyCounts struct {
 	classes    map[rdfres.Term]int64 // entities of each
 	properties map[rdfres.Term]int64 // triples of each
@@ -29,7 +29,7 @@ func newCounts() *vocabularyCounts {
 	return &vocabularyCounts{classes: map[rdfres.Term]int64{}, properties: map[rdfres.Term]int64{}}
 }
 
-// through counts what passes.
+// through counts the passing descriptions.
 func (c *vocabularyCounts) through(found iter.Seq2[rdfres.Description, error]) iter.Seq2[rdfres.Description, error] {
 	rdfType := rdfres.NewIRI(rdfTypeIRI)
 	return func(yield func(rdfres.Description, error) bool) {
@@ -58,7 +58,7 @@ func (c *vocabularyCounts) add(m map[rdfres.Term]int64, t rdfres.Term) {
 	}
 }
 
-// record is what is kept of the counts.
+// record is the kept form of the counts.
 func (c *vocabularyCounts) record() publish.Vocabulary {
 	if c.over {
 		return publish.Vocabulary{}

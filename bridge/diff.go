@@ -14,9 +14,8 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// Diff is what changed in the description of an entity between two points of
-// the log: lines of canonical N-Triples, in their order. A version is null where
-// the entity was not there.
+// Diff is the change of an entity's description between two points of the log: lines of
+// canonical N-Triples, in their order. The version of a missing entity is null.
 type Diff struct {
 	Entity  string       `json:"entity"`
 	From    *VersionLine `json:"from"`
@@ -25,10 +24,10 @@ type Diff struct {
 	Added   []string     `json:"added"`
 }
 
-// ErrPoint comes for a point of the log that is neither a sequence nor a time.
+// ErrPoint comes for a malformed point of the log.
 var ErrPoint = errors.New("is neither a sequence nor a time like 2026-01-31T12:00:00Z")
 
-// ErrBeyond comes for a sequence that the log has not reached.
+// ErrBeyond comes for a sequence beyond the end of the log.
 var ErrBeyond = errors.New("the log is not there yet")
 
 // point is a place in the log.
@@ -81,7 +80,7 @@ func (b *Bridge) Diff(set, entity, from, to string) (Diff, error) {
 	return out, nil
 }
 
-// versionsAt finds the versions at two points; nil where the entity was not there.
+// versionsAt finds the versions at two points; nil without the entity.
 func versionsAt(v *changetrack.View, entity, from, to string) (before, after *changetrack.Version, err error) {
 	st, err := v.Entity(entity)
 	if errors.Is(err, kv.ErrNotFound) {
@@ -112,7 +111,7 @@ func versionsAt(v *changetrack.View, entity, from, to string) (before, after *ch
 		if err != nil {
 			return nil, nil, err
 		}
-		if !known { // what the first change that is kept began from
+		if !known { // the state before the first kept change
 			known, before, after = true, c.Before, c.Before
 		}
 		if last == nil || !last.before(&c) {
@@ -156,7 +155,7 @@ func linesOf(v *changetrack.View, entity string, ver *changetrack.Version) ([]st
 	return strings.FieldsFunc(string(data), func(r rune) bool { return r == '\n' }), nil
 }
 
-// compareLines gives what is only in one of two lists, in their order.
+// compareLines gives the lines in only one of two lists, in their order.
 func compareLines(before, after []string) (removed, added []string) {
 	only := func(list, other []string) []string {
 		there := make(map[string]bool, len(other))

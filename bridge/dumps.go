@@ -16,15 +16,15 @@ import (
 	"github.com/rsbridge/rsbridge/sparqlsrc/dumpfile"
 )
 
-// DumpStatus is which file of a series of dumps the state of a set is.
+// DumpStatus is the file of a series of dumps behind the state of a set.
 type DumpStatus struct {
 	dumpfile.File
-	// Unchanged: the look found nothing newer that is complete.
+	// Unchanged: the look found no newer complete file.
 	Unchanged bool `json:"unchanged"`
-	// Incomplete are newer files that are not complete yet.
+	// Incomplete are newer files, not complete yet.
 	Incomplete []dumpfile.Incomplete `json:"incomplete,omitempty"`
 	Looked     time.Time             `json:"looked"` // for files
-	// Proof is what told that the file is whole; empty: nothing, it may be cut.
+	// Proof is the proof of a whole file; without one it may be cut.
 	Proof string `json:"proof,omitempty"`
 }
 
@@ -36,7 +36,7 @@ type dumpRecord struct {
 	Bounds      bounds `json:"bounds,omitzero"` // of the set, at the last look
 }
 
-// bounds are what an entity fails by, by name.
+// bounds are the limits of an entity, by name.
 type bounds struct {
 	Triples int `json:"triples"`
 	Depth   int `json:"depth"`
@@ -76,9 +76,9 @@ func (s *set) saveDump(d DumpStatus) error {
 	return nil
 }
 
-// lookAtDumps reads the newest complete file, unless it is the state already.
-// again reads that too, as when a scan is held, the configuration has changed, or what
-// has failed may do so no more.
+// lookAtDumps reads the newest complete file, unless it is the state already. again reads
+// the same one too: a scan is held, the configuration has changed, or failed entities may
+// succeed now.
 func (s *set) lookAtDumps(ctx context.Context, again bool) (sparqlsrc.DumpScan, error) {
 	rec, err := s.dumpRecord()
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *set) lookAtDumps(ctx context.Context, again bool) (sparqlsrc.DumpScan, 
 	return s.files.Scan(ctx, last, again)
 }
 
-// nothingNew is the end of a scan that found no newer file.
+// nothingNew is the end of a scan without a newer file.
 func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began time.Time, acceptFiles string) (any, error) {
 	rep := &ScanReport{Name: s.name, Finder: "scan", Way: "dump", Dump: &d}
 	old, err := s.lastReport()
@@ -147,8 +147,7 @@ func (s Set) dumpOptions() sparqlsrc.DumpOptions {
 	return sparqlsrc.DumpOptions{Series: dumpfile.Series{Patterns: s.Dumps, ByTime: s.DumpsOrder == "time"}, Settle: settle, Proof: s.DumpsProof}
 }
 
-// checkDumps finds what is wrong with the settings of a set that is made from
-// files.
+// checkDumps finds faults in the settings of a set made from files.
 func (s Set) checkDumps(p string, fault func(path, value, format string, args ...any)) {
 	if s.Store != "" {
 		fault(p, "", "has a store and dumps: a set is made from one of them")
@@ -174,8 +173,7 @@ func (s Set) checkDumps(p string, fault func(path, value, format string, args ..
 	}
 }
 
-// Newest tells, for each set that is made from dumps, the file that is the newest
-// one now, or why there is none.
+// Newest gives, for each set made from dumps, the newest file, or the cause of its absence.
 func Newest(cfg *Config, log *slog.Logger) (files map[string]dumpfile.File, faults map[string]error) {
 	files, faults = map[string]dumpfile.File{}, map[string]error{}
 	for name, s := range cfg.Sets {

@@ -10,8 +10,7 @@ import (
 	"github.com/rsbridge/rsbridge/publish"
 )
 
-// openFaces shows the logs of the sets in the other forms that they are
-// configured for.
+// openFaces shows the logs of the sets in their other configured forms.
 func (b *Bridge) openFaces() (err error) {
 	var shown []faces.SetConfig
 	for _, name := range slices.Sorted(maps.Keys(b.sets)) {
@@ -32,7 +31,7 @@ func (s *set) services() (out []publish.Service) {
 }
 
 func (s *set) facesConfig() faces.SetConfig {
-	// What is kept for no time at all is kept until the next retention.
+	// A retention of no time keeps entries until the next run of it.
 	pub := s.bridge.pub
 	kept := func(d Duration) time.Duration { return max(time.Duration(d), time.Second) }
 	return faces.SetConfig{
@@ -50,8 +49,8 @@ func (s *set) facesConfig() faces.SetConfig {
 	}
 }
 
-// settled is a moment up to which every change is visible: a scan gives its
-// changes their times before they can be seen.
+// settled is the latest moment with all its changes visible: a scan gives its changes their
+// times before they become visible.
 func (s *set) settled() time.Time {
 	now := s.bridge.now()
 	s.mu.Lock()

@@ -8,13 +8,13 @@ import (
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
 
-// findings keep in the state what a probe found of a set's store.
+// findings keep the probed capabilities of a set's store in the state.
 type findings struct{ s *set }
 
-// findingsRecord is what is kept.
+// findingsRecord is the record of findings.
 type findingsRecord struct {
 	Version      int                 `json:"version"`
-	Query        string              `json:"query"` // address of the store that was probed
+	Query        string              `json:"query"` // address of the probed store
 	GraphStore   string              `json:"graph_store"`
 	Graphs       []string            `json:"graphs"`
 	At           time.Time           `json:"at"`
@@ -32,7 +32,7 @@ func (f findings) record() findingsRecord {
 	return findingsRecord{Version: 1, Query: e.Query, GraphStore: e.GraphStore, Graphs: f.s.cfg.Graphs, At: f.s.bridge.now().UTC()}
 }
 
-// Load gives what was found of the same store and graphs within a day.
+// Load gives the findings of the same store and graphs, at most a day old.
 func (f findings) Load() (sparql.Capabilities, bool) {
 	raw, err := f.s.bridge.records.Get(findingsKey(f.s.name))
 	var was findingsRecord
@@ -45,7 +45,7 @@ func (f findings) Load() (sparql.Capabilities, bool) {
 	return was.Capabilities, same && age >= 0 && age < maxFindings
 }
 
-// Save keeps what was found.
+// Save keeps new findings.
 func (f findings) Save(caps sparql.Capabilities) error {
 	rec := f.record()
 	rec.Capabilities = caps

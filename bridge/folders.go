@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// tryFolder tells whether a folder can be written, or be made where it is not
-// there yet: by a file or a folder that is gone again when it returns.
+// tryFolder tells whether a folder can be written, or a missing one made: it makes a file or
+// a folder and removes it again.
 func tryFolder(dir string) (err error) {
 	at := dir
 	for {
@@ -41,8 +41,8 @@ func tryFolder(dir string) (err error) {
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
-// folderBytes is how long the files below a folder are together. What goes meanwhile,
-// or cannot be looked at, counts nothing.
+// folderBytes is the length of all files below a folder. A file removed meanwhile, or
+// unreadable, counts nothing.
 func folderBytes(dir string) (n int64) {
 	_ = fs.WalkDir(os.DirFS(dir), ".", func(_ string, f fs.DirEntry, err error) error {
 		if err != nil || f.IsDir() {
@@ -56,7 +56,7 @@ func folderBytes(dir string) (n int64) {
 	return n
 }
 
-// tryPlace is tryFolder for where a local store is.
+// tryPlace is tryFolder for the place of a local store.
 func (c Store) tryPlace() error {
 	dir := c.Embedded + c.Files
 	if c.Dump != "" {

@@ -22,7 +22,7 @@ type MoveArgs struct {
 	To string `json:"to"`
 }
 
-// ForgottenSet is what forget removes of a set. No store is touched.
+// ForgottenSet is the report of forgetting a set. No store is touched.
 type ForgottenSet struct {
 	Name      string `json:"name"`
 	DryRun    bool   `json:"dry_run"`
@@ -32,29 +32,29 @@ type ForgottenSet struct {
 	Address   string `json:"address"`   // of its Capability List: 410 Gone from then on
 }
 
-// MovedSet is what move does to a set.
+// MovedSet is the report of moving a set.
 type MovedSet struct {
 	Name      string `json:"name"`
 	To        string `json:"to"`
 	Resources int64  `json:"resources"`
-	Sequence  uint64 `json:"sequence"` // of the change in the log that says so
-	Address   string `json:"address"`  // of the new Capability List, where the old addresses lead to
+	Sequence  uint64 `json:"sequence"` // of the change in the log
+	Address   string `json:"address"`  // of the new Capability List; the old addresses lead to it
 }
 
-// MovedDestination is what move does to a destination.
+// MovedDestination is the report of moving a destination.
 type MovedDestination struct {
 	destination.MoveReport
-	// Configure is what to write into the configuration, "" where it is there.
+	// Configure is the new part of the configuration, "" if it is there already.
 	Configure string `json:"configure,omitempty"`
 }
 
-// ErrConfigured comes from forgetting what is still in the configuration.
+// ErrConfigured comes from forgetting a configured set or destination.
 var ErrConfigured = errors.New("it is in the configuration: take it out there first")
 
-// ErrRemoved comes from work on what is in the state and not in the configuration.
+// ErrRemoved comes from work on a set or destination out of the configuration.
 var ErrRemoved = errors.New("it is not in the configuration any more")
 
-// ErrUnchanged comes from a move that is refused.
+// ErrUnchanged comes from a refused move.
 var ErrUnchanged = errors.New("nothing was changed")
 
 func (s *set) forget(_ context.Context, run *jobs.Run) (any, error) {
@@ -181,7 +181,7 @@ func decodeArgs(run *jobs.Run, into any) error {
 	return nil
 }
 
-// wouldForget tells what forget would remove of a configured destination.
+// wouldForget reports the effect of forgetting a configured destination.
 func (m *mirror) wouldForget(ctx context.Context, run *jobs.Run) (any, error) {
 	var o ForgetArgs
 	if err := decodeArgs(run, &o); err != nil {
@@ -197,7 +197,7 @@ func (m *mirror) wouldForget(ctx context.Context, run *jobs.Run) (any, error) {
 	return d.Forget(ctx, o)
 }
 
-// forgetDestination forgets one that is not configured any more.
+// forgetDestination forgets one removed from the configuration.
 func (b *Bridge) forgetDestination(ctx context.Context, name string, run *jobs.Run) (_ any, err error) {
 	var o ForgetArgs
 	if err := decodeArgs(run, &o); err != nil {

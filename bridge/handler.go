@@ -22,9 +22,8 @@ func (c *Config) Publishes() bool {
 	return len(c.Sets) > 0
 }
 
-// PublicHandler serves the published documents, and below /stores/NAME/query
-// the embedded stores that the configuration serves, read only. It routes on the
-// escaped path.
+// PublicHandler serves the published documents, and the public embedded stores below
+// /stores/NAME/query, read only. It routes on the escaped path.
 func (b *Bridge) PublicHandler() http.Handler {
 	var documents http.Handler = http.NotFoundHandler()
 	if b.pub != nil {
@@ -52,7 +51,7 @@ func (b *Bridge) PublicHandler() http.Handler {
 	})
 }
 
-// publicEndpoint is the address at which a store is served, "" where it is not.
+// publicEndpoint is the public address of a store, "" for none.
 func (b *Bridge) publicEndpoint(store string) string {
 	if !b.cfg.Stores[store].Serve || b.stores[store].fault != nil {
 		return ""
@@ -60,12 +59,12 @@ func (b *Bridge) publicEndpoint(store string) string {
 	return b.cfg.Public.BaseURL + "/stores/" + store + "/query"
 }
 
-// answering counts the requests whose handlers have not ended: one whose client has had
-// enough, as ours of the same process may have, still reads from the state for a moment.
+// answering counts running handlers: after its client has gone, a handler still reads from
+// the state for a moment. Clients in the same process do so too.
 type answering struct {
 	mu   sync.Mutex
 	n    int
-	none chan struct{} // of who waits; closed when there is none
+	none chan struct{} // of a waiting caller; closed without running handlers
 }
 
 func (a *answering) begin() {

@@ -12,15 +12,14 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
-// Held is what waits for a person, of a set or of a destination, with a page of what would
-// be deleted.
+// Held is the held run of a set or a destination, with a page of its deletions.
 type Held = destination.Held
 
-// mostLabelled is the longest representation, in bytes, that is read for a label.
+// mostLabelled is the longest representation, in bytes, read for a label.
 const mostLabelled = 64 << 10
 
-// SetHeld is what is held of a set, with up to limit of the entities and files that would be
-// deleted after a place (Held.Next; "" is the beginning). ErrNothingHeld if nothing is.
+// SetHeld is the held run of a set, with up to limit of the deleted entities and files after
+// a place (Held.Next; "" is the beginning), or ErrNothingHeld.
 func (b *Bridge) SetHeld(name, after string, limit int) (*Held, error) {
 	s := b.sets[name]
 	if s == nil {
@@ -104,7 +103,7 @@ func (s *set) heldItems(v *changetrack.View, after string) iter.Seq2[heldItem, e
 	}
 }
 
-// firstLeading is an entity that leads to a file, "" for none.
+// firstLeading is an entity with a link to a file, "" for none.
 func firstLeading(v *changetrack.View, file string) (string, error) {
 	for entity, err := range v.LeadingTo(file) {
 		return entity, err
@@ -112,7 +111,7 @@ func firstLeading(v *changetrack.View, file string) (string, error) {
 	return "", nil
 }
 
-// labelOf is a name of an entity for people, "" where its description gives none.
+// labelOf is an entity's name for people, "" for none in its description.
 func labelOf(v *changetrack.View, st changetrack.State) string {
 	if st.Current == nil || st.Current.Fixity.Length > mostLabelled {
 		return ""
@@ -132,7 +131,7 @@ func labelOf(v *changetrack.View, st changetrack.State) string {
 	return rdfres.Label(rdfres.NewIRI(st.Entity), ts)
 }
 
-// DestinationHeld is SetHeld for the deletions that a mirror holds.
+// DestinationHeld is SetHeld for the held deletions of a mirror.
 func (b *Bridge) DestinationHeld(ctx context.Context, name, after string, limit int) (*Held, error) {
 	d, err := b.Destination(name)
 	if err != nil {

@@ -22,41 +22,41 @@ import (
 	"github.com/rsbridge/rsbridge/sparqlsrc"
 )
 
-// ScanArgs name what a scan looks at; without entities it looks at everything.
+// ScanArgs select entities for a scan; without any it looks at everything.
 type ScanArgs struct {
-	// Entities are the IRIs of entities that may have changed: only they, and what
-	// shares blank nodes with them, are described again.
+	// Entities are the IRIs of possibly changed entities: only they, and entities with the
+	// same blank nodes, are described again.
 	Entities []string `json:"entities,omitempty"`
-	// Hints: look at what the hints of the set name now.
+	// Hints: look at the entities named by the hints of the set.
 	Hints bool `json:"hints,omitempty"`
 }
 
-// What a request may name: so many entities, of so many characters, absolute IRIs without
-// control characters. What follows the scheme may be no URL: stores hold IRIs like
-// http://e.example/100% too.
+// Bounds of a request: so many entities, of so many characters, absolute IRIs without
+// control characters. They need not be URLs: stores hold IRIs like http://e.example/100%
+// too.
 const (
 	MaxNamed      = 10_000
 	MaxEntityLen  = 8192
 	EntityPattern = `^[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x1f\x7f-\x9f]*$`
 )
 
-// ErrEntities comes for entities that cannot be looked at.
+// ErrEntities comes for malformed or too many entities.
 var ErrEntities = errors.New("entities are absolute IRIs, at most 10000 at once")
 
-// ErrApart comes for a request that names entities and asks for hints.
+// ErrApart comes for a request with entities and hints.
 var ErrApart = errors.New("hints and entities are two scans: ask for one of them")
 
-// ErrWhole comes for a set of which no part can be scanned as was asked.
+// ErrWhole comes for a set without a way to scan the requested part.
 var ErrWhole = errors.New("scan everything instead")
 
 var entityPattern = regexp.MustCompile(EntityPattern)
 
-// Check says what is wrong with the entities.
+// Check finds faults of the entities.
 func (a ScanArgs) Check() error {
 	if a.Hints && len(a.Entities) > 0 {
 		return ErrApart
 	}
-	if a.Entities != nil && len(a.Entities) == 0 { // a feed that has nothing does not ask for everything
+	if a.Entities != nil && len(a.Entities) == 0 { // an empty feed does not ask for everything
 		return fmt.Errorf("none is named: %w", ErrEntities)
 	}
 	if len(a.Entities) > MaxNamed {
@@ -73,7 +73,7 @@ func (a ScanArgs) Check() error {
 // set tells whether a set has hints.
 func (h Hints) set() bool { return len(h.Modified) > 0 || h.Query != "" || len(h.Counts) > 0 }
 
-// Hinted are the sets that have hints, sorted.
+// Hinted are the sets with hints, sorted.
 func (c *Config) Hinted() (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Sets)) {
 		if c.Sets[name].Hints.set() {
@@ -87,7 +87,7 @@ func (c *Config) Hinted() (out []string) {
 type hintRecord struct {
 	Version int                                       `json:"version"`
 	At      time.Time                                 `json:"at"`               // when the last look began
-	Of      string                                    `json:"of"`               // which hints, of which store
+	Of      string                                    `json:"of"`               // hints and store, in one text
 	Counts  map[string]map[string]sparqlsrc.Partition `json:"counts,omitempty"` // by kind and IRI
 }
 
@@ -122,9 +122,8 @@ func (s *set) saveHints(rec *hintRecord) error {
 	return nil
 }
 
-// markHints is where hints go on from after a look that begins now: nothing that
-// changes while it reads is missed. A full scan does without the counts that the store
-// does not give.
+// markHints is the point from which hints go on after a look begun now: no change meanwhile
+// is missed. A full scan does without missing counts of the store.
 func (s *set) markHints(ctx context.Context, full bool) (*hintRecord, error) {
 	h := s.cfg.Hints
 	if !h.set() || s.source == nil {
@@ -145,20 +144,20 @@ func (s *set) markHints(ctx context.Context, full bool) (*hintRecord, error) {
 	return rec, nil
 }
 
-// hintsOf is made of the store and of its hints: where they change, what they did not
-// tell until then is not known.
+// hintsOf names the store and its hints: after a change of either, the changes until then
+// are unknown.
 func (s *set) hintsOf() string {
 	st, h := s.bridge.cfg.Stores[s.cfg.Store], s.cfg.Hints
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q", []any{s.cfg.Store, st.Query, st.GraphStore, st.Embedded, h.Modified, h.Query, h.Counts}))
 	return hex.EncodeToString(sum[:])
 }
 
-// errEverything says that looking at everything is better than following hints.
+// errEverything is the reason for a full scan instead of following hints.
 type errEverything struct{ why string }
 
 func (e errEverything) Error() string { return e.why }
 
-// follow asks all hints of the set what may have changed, and counts by kind.
+// follow asks all hints of the set for changed entities, and counts by kind.
 func (s *set) follow(ctx context.Context, last, next *hintRecord, named *sparqlsrc.Named, by map[string]int64) error {
 	h := s.cfg.Hints
 	add := func(kind string) func(string) error {
@@ -211,9 +210,9 @@ func (s *set) follow(ctx context.Context, last, next *hintRecord, named *sparqls
 	return nil
 }
 
-// hint is a run of lookAtHints. Requests that it answers for are forgotten; after one
-// that ends well, and behind which none waits, the others are begun again: their runs
-// did not end well, or were cancelled before they began.
+// hint is a run of lookAtHints. It forgets the requests behind it. After a good end, and
+// with no run waiting, it begins the other requests again: their runs failed, or were
+// cancelled before they began.
 func (s *set) hint(ctx context.Context, run *jobs.Run) (any, error) {
 	due, err := s.due()
 	if err != nil {
@@ -239,10 +238,9 @@ func (r *ScanReport) HintsBy() string {
 	return strings.Join(by, ", ")
 }
 
-// lookAtHints describes the entities again that are named by the arguments or, without
-// them, by the hints of the set, and logs what changed. Before the first complete
-// scan, after a change of the configuration, and when hints name a fifth of
-// everything, it is a full scan.
+// lookAtHints describes the entities in the arguments again or, without them, the entities
+// named by the hints of the set, and logs the changes. Before the first complete scan, after
+// a change of the configuration, and for a fifth of everything, it is a full scan.
 func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 	if s.former != "" {
 		return s.scan(ctx, run)
@@ -350,7 +348,7 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 	return rep, nil
 }
 
-// scanOptions are those that all scans of a set have in common.
+// scanOptions are the common options of all scans of a set.
 func (s *set) scanOptions(finder string, o changetrack.ScanOptions, run *jobs.Run) changetrack.ScanOptions {
 	of := s.formatOptions()
 	o.Finder, o.Format, o.MD5, o.SHA1 = finder, of.Format, of.MD5, of.SHA1
@@ -364,7 +362,7 @@ func (s *set) formatOptions() changetrack.ScanOptions {
 	return changetrack.ScanOptions{Format: rdfres.Format(s.cfg.Format), MD5: slices.Contains(s.cfg.Hashes, "md5"), SHA1: slices.Contains(s.cfg.Hashes, "sha-1")}
 }
 
-// checkHints finds what is wrong with the hints of a set.
+// checkHints finds faults in the hints of a set.
 func (s Set) checkHints(p string, fault func(path, value, format string, args ...any)) {
 	if !s.Hints.set() {
 		return

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// HeldError says who holds a state folder.
+// HeldError names the holder of a state folder.
 type HeldError struct {
 	Dir     string    `json:"dir"`
 	PID     int       `json:"pid"`
 	Command string    `json:"command"`
 	Admin   string    `json:"admin"`            // its admin address, "" if it serves none
-	Public  string    `json:"public,omitempty"` // where it serves the documents, told with Admin
+	Public  string    `json:"public,omitempty"` // address of its documents, told with Admin
 	Since   time.Time `json:"since"`
 }
 
@@ -33,8 +33,8 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("the state in %s is held by %s; use its API, stop it, or choose another state folder", e.Dir, who)
 }
 
-// holder is the lock of a state folder: an flock, which the kernel releases when
-// the process ends in whatever way, and a note of who has it.
+// holder is the lock of a state folder: an flock, released by the kernel at any end of the
+// process, and a note about the process.
 type holder struct {
 	file *os.File
 	note string
@@ -78,12 +78,12 @@ func hold(ctx context.Context, dir string, o Options) (*holder, error) {
 		case <-tick.C:
 		}
 	}
-	// The note of a holder that did not release it is stale now.
+	// The note of a killed holder is stale now.
 	h := &holder{file: f, note: note}
 	return h, h.tell(HeldError{PID: os.Getpid(), Command: o.Command, Since: time.Now().UTC()})
 }
 
-// readHolder is who holds a state folder, by its note.
+// readHolder reads the note in a state folder.
 func readHolder(dir string) *HeldError {
 	held := new(HeldError)
 	if raw, err := os.ReadFile(filepath.Join(dir, "holder.json")); err == nil {
@@ -93,7 +93,7 @@ func readHolder(dir string) *HeldError {
 	return held
 }
 
-// tell writes the note that others read.
+// tell writes the note for others.
 func (h *holder) tell(e HeldError) error {
 	raw, err := json.Marshal(e)
 	if err != nil {
@@ -111,8 +111,8 @@ func (h *holder) release() error {
 	return h.file.Close()
 }
 
-// TellAdmin notes the address of the admin API for commands that find the state
-// held. Call it once the listener is open.
+// TellAdmin notes the address of the admin API, for commands on the held state. Call it once
+// the listener is open.
 func (b *Bridge) TellAdmin(addr, command string) error {
 	h := HeldError{PID: os.Getpid(), Command: command, Admin: addr, Since: time.Now().UTC()}
 	if addr != "" {
@@ -126,8 +126,8 @@ func lockFault(err error) error {
 	return forbidden(fmt.Errorf("open the lock of the state folder: %w", err), os.Geteuid())
 }
 
-// forbidden says, of an error of the user uid who may not use a file or folder, why
-// that is, and what to do.
+// forbidden adds the owner and a remedy to the error of a user uid without the right to a
+// file or folder.
 func forbidden(err error, uid int) error {
 	if errors.Is(err, syscall.EROFS) {
 		return fmt.Errorf("%w (its file system is mounted read-only: mount it for writing, or choose another folder)", err)
@@ -136,7 +136,7 @@ func forbidden(err error, uid int) error {
 	if !errors.Is(err, fs.ErrPermission) || !errors.As(err, &at) {
 		return err
 	}
-	// What may not be made has no owner; the folder that it should be in has.
+	// A file not made yet has no owner; its folder has.
 	for path := at.Path; ; path = filepath.Dir(path) {
 		info, serr := os.Lstat(path)
 		owner, known := ownerOf(info)
@@ -154,7 +154,7 @@ func forbidden(err error, uid int) error {
 	}
 }
 
-// ownerOf is the user whose a file is.
+// ownerOf is the owner of a file.
 func ownerOf(info fs.FileInfo) (uid int, known bool) {
 	if info == nil {
 		return 0, false

@@ -93,9 +93,10 @@ func (b *Bridge) jobs() (out []jobs.Job) {
 	return out
 }
 
-// Begin queues a run of a job that starts after the call: scan, accept, rebase on a set;
-// sync, audit, repair, let-go on a destination; forget-set, move-set, forget-destination, move-destination; verify on everything. For accept of a set, and for let-go, which
-// is a sync that accepts the deletions that are held, the id of what is held is found here.
+// Begin queues a run of a job, to start after the call: scan, accept, rebase on a set; sync,
+// audit, repair, let-go on a destination; forget-set, move-set, forget-destination,
+// move-destination; verify on everything. let-go is a sync with the held deletions accepted.
+// For it, and for accept of a set, Begin finds the id of the held run.
 func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, joined bool, err error) {
 	job := action + ":" + name
 	switch action {
@@ -215,11 +216,11 @@ var ErrNothingHeld = errors.New("nothing is held")
 // ErrOtherHeld comes from accept with the id of something else than what is held.
 var ErrOtherHeld = errors.New("something else is held now")
 
-// Sets are the names of all sets, sorted: those that are configured, and those that were
-// removed and stay public.
+// Sets are the names of all sets, sorted: the configured ones, and the removed ones, still
+// public.
 func (b *Bridge) Sets() []string { return slices.Sorted(maps.Keys(b.sets)) }
 
-// ConfiguredSets and Destinations name what is configured, sorted.
+// ConfiguredSets are the names of the configured sets, sorted.
 func (b *Bridge) ConfiguredSets() []string {
 	return slices.DeleteFunc(b.Sets(), func(name string) bool { return b.sets[name].removed })
 }
@@ -228,8 +229,9 @@ func (b *Bridge) ConfiguredSets() []string {
 func (b *Bridge) Destinations() []string { return slices.Sorted(maps.Keys(b.dests)) }
 
 // Do is Begin, waiting for the end, and reading the report: a *ScanReport for
-// scan and accept, a *RebaseReport for rebase, a *SyncReport for sync and let-go, an *AuditReport for audit and repair. A run
-// that did not end well is an error. Ending ctx detaches; the run goes on.
+// scan and accept, a *RebaseReport for rebase, a *SyncReport for sync and let-go, an
+// *AuditReport for audit and repair. A failed or held run is an error. Ending ctx detaches;
+// the run goes on.
 func (b *Bridge) Do(ctx context.Context, action, name string, args, report any) error {
 	run, _, err := b.Begin(action, name, "program", args)
 	if err != nil {
@@ -247,7 +249,7 @@ func (b *Bridge) Do(ctx context.Context, action, name string, args, report any) 
 // Run is one execution of a job.
 type Run = jobs.Run
 
-// The reports of what a destination does.
+// The reports of a destination.
 type (
 	SyncReport  = destination.SyncReport
 	AuditReport = destination.AuditReport

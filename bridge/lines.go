@@ -15,10 +15,10 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// Difference names what differs between a mirror and its source.
+// Difference is one between a mirror and its source.
 type Difference = destination.Difference
 
-// Other is a resource of a mirror that is no RDF.
+// Other is a non-RDF resource of a mirror.
 type Other = destination.Other
 
 // ChangeLine is one change as `changes --json` and the API give it.
@@ -31,12 +31,12 @@ type ChangeLine struct {
 	Before   *VersionLine `json:"before"`
 	After    *VersionLine `json:"after"`
 	Finder   string       `json:"finder,omitempty"`
-	Kind     string       `json:"kind,omitempty"` // "file": of a file that descriptions lead to; Entity is "" then, Location the file's own address
-	// Note is of a change "rebased": from where to where the set moved. Entity is "".
+	Kind     string       `json:"kind,omitempty"` // "file": of a file behind descriptions; Entity is "" then, Location the file's own address
+	// Note is of a change "rebased": the set's old and new addresses. Entity is "".
 	Note json.RawMessage `json:"note,omitempty"`
 }
 
-// logTime has six digits of fraction always, so that lines sort as strings do.
+// logTime always has six digits of fraction: lines sort as strings do.
 func logTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
 // MarshalJSON writes times of fixed width.
@@ -105,20 +105,20 @@ func (b *Bridge) ChangeLine(set string, c changetrack.Change) ChangeLine {
 	return line
 }
 
-// Changes is a piece of a log. Next is the value of since that goes on.
+// Changes is a piece of a log. Next is the value of since for the next piece.
 type Changes struct {
 	Changes []ChangeLine `json:"changes"`
 	Next    uint64       `json:"next"`
 	More    bool         `json:"more"`
 }
 
-// ErrSince comes for a since that is neither a sequence nor a time.
+// ErrSince comes for a malformed since.
 var ErrSince = errors.New("is neither a sequence nor a time like 2026-01-31T12:00:00Z")
 
 // Changes gives at most limit changes after a sequence (digits alone) or a time,
-// oldest first; "" and 0 are the beginning. Where some of them are no longer kept, the
-// error is changetrack.ErrBeyondRetention: who comes back late is told.
-// A sequence that the log has not reached is ErrBeyond: it was set back since.
+// oldest first; "" and 0 are the beginning. The error changetrack.ErrBeyondRetention tells a
+// late reader of dropped changes. A sequence beyond the end of the log is ErrBeyond: the log
+// was set back since.
 func (b *Bridge) Changes(set, since string, limit int) (Changes, error) {
 	s := b.sets[set]
 	if s == nil {

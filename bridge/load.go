@@ -28,7 +28,7 @@ type Finding struct {
 	Line    int    `json:"line"`
 	Key     string `json:"key"` // path, "sets.books.format"
 	Value   string `json:"value,omitempty"`
-	Message string `json:"message"` // what is wrong and what is allowed
+	Message string `json:"message"` // the fault and the allowed values
 }
 
 func (f Finding) String() string {
@@ -46,8 +46,8 @@ func (f Finding) String() string {
 	return at + ": " + f.Message
 }
 
-// ConfigError is all faults of a configuration at once. Err is the cause where the file
-// cannot be read.
+// ConfigError is all faults of a configuration at once. Err is the cause of an unreadable
+// file.
 type ConfigError struct {
 	Findings []Finding
 	Err      error
@@ -104,7 +104,7 @@ func Parse(raw []byte, file string) (*Config, error) {
 		told[f.Key] = true
 	}
 	for _, f := range cfg.check() {
-		if !told[f.Key] { // what the reader could not take has its default, or is wrong twice
+		if !told[f.Key] { // a setting refused by the reader has its default, or is wrong twice
 			d.findings = append(d.findings, f)
 		}
 	}
@@ -152,7 +152,7 @@ func (d *decoder) fault(n *yaml.Node, path, value, format string, args ...any) {
 	d.findings = append(d.findings, Finding{File: d.file, Line: line, Key: path, Value: webguard.Masked(value), Message: webguard.MaskedSetting(fmt.Sprintf(format, args...))})
 }
 
-// aliased is what a node stands for.
+// aliased resolves an alias.
 func aliased(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -325,7 +325,7 @@ func fieldByKey(t reflect.Type, key string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// shortField is the field that may stand for a table.
+// shortField is the field set by a value instead of a table.
 func shortField(t reflect.Type) (reflect.StructField, bool) {
 	for i := range t.NumField() {
 		if f := t.Field(i); f.Tag.Get("short") != "" {

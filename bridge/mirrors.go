@@ -26,14 +26,14 @@ type mirror struct {
 
 	opening sync.Mutex // one attempt to open at a time
 
-	mu    sync.Mutex               // guards what follows
+	mu    sync.Mutex               // guards the fields below
 	dest  *destination.Destination // nil: it could not be opened
 	fault error                    // why
 	run   *jobs.Run                // under way, for progress
 }
 
-// openDestinations opens all mirrors. One that cannot be opened is told, and
-// tried again by each of its runs; the others and the sets do not wait for it.
+// openDestinations opens all mirrors. A failure is logged, and each run of this mirror tries
+// again; the others and the sets do not wait for it.
 func (b *Bridge) openDestinations(ctx context.Context) error {
 	transport := b.transport()
 	for _, name := range slices.Sorted(maps.Keys(b.cfg.Destinations)) {
@@ -48,7 +48,7 @@ func (b *Bridge) openDestinations(ctx context.Context) error {
 	return nil
 }
 
-// open opens the destination unless that has been done. A nil transport is made.
+// open opens the destination once. A nil transport is made.
 func (m *mirror) open(ctx context.Context, transport http.RoundTripper) (*destination.Destination, error) {
 	m.opening.Lock()
 	defer m.opening.Unlock()
@@ -86,7 +86,7 @@ func (cfg *Config) destination(name, temp string) destination.Config {
 		Concurrency: c.Concurrency, MaxResourceBytes: c.MaxBytes, MaxResourceTriples: c.MaxTriples, MaxPackageBytes: c.MaxPackage, Timeout: time.Duration(c.Timeout), TempDir: temp, MemoryBytes: 32 << 20,
 		UserAgent: cfg.UserAgent, Settings: cfg.names,
 	}
-	if c.MaxDeleteRatio == 0 { // which is said, and not left out
+	if c.MaxDeleteRatio == 0 { // said, not left out
 		dc.MaxDeleteRatio = -1
 	}
 	dc.Select.Classes, dc.Select.Prefixes = c.Select.Classes, c.Select.Prefixes
@@ -113,11 +113,11 @@ func (m *mirror) close() error {
 // SyncArgs are the arguments of a sync.
 type SyncArgs struct {
 	Full   bool `json:"full,omitempty"`    // a baseline, whatever the cursor says
-	DryRun bool `json:"dry_run,omitempty"` // say what would be done, and its cost
+	DryRun bool `json:"dry_run,omitempty"` // report the plan and its cost
 
-	Accept string `json:"accept,omitempty"` // id of deletions that are held: they go
+	Accept string `json:"accept,omitempty"` // id of held deletions: they go
 
-	Until time.Time `json:"until,omitzero"` // what the source was at this time, instead of now
+	Until time.Time `json:"until,omitzero"` // the source at this time, instead of now
 }
 
 // AuditArgs are the arguments of an audit.
@@ -152,12 +152,12 @@ func (m *mirror) begin(run *jobs.Run, args any) (end func(), err error) {
 	}, nil
 }
 
-// skipped is the result of a run that did nothing.
+// skipped is the result of a run without work.
 type skipped struct {
 	Paused bool `json:"paused"`
 }
 
-// rests tells of a run of the schedule while that is paused.
+// rests tells whether a run is of a paused schedule.
 func (m *mirror) rests(run *jobs.Run) (bool, error) {
 	if run.Cause != "schedule" {
 		return false, nil
@@ -230,7 +230,7 @@ func (m *mirror) audit(ctx context.Context, run *jobs.Run) (any, error) {
 	return rep, nil
 }
 
-// firstMended names some of what a repair has put right, for the log.
+// firstMended names some repaired resources, for the log.
 func firstMended(rep destination.AuditReport) (names []string) {
 	for _, d := range rep.Mended[:min(len(rep.Mended), 5)] {
 		names = append(names, d.Kind+" "+cmp.Or(d.Entity, d.Location))
@@ -248,8 +248,8 @@ func (m *mirror) paused() (bool, error) {
 	return err == nil, err
 }
 
-// Pause stops the schedule of a destination until Resume; runs that are asked
-// for still run. It outlives restarts.
+// Pause stops the schedule of a destination, also over restarts, or resumes it. Requested
+// runs still run.
 func (b *Bridge) Pause(name string, paused bool) error {
 	m := b.dests[name]
 	if m == nil {

@@ -10,18 +10,17 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// What is named from outside is told once: who was answered that it is taken does not
-// tell it again. So a request is kept before it is answered, until a look that began
-// after it and had what it names has ended well. A run of it that fails, is held or
-// cancelled, or that the process does not survive, is begun again.
+// A client names changed entities once, and does not repeat an accepted request. So a
+// request is kept before its answer, until a later look at its entities has ended well. A
+// failed, held or cancelled run, or one lost with the process, is begun again.
 
-// mostDue bounds what is kept of a set, in bytes: it is read at once.
+// mostDue bounds the kept requests of a set, in bytes: they are read at once.
 const mostDue = 64 << 20
 
-// ErrManyDue comes for a request that cannot be kept beside all that wait.
+// ErrManyDue comes for a request without room beside the waiting ones.
 var ErrManyDue = errors.New("too much that was named before has not been looked at yet")
 
-// dueRequest is one request that is kept.
+// dueRequest is one kept request.
 type dueRequest struct {
 	key  []byte
 	args json.RawMessage // ScanArgs
@@ -29,8 +28,8 @@ type dueRequest struct {
 
 func duePrefix(set string) []byte { return []byte("named/" + set + "/") }
 
-// openDue finds the number of the last request that is kept, none is used twice, and how
-// much is.
+// openDue finds the number of the last kept request, since none is used twice, and the
+// bytes of all.
 func (s *set) openDue() error {
 	due, err := s.due()
 	for _, d := range due {
@@ -61,7 +60,7 @@ func (s *set) keepDue(args ScanArgs) error {
 	return nil
 }
 
-// due are the requests that are kept, in their order.
+// due are the kept requests, in their order.
 func (s *set) due() (out []dueRequest, err error) {
 	prefix := duePrefix(s.name)
 	for p, err := range s.bridge.records.Scan(prefix, kv.PrefixEnd(prefix)) {
@@ -73,7 +72,7 @@ func (s *set) due() (out []dueRequest, err error) {
 	return out, nil
 }
 
-// forgetDue forgets requests that are answered for.
+// forgetDue forgets finished requests.
 func (s *set) forgetDue(done []dueRequest) error {
 	if len(done) == 0 {
 		return nil
@@ -83,7 +82,7 @@ func (s *set) forgetDue(done []dueRequest) error {
 	for _, d := range done {
 		b.Delete(d.key)
 	}
-	if err := b.Commit(false); err != nil { // what comes again is looked at again
+	if err := b.Commit(false); err != nil { // a request not forgotten is looked at again
 		return fmt.Errorf("forget what was named of %s: %w", s.name, err)
 	}
 	for _, d := range done {
@@ -92,7 +91,7 @@ func (s *set) forgetDue(done []dueRequest) error {
 	return nil
 }
 
-// beginDue begins a run for each request that is kept and has none that is queued.
+// beginDue begins a run for each kept request without a queued one.
 func (s *set) beginDue() error {
 	if s.source == nil {
 		return nil // of dumps the newest is read whole

@@ -2,8 +2,7 @@ package bridge
 
 import "strings"
 
-// meant suggests the word of a list that is spelt most alike, in a clause for an error;
-// "" when none is near.
+// meant suggests the nearest word of a list, in a clause for an error; "" for none near.
 func meant(word string, list []string) string {
 	best, least := "", 3
 	for _, w := range list {

@@ -19,8 +19,8 @@ import (
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
-// NewConfig, NewStore, NewSet and NewDestination give values with the documented
-// defaults, for programs that make their own Config.
+// NewConfig, NewStore, NewSet and NewDestination give values with the documented defaults,
+// for programs with a Config of their own.
 func NewConfig() *Config {
 	c := defaults[Config]()
 	c.Stores, c.Sets, c.Destinations = map[string]Store{}, map[string]Set{}, map[string]Destination{}
@@ -41,8 +41,8 @@ func defaults[T any]() (v T) {
 	return v
 }
 
-// Complete reads secrets from their files, makes paths absolute from dir, and
-// validates: what Load does for a file.
+// Complete reads secrets from their files, makes paths absolute from dir, and validates, as
+// Load does for a file.
 func (c *Config) Complete(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -56,10 +56,10 @@ func (c *Config) Complete(dir string) error {
 	return nil
 }
 
-// Reach asks every remote store a question that costs it nothing, and follows every
-// source to the set that is mirrored, without opening the state; of what is kept here it
-// tries whether its folder can be made and written, and whether an embedded store there
-// can be opened, which leaves it as it is. It returns what went wrong, by "store NAME", "set NAME" (of dumps) and "destination NAME".
+// Reach asks every remote store a cheap question, and follows every source to its mirrored
+// set, without opening the state. It tries to make and write local folders, and opens
+// embedded stores without a change. It returns the errors by "store NAME", "set NAME" (of
+// dumps) and "destination NAME".
 func Reach(ctx context.Context, cfg *Config, log *slog.Logger) map[string]error {
 	out := map[string]error{}
 	for name, s := range cfg.Stores {
@@ -89,8 +89,8 @@ func Reach(ctx context.Context, cfg *Config, log *slog.Logger) map[string]error 
 	return out
 }
 
-// EmptyGraphs are the graphs named by sets that hold nothing, by the set's name, as far as
-// remote stores tell: perhaps they are mistyped.
+// EmptyGraphs are the empty graphs of sets in remote stores, by the set's name: perhaps they
+// are mistyped.
 func EmptyGraphs(ctx context.Context, cfg *Config, log *slog.Logger) map[string][]string {
 	out := map[string][]string{}
 	for name, s := range cfg.Sets {
@@ -112,8 +112,8 @@ func EmptyGraphs(ctx context.Context, cfg *Config, log *slog.Logger) map[string]
 	return out
 }
 
-// tryEmbedded tells why an embedded store could not be opened. Who holds the state may
-// hold its stores.
+// tryEmbedded is the error of opening an embedded store. The holder of the state may hold
+// its stores.
 func tryEmbedded(cfg *Config, dir string) error {
 	err := embedstore.Try(dir)
 	var locked *embedstore.LockedError
@@ -130,7 +130,7 @@ func reachStore(ctx context.Context, name string, s Store, log *slog.Logger) err
 	})
 }
 
-// ask has a client for some questions, none of which is asked twice.
+// ask gives a client without retries to some questions.
 func (s Store) ask(name string, log *slog.Logger, questions func(*sparql.Client) error) error {
 	e := s.endpoint(name, nil, log)
 	e.Retries = -1
@@ -159,8 +159,8 @@ func (c *Config) reachSource(ctx context.Context, name string, log *slog.Logger)
 	return destination.Reach(ctx, c.destination(name, ""), log)
 }
 
-// ReachSource fetches the head of a source: of the address itself or, of a site
-// that has nothing there, of its well-known address. An agent of "" is the default.
+// ReachSource fetches the head of a source: of the address itself or, if a site has nothing
+// there, of its well-known address. An agent of "" is the default.
 func ReachSource(ctx context.Context, source, agent string) error {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	defer t.CloseIdleConnections()
@@ -184,7 +184,7 @@ func ReachSource(ctx context.Context, source, agent string) error {
 			return 0, err
 		}
 		defer res.Body.Close()
-		_, _ = io.CopyN(io.Discard, res.Body, 4096) // the status is what counts
+		_, _ = io.CopyN(io.Discard, res.Body, 4096) // the status counts
 		if res.StatusCode >= 400 {
 			err = fmt.Errorf("%s answers %s", address, res.Status)
 		}

@@ -25,8 +25,8 @@ import (
 
 // This file looks at a state without writing into its folder.
 
-// reading opens the records of a state for reading. A state that was never
-// opened gives fs.ErrNotExist.
+// reading opens the records of a state for reading. A state never opened so far gives
+// fs.ErrNotExist.
 func reading(cfg *Config, log *slog.Logger) (_ kv.Store, end func() error, err error) {
 	dir := filepath.Join(cfg.State, "kv")
 	if _, err := os.Stat(filepath.Join(dir, "RSBRIDGE")); err != nil {
@@ -77,11 +77,10 @@ func openForReading(ctx context.Context, cfg *Config, store kv.Store, now func()
 	return open, faults
 }
 
-// CheckRecords reads all that the state has of the sets of cfg, and holds it against
-// each other: changes, histories, states and representations with their hashes
-// (changetrack.Log.Check). It returns what is wrong by "set NAME". It reads
-// everything, in bounded memory, and leaves it as it is. A state that was never
-// opened is right; one that is held gives a *HeldError.
+// CheckRecords reads all records of the sets of cfg, and holds them against each other:
+// changes, histories, states and representations with their hashes (changetrack.Log.Check).
+// It returns the faults by "set NAME". It needs bounded memory, and writes nothing. A state
+// never opened so far has no fault; a held one gives a *HeldError.
 func CheckRecords(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[string]error, err error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -115,11 +114,10 @@ func CheckRecords(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[str
 	return out, nil
 }
 
-// CheckState looks whether the destinations of cfg go with what the state says of
-// them, and leaves it as it is: one whose graph was changed cannot be opened. It
-// returns what is wrong by "destination NAME", and by "state" that the folder
-// cannot be made or written. A state that was never opened is right; one that is
-// held gives a *HeldError.
+// CheckState compares the destinations of cfg with the state, and writes nothing: a
+// destination with another graph cannot be opened. It returns the faults by "destination
+// NAME", and by "state" the fault of its folder. A state never opened so far has no fault;
+// a held one gives a *HeldError.
 func CheckState(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[string]error, err error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -127,7 +125,7 @@ func CheckState(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[strin
 	out := map[string]error{}
 	store, end, err := reading(cfg, log)
 	var held *HeldError
-	if !errors.As(err, &held) { // who holds it can write it
+	if !errors.As(err, &held) { // its holder can write it
 		if fault := tryFolder(cfg.State); fault != nil {
 			out["state"] = fmt.Errorf("folder %s: %w", cfg.State, fault)
 		}
@@ -149,13 +147,13 @@ func CheckState(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[strin
 	return out, errors.Join(err, findRemoved(ctx, cfg, store, out))
 }
 
-// findRemoved finds what the state has and the configuration does not.
+// findRemoved finds sets and destinations of the state without a configuration.
 func findRemoved(ctx context.Context, cfg *Config, store kv.Store, out map[string]error) (err error) {
 	b := newBridge(cfg, Options{})
 	b.kv, b.records = store, kv.Prefix(store, prefixOwn)
 	b.tracker, err = changetrack.Open(ctx, kv.Prefix(store, prefixTrack), changetrack.Options{Dir: filepath.Join(cfg.State, "stage"), Reading: true})
 	if err != nil {
-		return nil // what is damaged is found by --records
+		return nil // --records finds damage
 	}
 	defer func() { err = errors.Join(err, b.tracker.Close()) }()
 	for name := range cfg.Sets {
@@ -181,9 +179,8 @@ func findRemoved(ctx context.Context, cfg *Config, store kv.Store, out map[strin
 	return err
 }
 
-// ReadStatus is Status without opening the bridge: nothing is written, so it
-// works on a disk that is full. Nothing is scheduled then, so no next run is
-// told, and no generation.
+// ReadStatus is Status without opening the bridge. It writes nothing, so it works on a full
+// disk. It has no next runs and no generation.
 func ReadStatus(ctx context.Context, cfg *Config, o Options) (_ Status, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -23,18 +23,17 @@ type RebaseReport struct {
 	Rebased   bool              `json:"rebased"` // false: it was at these addresses already
 	From      publish.Addresses `json:"from"`
 	To        publish.Addresses `json:"to"`
-	Sequence  uint64            `json:"sequence"` // of the change in the log that says so; the new lists begin there
+	Sequence  uint64            `json:"sequence"` // of the change in the log; the new lists begin there
 	Time      *time.Time        `json:"time"`
 	Resources int64             `json:"resources"`
 	Address   string            `json:"address"` // of the Capability List
 	Seconds   float64           `json:"seconds"`
 
-	Held *changetrack.Held `json:"held"` // what rebase does not accept: a scan, or other settings than the addresses
+	Held *changetrack.Held `json:"held"` // not accepted by rebase: a scan, or other settings than the addresses
 }
 
-// rebase publishes the set at the addresses that are configured: the log says so,
-// durably, then the old lists are closed and new ones begin. What a crash
-// interrupts is finished by the next start.
+// rebase publishes the set at the configured addresses: it notes this in the log, durably,
+// then closes the old lists and begins new ones. After a crash the next start finishes it.
 func (s *set) rebase(ctx context.Context, run *jobs.Run) (any, error) {
 	rep := &RebaseReport{Name: s.name}
 	began := s.bridge.now()
@@ -69,8 +68,7 @@ func (s *set) rebase(ctx context.Context, run *jobs.Run) (any, error) {
 	return rep, nil
 }
 
-// pending is what waits for a person because the configured addresses are not
-// those in force, nil when they are.
+// pending is the held change to the configured addresses, nil if they are in force.
 func (s *set) pending() *changetrack.Held {
 	if s.removed {
 		return nil // it stays as it is
@@ -85,7 +83,7 @@ func (s *set) pending() *changetrack.Held {
 			"; it is published at the old addresses until they are accepted: rsbridge rebase " + s.name}
 }
 
-// moving says which addresses are configured otherwise than they are in force.
+// moving names the configured addresses not in force.
 func (s *set) moving() string {
 	from, to := s.addresses()
 	var what []string
@@ -98,7 +96,7 @@ func (s *set) moving() string {
 	return strings.Join(what, " and ")
 }
 
-// held is what waits for a person: a scan, files that are gone, other addresses, or several of them.
+// held is all waiting for a person: a scan, missing files, other addresses.
 func (s *set) held(scan *changetrack.Held) *changetrack.Held {
 	if renamed := s.renamed(); renamed != nil || s.removed {
 		return renamed
@@ -128,13 +126,13 @@ func (s *set) held(scan *changetrack.Held) *changetrack.Held {
 	return &both
 }
 
-// idOfBoth is the id of two things that wait.
+// idOfBoth is the id of two holds.
 func idOfBoth(one, other string) string {
 	sum := sha256.Sum256([]byte(one + " " + other))
 	return hex.EncodeToString(sum[:6])
 }
 
-// named is a held scan that says which settings have changed.
+// named is a held scan with the names of changed settings.
 func (s *set) named(scan *changetrack.Held) *changetrack.Held {
 	if scan == nil || !scan.Configuration {
 		return scan
@@ -146,8 +144,7 @@ func (s *set) named(scan *changetrack.Held) *changetrack.Held {
 	return &h
 }
 
-// changedSettings says which settings of a set's configuration are others than
-// those that were scanned with, "" when that is not known.
+// changedSettings names the settings of a set changed since the last scan, "" if unknown.
 func (s *set) changedSettings() string {
 	raw, err := s.bridge.records.Get(settingsKey(s.name))
 	if err != nil {
@@ -157,7 +154,7 @@ func (s *set) changedSettings() string {
 	return strings.Join(what, ", ")
 }
 
-// differences says which settings differ, false when they cannot be read.
+// differences names different settings; ok is false for unreadable ones.
 func differences(from, to []byte) (what []string, ok bool) {
 	var old, now map[string]any
 	if json.Unmarshal(from, &old) != nil || json.Unmarshal(to, &now) != nil {
@@ -175,8 +172,7 @@ func differences(from, to []byte) (what []string, ok bool) {
 	return what, true
 }
 
-// written is a setting as a person writes it in the configuration; what is not
-// set is left out.
+// written is a setting as a person writes it in the configuration, without unset parts.
 func written(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -216,7 +212,7 @@ func clip(s string) string {
 	return s
 }
 
-// entryLinks are the links of list entries that are configured.
+// entryLinks are the configured links of list entries.
 func (c *Set) entryLinks() publish.Links {
 	l := publish.Links{Collections: c.Collections, Collection: c.Collection, Locations: c.Locations}
 	for _, text := range c.Links {
@@ -229,8 +225,7 @@ func (c *Set) entryLinks() publish.Links {
 
 func settingsKey(set string) []byte { return []byte("settings/" + set) }
 
-// addresses are those in force and those that are configured, also when the state
-// is only read.
+// addresses are those in force and the configured ones, also from a state opened for reading.
 func (s *set) addresses() (inForce, configured publish.Addresses) {
 	b := s.bridge
 	configured = publish.Addresses{Base: b.cfg.Public.BaseURL, Prefix: s.cfg.Prefix}
@@ -252,7 +247,7 @@ func (s *set) capabilityBase() string {
 	return in.Base
 }
 
-// capabilityList is where the set is published now.
+// capabilityList is the present address of the set.
 func (s *set) capabilityList() string {
 	return s.capabilityBase() + "/" + s.name + "/capabilitylist.xml"
 }

@@ -8,11 +8,10 @@ import (
 	"github.com/rsbridge/rsbridge/internal/jobs"
 )
 
-// Reload opens another configuration in place of b, which goes on answering meanwhile. It
-// waits for a moment without runs (jobs.Runner.Replace); waiting is told which it waits
-// for. The result is the bridge to use from then on: with an error it is one of the
-// configuration that there was, or nil when not even that can be opened. What b had open and
-// the result does not use is closed by Retire.
+// Reload opens another configuration in place of b, and b goes on answering meanwhile. It
+// waits for a moment without runs (jobs.Runner.Replace); waiting gets the runs under way. Use
+// the returned bridge from then on: with an error it has the old configuration, or is nil if
+// not even that one can be opened. Retire closes the parts of b not in use by the result.
 func (b *Bridge) Reload(ctx context.Context, cfg *Config, waiting func([]jobs.Run)) (*Bridge, error) {
 	if err := cfg.Validate(); err != nil {
 		return b, err
@@ -21,8 +20,8 @@ func (b *Bridge) Reload(ctx context.Context, cfg *Config, waiting func([]jobs.Ru
 	var fault error
 	err := b.runner.Replace(ctx, waiting, func() ([]jobs.Job, error) {
 		if next, fault = b.openNext(ctx, cfg); fault != nil {
-			// The attempt may have finished what b believes to be open, as a publication
-			// that a full disk had stopped.
+			// The attempt may have finished work still open in b, like a publication
+			// stopped by a full disk.
 			var err error
 			if next, err = b.openNext(context.WithoutCancel(ctx), b.cfg); err != nil {
 				next = nil
@@ -37,8 +36,7 @@ func (b *Bridge) Reload(ctx context.Context, cfg *Config, waiting func([]jobs.Ru
 	return next, errors.Join(fault, err)
 }
 
-// openNext opens a configuration with what b has open of it: the state, the runs, the
-// stores.
+// openNext opens a configuration with the open state, runs and stores of b.
 func (b *Bridge) openNext(ctx context.Context, cfg *Config) (_ *Bridge, err error) {
 	next := newBridge(cfg, b.o)
 	defer func() {
@@ -60,6 +58,6 @@ func (b *Bridge) openNext(ctx context.Context, cfg *Config) (_ *Bridge, err erro
 	return next, err
 }
 
-// Retire closes what b had open and the bridge that Reload gave does not use. Requests
-// to b should have ended.
+// Retire closes the parts of b not in use by the result of Reload. Requests to b should have
+// ended.
 func (b *Bridge) Retire(next *Bridge) error { return b.closeExcept(next) }

@@ -16,33 +16,33 @@ import (
 	"github.com/rsbridge/rsbridge/publish"
 )
 
-// A set that is removed from the configuration stays public as it was last published, until
-// it comes back, is forgotten, or another set takes its place (move). So the state keeps the
-// configuration of each set. Of a removed destination nothing runs any more.
+// A set removed from the configuration stays public as last published, until it comes back,
+// is forgotten, or another set takes its place (move). So the state keeps the configuration
+// of each set. A removed destination has no runs any more.
 //
-// Forget and move of a set change records that the log and the publisher have open. So their
-// runs only note what is to be done, and the next opening does it: Reopen asks for one.
+// Forget and move of a set change records open in the log and the publisher. So their runs
+// only note the change, and the next opening makes it: Reopen asks for one.
 
-// knownKey is where the configuration of a set is kept, as JSON of Set.
+// knownKey is the key of a set's configuration, the JSON of Set.
 func knownKey(set string) []byte { return []byte(knownSets + set) }
 
 const knownSets = "known/"
 
-// pendingKey is where the removal or renaming of a set is noted, as JSON of pendingSet.
+// pendingKey is the key of a set's pending removal or renaming, the JSON of pendingSet.
 func pendingKey(set string) []byte { return []byte(pendingSets + set) }
 
 const pendingSets = "pending/"
 
-// pendingSet is what happens to a set at the next opening.
+// pendingSet is the change of a set at the next opening.
 type pendingSet struct {
 	To string `json:"to,omitempty"` // its new name; "": it is forgotten
 }
 
-// Reopen is closed when the bridge has to be opened again with the configuration that it has,
-// as by Reload: a set was forgotten or renamed.
+// Reopen is closed after a set was forgotten or renamed: open the bridge again with its own
+// configuration, as by Reload.
 func (b *Bridge) Reopen() <-chan struct{} { return b.reopen }
 
-// note keeps what the next opening does, and asks for one.
+// note keeps a change for the next opening, and asks for one.
 func (b *Bridge) note(set string, p pendingSet) error {
 	raw, err := json.Marshal(p)
 	if err != nil {
@@ -116,8 +116,8 @@ func setRecords(set string) (all []keyRange) {
 	return all
 }
 
-// moveRecords gives all that is known of a set another name, or removes it: to is "". Files
-// come first, then records in one step.
+// moveRecords renames all files and records of a set, or removes them: to is "". Files come
+// first, then records in one step.
 func (b *Bridge) moveRecords(from, to string) error {
 	batch := b.kv.Batch()
 	defer batch.Close()
@@ -164,8 +164,8 @@ func (b *Bridge) publishedFolder(set string) string {
 	return filepath.Join(b.cfg.State, "published", set)
 }
 
-// removedSets are the sets in the state that are not configured and have changes, with their
-// last configuration.
+// removedSets are the sets only in the state, with their last configuration. Sets without
+// changes are left out.
 func (b *Bridge) removedSets() (map[string]Set, error) {
 	out := map[string]Set{}
 	logs := b.tracker.Sets()
@@ -195,7 +195,7 @@ func (b *Bridge) removedSets() (map[string]Set, error) {
 	return out, nil
 }
 
-// openRemoved opens the removed sets for reading, and finds those that have another name now.
+// openRemoved opens the removed sets for reading, and finds the renamed ones.
 func (b *Bridge) openRemoved() (removed []*set, err error) {
 	all, err := b.removedSets()
 	if err != nil {
@@ -237,7 +237,7 @@ func (s *Set) reads(other *Set) bool {
 	return bytes.Equal(of(s), of(other))
 }
 
-// todo says what a person does about a removed set.
+// todo is the advice for a removed set.
 func (s *set) todo() string {
 	if s.successor != "" {
 		return fmt.Sprintf("rsbridge move %s %s takes its log along, rsbridge forget %s removes it", s.name, s.successor, s.name)
@@ -245,8 +245,7 @@ func (s *set) todo() string {
 	return fmt.Sprintf("put it back, or rsbridge forget %s", s.name)
 }
 
-// renamed is what waits for a person because the set seems to be a removed one with another
-// name, nil for nothing.
+// renamed is the hold of a set that seems to be a removed one with another name, nil for none.
 func (s *set) renamed() *changetrack.Held {
 	if s.former == "" {
 		return nil
@@ -275,8 +274,7 @@ func (b *Bridge) keepKnown() error {
 	return batch.Commit(true)
 }
 
-// removedDestinations are the destinations in the state that are not configured and have a
-// mirror.
+// removedDestinations are the destinations only in the state, and with a mirror.
 func (b *Bridge) removedDestinations() (out []destination.Kept, err error) {
 	all, err := destination.KeptIn(kv.Prefix(b.kv, prefixDest))
 	for _, k := range all {
@@ -287,7 +285,7 @@ func (b *Bridge) removedDestinations() (out []destination.Kept, err error) {
 	return out, err
 }
 
-// RemovedDestinations name the destinations of the state that are not configured, sorted.
+// RemovedDestinations name the destinations only in the state, sorted.
 func (b *Bridge) RemovedDestinations() ([]string, error) {
 	all, err := b.removedDestinations()
 	var names []string
@@ -297,7 +295,7 @@ func (b *Bridge) RemovedDestinations() ([]string, error) {
 	return names, err
 }
 
-// tellRemoved logs the destinations that are not configured any more.
+// tellRemoved logs the removed destinations.
 func (b *Bridge) tellRemoved() error {
 	all, err := b.removedDestinations()
 	for _, k := range all {

@@ -33,11 +33,11 @@ type set struct {
 	follower *content.Follower // nil: its descriptions lead to no files
 
 	removed   bool   // it is not configured any more, and stays public as it was
-	successor string // the configured set that a removed one seems to be now, "" for none
-	former    string // the removed set that this one seems to have been, "" for none
+	successor string // the likely new name of a removed set, "" for none
+	former    string // the likely old name of a configured set, "" for none
 
-	lastDue  atomic.Uint64 // number of the last request that was kept (keepDue)
-	dueBytes atomic.Int64  // of those that are kept
+	lastDue  atomic.Uint64 // number of the last kept request (keepDue)
+	dueBytes atomic.Int64  // of all kept requests
 
 	mu  sync.Mutex // guards run
 	run *jobs.Run  // of the scan under way, for progress
@@ -46,9 +46,9 @@ type set struct {
 // ScanReport is one set of `scan --json`.
 type ScanReport struct {
 	Name        string                `json:"name"`
-	Finder      string                `json:"finder"`           // "scan" read everything, "hint" what hints or the request named
+	Finder      string                `json:"finder"`           // "scan" read everything, "hint" the entities named by hints or the request
 	Hints       map[string]int64      `json:"hints,omitempty"`  // entities named, by kind: modified, query, counts, named
-	Missed      int64                 `json:"missed,omitempty"` // changes that a full scan found and no hint had named yet
+	Missed      int64                 `json:"missed,omitempty"` // changes found by a full scan and named by no hint before
 	Resources   int64                 `json:"resources"`
 	Created     int64                 `json:"created"`
 	Updated     int64                 `json:"updated"`
@@ -56,27 +56,27 @@ type ScanReport struct {
 	Unchanged   int64                 `json:"unchanged"`
 	Failed      int64                 `json:"failed"`
 	Held        *changetrack.Held     `json:"held"`
-	Candidate   *Candidate            `json:"candidate,omitempty"` // what is held
+	Candidate   *Candidate            `json:"candidate,omitempty"` // the held changes
 	Truncated   int64                 `json:"truncated"`
 	Triples     int64                 `json:"triples"`
 	Covered     int64                 `json:"covered"`
 	LeftOut     int64                 `json:"left_out"`
-	Constructed int64                 `json:"constructed,omitempty"` // triples that a CONSTRUCT made, of such a set; what they cover of the graphs is not known then
+	Constructed int64                 `json:"constructed,omitempty"` // triples made by a CONSTRUCT; their coverage of the graphs is unknown
 	Unpublished *Unpublished          `json:"unpublished,omitempty"` // of the same data, in graphs of no set; null: not known
-	Own         int64                 `json:"own"`                   // triples of rsbridge's own bookkeeping, which are no data
+	Own         int64                 `json:"own"`                   // triples of rsbridge's own bookkeeping, no data
 	Orphans     int64                 `json:"orphans"`
 	Fallback    int64                 `json:"fallback"`
 	Way         string                `json:"way"`
 	Same        bool                  `json:"same,omitempty"` // the store answered, triple by triple, as to the last complete scan: nothing was compared
-	Dump        *DumpStatus           `json:"dump,omitempty"` // of a set that is made from dumps
+	Dump        *DumpStatus           `json:"dump,omitempty"` // of a set made from dumps
 	Failures    []changetrack.Failure `json:"failures,omitempty"`
-	Files       *FilesReport          `json:"files,omitempty"` // that descriptions lead to
+	Files       *FilesReport          `json:"files,omitempty"` // behind descriptions
 	Sequence    uint64                `json:"sequence"`
-	Durable     float64               `json:"durable_seconds,omitempty"` // until the log had what was found; what follows publishes it
+	Durable     float64               `json:"durable_seconds,omitempty"` // until the changes were in the log; then they are published
 	Seconds     float64               `json:"seconds"`
 }
 
-// Candidate is what a held scan would do; nothing of it is in the log.
+// Candidate is the effect of a held scan; nothing of it is in the log.
 type Candidate struct {
 	Created int64 `json:"created"`
 	Updated int64 `json:"updated"`
@@ -106,7 +106,7 @@ func (b *Bridge) openSet(name string, c Set) (*set, error) {
 	return s, err
 }
 
-// sourceConfig is what the reader of a store or of dumps is told of a set.
+// sourceConfig is the configuration of the reader of a set's store or dumps.
 func (c *Config) sourceConfig(name string) sparqlsrc.Config {
 	s := c.Sets[name]
 	return sparqlsrc.Config{
@@ -144,9 +144,9 @@ func (s *set) during(run *jobs.Run) func() {
 	}
 }
 
-// settings are those that decide what is in the log, as they were written when they
-// were last scanned with, where they say the same: a list that is empty is none. What
-// decides the addresses only, prefix and base URL, is the publisher's (pending).
+// settings are those behind the content of the log, in the spelling of the last scan if they
+// mean the same: an empty list is none. The settings of addresses, prefix and base URL, are
+// the publisher's (pending).
 func (s *set) settings() []byte {
 	raw, err := json.Marshal(struct {
 		Graphs           []string
@@ -172,7 +172,7 @@ func (s *set) fingerprint() string {
 
 // scanArgs are the arguments of a scan's run.
 type scanArgs struct {
-	Accept string `json:"accept,omitempty"` // id of the scan that is held
+	Accept string `json:"accept,omitempty"` // id of the held scan
 	Rebase bool   `json:"rebase,omitempty"` // other addresses are accepted too
 	Files  string `json:"files,omitempty"`  // id of the files that are held
 	Hinted bool   `json:"hinted,omitempty"` // hints led to it
@@ -257,7 +257,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		rep.Candidate = &Candidate{rep.Created, rep.Updated, rep.Deleted}
 		rep.Created, rep.Updated, rep.Deleted = 0, 0, 0
 	}
-	rep.Failed += found.FailedCount() // besides those that could not be compared
+	rep.Failed += found.FailedCount() // besides those not compared
 	for entity, err := range found.Failed() {
 		if len(rep.Failures) < 100 {
 			rep.Failures = append(rep.Failures, changetrack.Failure{Entity: entity, Err: err.Error()})
@@ -356,8 +356,7 @@ func (s *set) lacksDump() bool {
 	return published && !dumped && slices.Contains(s.cfg.Publish, "resourcedump")
 }
 
-// dumps tells whether the set offers a dump that is made by the schedule of the
-// Resource Dump.
+// dumps tells whether the set offers a dump by the schedule of the Resource Dump.
 func (s *set) dumps() bool {
 	return slices.Contains(s.cfg.Publish, "resourcedump") || slices.Contains(s.cfg.Publish, "changedump") && s.cfg.ChangeDump.Schedule == ""
 }
@@ -375,15 +374,14 @@ func (s *set) dump(ctx context.Context, run *jobs.Run) error {
 	return nil
 }
 
-// retain drops what the retention has passed: from the documents first, then
-// from the log.
+// retain drops changes older than the retention: from the documents first, then from the log.
 func (s *set) retain(ctx context.Context, _ *jobs.Run) (any, error) {
 	now := s.bridge.now()
 	if err := s.bridge.pub.Retain(ctx, s.name); err != nil {
 		return nil, fmt.Errorf("retention of %s: %w", s.name, err)
 	}
 	n, err := s.log.Retain(ctx, now.Add(-time.Duration(s.cfg.Retention.Changes)), now.Add(-time.Duration(s.cfg.Retention.Versions)))
-	if err == nil { // lists whose changes have just left the log
+	if err == nil { // lists of the dropped changes
 		err = s.bridge.pub.Retain(ctx, s.name)
 	}
 	if err != nil {
@@ -392,8 +390,8 @@ func (s *set) retain(ctx context.Context, _ *jobs.Run) (any, error) {
 	return map[string]int64{"dropped": n}, nil
 }
 
-// forgetOther forgets how far dumps were read when a store is, and how far hints were
-// followed when dumps are: what the log has no longer comes from there.
+// forgetOther forgets the position in the dumps after a scan of a store, and the position of
+// the hints after a dump: the log no longer follows from them.
 func (s *set) forgetOther() error {
 	key := dumpKey(s.name)
 	if s.files != nil {
@@ -446,7 +444,7 @@ func (s *set) lastReport() (*ScanReport, error) {
 	return rep, json.Unmarshal(raw, rep)
 }
 
-// asBefore takes over what a scan of the same answer has reported, if there was one.
+// asBefore takes over the report of an earlier scan with the same answer.
 func (r *ScanReport) asBefore(old *ScanReport) {
 	if old != nil {
 		r.Triples, r.Covered, r.LeftOut, r.Unpublished, r.Own, r.Orphans, r.Failed, r.Failures = old.Triples, old.Covered, old.LeftOut, old.Unpublished, old.Own, old.Orphans, old.Failed, old.Failures
@@ -496,7 +494,7 @@ func (s *set) describe(entity string, at time.Time, f rdfres.Format) ([]byte, ch
 			}
 			if c.Time.After(at) {
 				if ver == nil && c.Before != nil {
-					ver = c.Before // the version that this change ended; its own change is beyond retention
+					ver = c.Before // the version before this change; its own change is beyond retention
 				}
 				break
 			}
@@ -524,5 +522,5 @@ func (s *set) describe(entity string, at time.Time, f rdfres.Format) ([]byte, ch
 	return data, *ver, nil
 }
 
-// subject is what the jobs on a set exclude each other on.
+// subject is the same for all jobs on a set: they never overlap.
 func (s *set) subject() string { return "set:" + s.name }

@@ -32,20 +32,20 @@ const (
 // States are all of them, in the order of the contract.
 var States = []State{StateNever, StateRunning, StateOK, StateHeld, StateFailing, StatePaused, StateUnreachable, StateRemoved}
 
-// standing is what the state of a set or a destination follows from.
+// standing is the basis for the state of a set or a destination.
 type standing struct {
 	fault  string    // why it cannot be opened
-	held   string    // what waits for a person
-	failed *jobs.Run // the run of a job that failed
-	undone string    // what the last run left undone
-	behind string    // what the source has not published yet
+	held   string    // waiting for a person
+	failed *jobs.Run // of one of its jobs
+	undone string    // left by the last run
+	behind string    // not published by the source yet
 	never  string    // why nothing is known yet
 	paused string    // why the schedule rests
 	busy   bool      // a run is under way
 }
 
-// state is the word, and in a line what is not well; the line is "" when all is.
-// A bad word stays until a run has ended well: "running" hides nothing.
+// state is the word, and a line about the fault, "" for none. A bad word stays until a run
+// has ended well: "running" hides nothing.
 func (s standing) state() (State, string) {
 	state, why := StateOK, ""
 	switch {
@@ -73,18 +73,17 @@ func (s standing) state() (State, string) {
 	return state, strings.Join(strings.Fields(why), " ")
 }
 
-// setJobs are the jobs whose failures a set is judged by. A rebase is a person's.
+// setJobs are the jobs behind the state of a set. A rebase is a person's.
 var setJobs = []string{"scan:", "hint:", "dump:", "changedump:", "list:", "archive:", "retain:"}
 
 // destinationJobs are those of a destination.
 var destinationJobs = []string{"sync:", "audit:"}
 
-// lastRuns looks at the jobs of a set or destination: the first of which the last run
-// failed, and whether a run is under way. A look that reached no server counts until a
-// later run ends well.
+// lastRuns looks at the jobs of a set or destination: the first one with a failed last run,
+// and any run under way. A failure to reach the server counts until a later run ends well.
 func (b *Bridge) lastRuns(kinds []string, name string) (failed *jobs.Run, busy bool, err error) {
-	var lost *jobs.Run // the newest look that reached no server
-	var well uint64    // the newest run that ended well
+	var lost *jobs.Run // the newest failure to reach the server
+	var well uint64    // the newest run with a good end
 	for _, kind := range kinds {
 		if run, ok := b.runner.Busy(kind + name); ok && run.State == jobs.Running {
 			busy = true
@@ -116,8 +115,7 @@ func (b *Bridge) lastRuns(kinds []string, name string) (failed *jobs.Run, busy b
 	return failed, busy, nil
 }
 
-// ended tells whether a run came to its own end: it was not cut off, and was not a run of
-// a schedule that rests.
+// ended tells whether a run came to its own end: not cut off, and not of a resting schedule.
 func ended(run jobs.Run) bool {
 	var s skipped
 	return run.State == jobs.Failed || run.State == jobs.Done && (json.Unmarshal(run.Result, &s) != nil || !s.Paused)
@@ -166,7 +164,7 @@ func (d *DestinationStatus) judge(failed *jobs.Run, busy bool) {
 		st.held = d.Held
 	}
 	if st.failed == nil && d.LastError != "" {
-		st.failed = &jobs.Run{Error: d.LastError} // of a sync whose run is forgotten
+		st.failed = &jobs.Run{Error: d.LastError} // of a forgotten run
 	}
 	if d.LastSync == nil {
 		st.never = "it was never synced"
@@ -184,7 +182,7 @@ func (d *DestinationStatus) judge(failed *jobs.Run, busy bool) {
 	d.State, d.Why = st.state()
 }
 
-// pending tells what the last sync left, and the first of it.
+// pending tells the rest left by the last sync, and the first of it.
 func (d *DestinationStatus) pending() string {
 	if d.Pending == 0 {
 		return ""
@@ -204,7 +202,7 @@ func counted(n int64, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// Unwell is something that is not well.
+// Unwell is a set or destination with a fault.
 type Unwell struct {
 	Kind  string `json:"kind"` // set, destination, store, state
 	Name  string `json:"name"`
@@ -221,7 +219,7 @@ func (u Unwell) String() string {
 	return fmt.Sprintf("%s: %s: %s", u.State, what, u.Why)
 }
 
-// Unwell are the sets and destinations that are not well.
+// Unwell are the sets and destinations with faults.
 func (st Status) Unwell() (all []Unwell) {
 	for _, s := range st.Sets {
 		if s.Why != "" {
@@ -236,9 +234,8 @@ func (st Status) Unwell() (all []Unwell) {
 	return all
 }
 
-// Readiness tells what is not well, and whether the bridge can work all the same: it
-// cannot while its state cannot be written, as on a full disk, or an embedded store
-// cannot be used, as after its folder was removed.
+// Readiness tells all faults, and whether the bridge can work. It cannot without a writable
+// state (the disk is full, say) or without an embedded store (its folder was removed, say).
 func (b *Bridge) Readiness(ctx context.Context) (ready bool, all []Unwell) {
 	fault := func(kind, name string, err error) {
 		all = append(all, Unwell{kind, name, StateFailing, strings.Join(strings.Fields(err.Error()), " ")})

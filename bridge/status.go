@@ -21,11 +21,11 @@ type Status struct {
 	Time         time.Time           `json:"time"`
 }
 
-// Disk is the room that is taken, in bytes.
+// Disk is the used room, in bytes.
 type Disk struct {
-	Records   int64            `json:"records"`   // the log, descriptions and versions, what is known of mirrors
+	Records   int64            `json:"records"`   // the log, descriptions and versions, records of mirrors
 	Published int64            `json:"published"` // dumps
-	Temporary int64            `json:"temporary"` // of runs that are under way
+	Temporary int64            `json:"temporary"` // of runs under way
 	Stores    map[string]int64 `json:"stores"`    // embedded ones, by name
 }
 
@@ -33,32 +33,32 @@ type Disk struct {
 type SetStatus struct {
 	Name        string            `json:"name"`
 	State       State             `json:"state"`
-	Why         string            `json:"why,omitempty"` // what is not well; left out when all is
+	Why         string            `json:"why,omitempty"` // the fault, if any
 	Resources   int64             `json:"resources"`
 	Sequence    uint64            `json:"sequence"`
 	LastChange  *time.Time        `json:"last_change"`
 	LastScan    *time.Time        `json:"last_scan"`
 	NextScan    *time.Time        `json:"next_scan"`
-	NextHint    *time.Time        `json:"next_hint,omitempty"` // when hints are followed next, of a set that has some
+	NextHint    *time.Time        `json:"next_hint,omitempty"` // of the hints, if there are any
 	Held        *changetrack.Held `json:"held"`
 	Triples     int64             `json:"triples"` // in the graphs, at the last complete scan
 	Covered     int64             `json:"covered"` // of them in at least one description
 	LeftOut     int64             `json:"left_out"`
 	Unpublished *Unpublished      `json:"unpublished,omitempty"` // of the same data, in graphs of no set, at the last complete scan; null: not known
-	Constructed int64             `json:"constructed,omitempty"` // triples that a CONSTRUCT made, of such a set; covered and left_out are not known then
+	Constructed int64             `json:"constructed,omitempty"` // triples made by a CONSTRUCT; covered and left_out are unknown then
 	Failed      int64             `json:"failed"`
 	Generation  uint64            `json:"generation"`
-	Files       *FilesReport      `json:"files,omitempty"` // that descriptions lead to, at the last scan
+	Files       *FilesReport      `json:"files,omitempty"` // behind descriptions, at the last scan
 	LastError   string            `json:"last_error"`
 	Address     string            `json:"address"`        // of the Capability List
-	Dump        *DumpStatus       `json:"dump,omitempty"` // the file that is the state, of a set that is made from dumps
+	Dump        *DumpStatus       `json:"dump,omitempty"` // the file behind the state, of a set made from dumps
 }
 
 // DestinationStatus is how a mirror stands.
 type DestinationStatus struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	Why   string `json:"why,omitempty"` // what is not well; left out when all is
+	Why   string `json:"why,omitempty"` // the fault, if any
 	destination.Status
 	// Fault is why the destination could not be opened; "": it was. Then nothing
 	// else is known, and the others go on without it.
@@ -224,7 +224,7 @@ func (b *Bridge) DestinationStatus(ctx context.Context, name string) (Destinatio
 	return out, err
 }
 
-// Faults are the destinations that could not be opened, by name, and why.
+// Faults are the errors of unopened destinations, by name.
 func (b *Bridge) Faults() map[string]error {
 	out := map[string]error{}
 	for name, m := range b.dests {
@@ -242,8 +242,8 @@ func (b *Bridge) StateFault() error {
 	return nothing.Commit(false)
 }
 
-// noneBegins makes a state that is judged by the last runs a failing one while no other can
-// begin: none of them could be recorded either.
+// noneBegins makes a state failing while no run can begin: the last runs, its basis, are not
+// recorded then.
 func (b *Bridge) noneBegins(state *State, why *string) {
 	if b.pub == nil { // the state is only read
 		return
@@ -253,7 +253,7 @@ func (b *Bridge) noneBegins(state *State, why *string) {
 	}
 }
 
-// StoreFaults are the embedded stores that cannot be used at present, by name, and why.
+// StoreFaults are the errors of embedded stores not usable at present, by name.
 func (b *Bridge) StoreFaults() map[string]error {
 	out := map[string]error{}
 	for name, s := range b.stores {

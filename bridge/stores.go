@@ -29,7 +29,7 @@ type store struct {
 	fault    error             // why it could not be opened; then there is nothing else
 }
 
-// closeExcept closes what none of the others uses too.
+// closeExcept closes everything the others do not use.
 func (s *store) closeExcept(others map[string]*store) (err error) {
 	var client, embedded, sink bool // are used
 	for _, o := range others {
@@ -50,7 +50,7 @@ func (s *store) closeExcept(others map[string]*store) (err error) {
 	return err
 }
 
-// openStores opens the stores, or takes what before has open of them.
+// openStores opens the stores, or takes open ones of before.
 func (b *Bridge) openStores(ctx context.Context, before *Bridge) error {
 	if before == nil {
 		before = &Bridge{cfg: &Config{}}
@@ -96,7 +96,7 @@ func (c *Store) openSink() (sink.Sink, error) {
 	return dumpsink.Open(c.Dump)
 }
 
-// address is that of a mirror in the store, as records have it.
+// address is the address of a mirror in the store, in the form of records.
 func (s *store) address() string {
 	if s.sink != nil {
 		return s.sink.Address()
@@ -104,8 +104,8 @@ func (s *store) address() string {
 	return sparqlsink.Of(s.client).Address()
 }
 
-// embeddedAddresses are what an embedded store is called by in records: each by
-// another host, since two stores do not share what they hold.
+// embeddedAddresses are the addresses of an embedded store in records: each with its own
+// host, since two stores share nothing.
 func embeddedAddresses(name string) (query, update, graphStore string) {
 	at := "http://" + name + ".embedded.invalid"
 	return at + "/query", at + "/update", at + "/data"

@@ -18,21 +18,20 @@ import (
 type Unpublished struct {
 	sparql.Remainder
 	Counted   time.Time   `json:"counted"`
-	Seconds   float64     `json:"seconds"`   // that counting took
+	Seconds   float64     `json:"seconds"`   // of counting
 	Published sparql.Part `json:"published"` // the graphs of all sets of the data, when it was counted
 }
 
 // Told tells whether there is something to say of it.
 func (u *Unpublished) Told() bool { return u != nil && !u.Nothing() }
 
-// countPause is how many times longer than a count the next one waits, where counting
-// takes more than a second.
+// countPause is the pause after a count of more than a second, as a multiple of its time.
 const countPause = 100
 
 // part is the graphs of a set.
 func (s Set) part() sparql.Part { return sparqlsrc.PartOf(s.Graphs, s.Describe) }
 
-// others are the graphs that other sets of the same data publish.
+// others are the graphs of other sets of the same data.
 func (c *Config) others(name string) (p sparql.Part) {
 	for other, s := range c.Sets {
 		if other != name && c.dataOf(s) == c.dataOf(c.Sets[name]) {
@@ -42,7 +41,7 @@ func (c *Config) others(name string) (p sparql.Part) {
 	return p
 }
 
-// Published is the graphs of all sets of a store, false where there is no set.
+// Published is the graphs of all sets of a store, false for no set.
 func (c *Config) Published(store string) (p sparql.Part, ok bool) {
 	for _, s := range c.Sets {
 		if s.Store != "" && c.dataOf(s) == c.dataOf(Set{Store: store}) {
@@ -52,7 +51,7 @@ func (c *Config) Published(store string) (p sparql.Part, ok bool) {
 	return p, ok
 }
 
-// dataOf is where the data of a set is, the same text for each set of it.
+// dataOf names the data of a set, by the same text for each set of it.
 func (c *Config) dataOf(s Set) string {
 	if s.Store == "" {
 		return "dumps " + strings.Join(slices.Sorted(slices.Values(s.Dumps)), "\n")
@@ -61,8 +60,8 @@ func (c *Config) dataOf(s Set) string {
 	return "store " + at.Query + "\n" + at.Embedded
 }
 
-// countUnpublished tells what the data of a set holds in graphs of no set. old is what
-// the last scan told; it is told again while a new count would cost too much.
+// countUnpublished counts the triples of a set's data in graphs of no set. old is the last
+// count, given again while a new one would cost too much.
 func (s *set) countUnpublished(ctx context.Context, old *Unpublished, found *sparqlsrc.Scan) *Unpublished {
 	began := s.bridge.now()
 	out := &Unpublished{Counted: began.UTC(), Published: s.cfg.part().And(s.bridge.cfg.others(s.name))}
@@ -88,7 +87,7 @@ func (s *set) countUnpublished(ctx context.Context, old *Unpublished, found *spa
 	return out
 }
 
-// unpublished is what the last complete scan told, nil where the sets are others since.
+// unpublished is the count of the last complete scan, nil after a change of the sets.
 func (s *set) unpublished(rep *ScanReport) *Unpublished {
 	if rep == nil || rep.Unpublished == nil || !rep.Unpublished.Published.Equal(s.cfg.part().And(s.bridge.cfg.others(s.name))) {
 		return nil
@@ -96,9 +95,8 @@ func (s *set) unpublished(rep *ScanReport) *Unpublished {
 	return rep.Unpublished
 }
 
-// FindUnpublished counts what the stores of the sets hold in graphs of no set, by store,
-// without opening the state. What cannot be asked, as an embedded store that a daemon has
-// open, is left out.
+// FindUnpublished counts the triples in graphs of no set, by store, without opening the
+// state. It leaves out unreachable stores, such as an embedded store of a running daemon.
 func FindUnpublished(ctx context.Context, cfg *Config, log *slog.Logger) map[string]sparql.Remainder {
 	out, seen := map[string]sparql.Remainder{}, map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sets)) {

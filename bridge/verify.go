@@ -11,7 +11,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/jobs"
 )
 
-// verifyJob is the job that verifies everything.
+// verifyJob is the job to verify everything.
 const verifyJob = "verify:state"
 
 // VerifyArgs are the arguments of a verification.
@@ -20,7 +20,7 @@ type VerifyArgs struct {
 	ReadData bool `json:"read_data,omitempty"`
 }
 
-// VerifyReport is what a verification read, and found.
+// VerifyReport is the report of a verification.
 type VerifyReport struct {
 	Records         int64         `json:"records"`         // of the state
 	Files           int           `json:"files"`           // published ones
@@ -31,7 +31,7 @@ type VerifyReport struct {
 	Seconds         float64       `json:"seconds"`
 }
 
-// VerifyFault is something that is not as it was written.
+// VerifyFault is a damage to written data.
 type VerifyFault struct {
 	What  string `json:"what"` // state, set NAME, store NAME
 	File  string `json:"file,omitempty"`
@@ -40,9 +40,9 @@ type VerifyFault struct {
 	Again bool `json:"made_again"`
 }
 
-// verify reads everything that is kept here: the records of the state with their
-// checksums, the published files, and with ReadData the representations by digest and
-// the embedded stores. A wrong file is made again.
+// verify reads everything kept here: the records of the state with their checksums, the
+// published files, and with ReadData the representations by digest and the embedded stores.
+// It makes damaged files again.
 func (b *Bridge) verify(ctx context.Context, run *jobs.Run) (any, error) {
 	var o VerifyArgs
 	if len(run.Args) > 0 {

@@ -101,7 +101,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	if o.Repair && rep.findings()+a.fixed > 0 {
 		first := rep
 		if a.silent == nil && (a.sourceDiffers || a.refetch > 0) {
-			r := &run{full: true}
+			r := &run{start: start, full: true}
 			if err := d.repairFromSource(ctx, r, offer); err != nil {
 				return rep, fmt.Errorf("repair: %w", err)
 			}
@@ -131,6 +131,9 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 		}
 		if rep.Equal {
 			m.Recheck.Why = ""
+		}
+		if rep.Equal && rep.Depth == "origin" {
+			m.AskedAll = start.UTC()
 		}
 		if a.unexplained {
 			m.Recheck.Why = "an audit found differences from the source"
@@ -188,6 +191,7 @@ type auditRun struct {
 	from   cursor        // where the mirror stands
 	root   *inventoryDoc // of the source as the audit begins, nil for none
 	ahead  bool          // it has changes that are published nowhere
+	untold int64         // resources without a measure, of a source without changes
 
 	silently bool // findings are counted only
 	taken    bool // that list is the very one which the mirror was made equal to
@@ -362,7 +366,7 @@ func (a *auditRun) source(ctx context.Context) error {
 		}
 		return since.IsZero() || since.After(v.at) || told > time.Minute && !since.Add(told).Before(v.at)
 	}
-	n, unseen, kept := int64(0), false, false
+	n, unseen, kept := int64(0), int64(0), false
 	partial := v.partial()
 	for p, err := range d.withFaults(d.merged(v, snap)) {
 		if err != nil {
@@ -392,7 +396,9 @@ func (a *auditRun) source(ctx context.Context) error {
 			if lerr != nil {
 				return lerr
 			}
-			unseen = unseen || v == unknown || v == sameLength
+			if (v == unknown || v == sameLength) && !(p.rec.Has(ledger.FlagUnselected) && d.outside(p.it)) {
+				unseen++
+			}
 			switch {
 			case v == different:
 				err = a.event(p.loc, rankDifferent, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "the source says " + why + faultNote(p.fault)})
@@ -424,7 +430,7 @@ func (a *auditRun) source(ctx context.Context) error {
 		a.lost = errors.New(m.HeldDeletions.Reason)
 	}
 	if a.silent == nil && !told {
-		if err := a.published(ctx, v.hole || a.older || unseen && a.depth != "origin"); err != nil {
+		if err := a.published(ctx, v.hole || a.older || unseen > 0 && a.depth != "origin"); err != nil {
 			if err := a.withoutSource(ctx, err); err != nil {
 				return err
 			}
@@ -435,6 +441,9 @@ func (a *auditRun) source(ctx context.Context) error {
 	case a.depth == "origin":
 		return a.origin(ctx, v, snap)
 	case a.silent == nil && d.snapshotMeta().Until.IsZero():
+		if m := d.snapshotMeta(); !a.offer.followed() && !(a.offer.ResourceList == "" && v.taken(&m)) { // a dump that was taken has them
+			a.untold = unseen
+		}
 		return a.withoutSource(ctx, a.confirmTaken(ctx, snap))
 	}
 	return nil
@@ -777,6 +786,9 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		rep.ProvenUntil = timeOrNil(a.from.Time)
 	case rep.SourceOlder:
 		rep.ProvenUntil = timeOrNil(a.listAt)
+	case a.untold > 0:
+		rep.SourceError = fmt.Sprintf("of %d resources its list tells neither a hash nor an older lastmod, and it has no Change List; depth origin asks for each of them", a.untold)
+		rep.ProvenUntil = timeOrNil(m.AskedAll)
 	}
 	rep.judge()
 	return b.Commit(true)

@@ -225,6 +225,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 		// of those, and of gone and told, resources outside of what is selected
 		heldOutside, goneOutside, toldOutside int64
 		unchanged                             int64
+		unasked                               int64 // resources without a measure, not fetched
 		outside                               int64 // of what is selected, and so it stays
 		planned                               counts
 		now                                   = d.opt.Now()
@@ -283,10 +284,14 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 			replaces := moves.to(p.loc)
 			switch {
 			case p.there() && p.here():
-				if is, _ := p.it.differs(p.rec); (is.same(o) || v.sparing && is != different) && !(r.dry && d.wouldAskAgain(r, p.loc, p.rec)) {
+				is, _ := p.it.differs(p.rec)
+				if (is.same(o) || v.sparing && is != different) && !(r.dry && d.wouldAskAgain(r, p.loc, p.rec)) {
 					if moved := p.it.Via != "" && p.it.Via != p.rec.Via; (len(replaces) == 0 && !moved) || r.dry {
 						unchanged += 1 - p.rec.Unselected()
 						outside += p.rec.Unselected()
+						if is == unknown || is == sameLength {
+							unasked++
+						}
 					} else {
 						rec, it := p.rec, p.it
 						if moved { // its first source has it elsewhere
@@ -403,6 +408,9 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 		m.Inventory, m.CompareSource = v.state.kept(), ""
 		m.Cursor = v.cursor()
 		m.Recheck = d.recheckAfter(confirmed || !v.until.IsZero())
+		if unasked == 0 && v.until.IsZero() {
+			m.AskedAll = r.start.UTC()
+		}
 	}, nil
 }
 
@@ -549,6 +557,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 		m.Inventory, m.CompareSource = state.kept(), ""
 		m.Cursor = v.cursor()
 		m.Recheck = d.recheckAfter(false)
+		m.AskedAll = r.start.UTC()
 	}, nil
 }
 

@@ -148,12 +148,20 @@ func (b *bench) equal() {
 	b.t.Helper()
 	b.same(b.mir.lines(graphA), b.src.want())
 	rep, err := b.open().Audit(context.Background(), AuditOptions{})
+	if err == nil && untold(rep) {
+		rep, err = b.open().Audit(context.Background(), AuditOptions{Depth: "origin"})
+	}
 	if err != nil {
 		b.t.Fatal("audit:", err)
 	}
 	if !rep.Equal {
 		b.t.Fatalf("audit is not equal: %+v", rep)
 	}
+}
+
+// untold tells of an audit without findings that only the resources themselves can tell more.
+func untold(rep AuditReport) bool {
+	return rep.findings() == 0 && strings.Contains(rep.SourceError, "depth origin asks for each of them")
 }
 
 func (b *bench) same(got, want []string) {

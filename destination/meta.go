@@ -38,6 +38,7 @@ type position struct {
 // history is how the last runs ended.
 type history struct {
 	LastSync  time.Time    `json:"last_sync,omitzero"`
+	AskedAll  time.Time    `json:"asked_all,omitzero"` // AskedAll is the start of the last run that fetched each listed resource without a measure.
 	LastAudit *AuditReport `json:"last_audit,omitempty"`
 	LastError string       `json:"last_error,omitempty"`
 	InSync    bool         `json:"in_sync"`

@@ -558,7 +558,7 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 		if err := d.mirror.KeepsAll(ch.newSts); err != nil {
 			return nil, fmt.Errorf("entity %s: %w", clip.Middle(o.rec.Entity), err)
 		}
-		if slices.ContainsFunc(ch.newSts, func(s sink.Statement) bool { return s.Rewritten }) || int64(len(ch.newSts)) != o.rec.Triples {
+		if sink.AnyRecast(ch.newSts) {
 			o.rec.Flags |= ledger.FlagRewritten
 		}
 		if len(ch.newSts) > 0 {

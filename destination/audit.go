@@ -209,6 +209,7 @@ type auditRun struct {
 	rewritten     int64
 	unseen        int64
 	named         []Difference // rewritten ones that the normal form explains
+	recast        map[ledger.Hash]recast
 }
 
 // event is one finding on a resource or an entity; several make a Difference.
@@ -255,6 +256,9 @@ func (a *auditRun) once(ctx context.Context, rep *AuditReport) error {
 	}
 	if a.depth != "inventory" {
 		mc := &mirrorCompare{d: d, fix: a.fix, second: a.second, alone: a.silent != nil, event: a.event}
+		if len(a.recast) > 0 {
+			mc.saw = a.shows
+		}
 		if err := mc.run(ctx); err != nil {
 			return err
 		}
@@ -269,28 +273,42 @@ func (a *auditRun) sawRewritten(rec *ledger.Record) {
 	if !rec.Has(ledger.FlagRewritten) {
 		return
 	}
-	if a.rewritten++; len(a.named) < 20 {
-		a.named = append(a.named, Difference{Entity: rec.Entity, Location: rec.Loc, Kind: "rewritten", Detail: a.d.rewriting(rec)})
+	if a.rewritten++; len(a.named) == 20 {
+		return
+	}
+	a.named = append(a.named, Difference{Entity: rec.Entity, Location: rec.Loc, Kind: "rewritten", Detail: ownForm})
+	sts, err := a.d.recordedStatements(ledger.HashOf(rec.Loc), rec)
+	if err != nil {
+		return // the audit tells the error
+	}
+	for _, st := range sts {
+		if st.Recast && len(a.recast) < maxRecast {
+			if a.recast == nil {
+				a.recast = map[ledger.Hash]recast{}
+			}
+			a.recast[st.Hash] = recast{st.Triple, len(a.named) - 1}
+		}
+	}
+}
+
+// recast is a statement that the store keeps in a form of its own, of a named resource.
+type recast struct {
+	sent  rdfres.Triple
+	named int
+}
+
+const maxRecast = 1000
+
+// shows tells of a named resource what the mirror makes of its literals, by the first of them. The
+// normal form does not: it is for comparing.
+func (a *auditRun) shows(h ledger.Hash, t rdfres.Triple) {
+	if r, ok := a.recast[h]; ok && t.O != r.sent.O && a.named[r.named].Detail == ownForm {
+		a.named[r.named].Detail = rewritingOf(r.sent, t.O)
 	}
 }
 
 // ownForm is told of a resource with literals that the store writes otherwise.
 const ownForm = "the store keeps literals of it in its own form"
-
-// rewriting tells what the store makes of the literals of a resource, with the first of
-// them before and after.
-func (d *Destination) rewriting(rec *ledger.Record) string {
-	ts, err := d.led.Proven(ledger.HashOf(rec.Loc), rec)
-	if err != nil {
-		return ownForm // the audit tells the error
-	}
-	for _, t := range ts {
-		if kept := d.mirror.Layout.NormalForm.Triple(t); kept.O != t.O {
-			return rewritingOf(t, kept.O)
-		}
-	}
-	return ownForm
-}
 
 // rewritingOf tells of one literal, with its datatype.
 func rewritingOf(t rdfres.Triple, kept rdfres.Term) string {
@@ -332,7 +350,7 @@ func (a *auditRun) source(ctx context.Context) error {
 		if err = a.withoutSource(ctx, err); err != nil || told && (a.listed() || a.depth == "inventory") {
 			return err
 		}
-		a.rewritten, a.named = 0, nil
+		a.rewritten, a.named, a.recast = 0, nil, nil
 	}
 	snap := d.store.Snapshot()
 	defer snap.Close()

@@ -111,7 +111,7 @@ func (c *mirrorCompare) readHashes(ctx context.Context, sorter *extsort.Sorter, 
 		part = part[:0]
 		return err
 	}
-	err := c.read(ctx, func(in string, _, normal rdfres.Triple) error {
+	err := c.read(ctx, func(in string, t, normal rdfres.Triple) error {
 		if normal.S.Kind() == rdfres.KindBlank {
 			later.blanks = true
 			return nil
@@ -126,6 +126,9 @@ func (c *mirrorCompare) readHashes(ctx context.Context, sorter *extsort.Sorter, 
 		}
 		h := sink.TripleHash(in, normal)
 		part = append(part, h[:]...)
+		if c.saw != nil {
+			c.saw(h, t)
+		}
 		return nil
 	})
 	if err != nil {

@@ -29,6 +29,7 @@ type mirrorCompare struct {
 	second bool
 	alone  bool // the source cannot be asked: what must be fetched again stays as it is
 	event  func(ledger.Hash, byte, event) error
+	saw    func(ledger.Hash, rdfres.Triple) // nil, or gets each triple as the mirror shows it
 
 	plan    sink.Batch
 	fixed   int64 // triples written or removed, and dropped

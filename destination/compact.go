@@ -88,7 +88,7 @@ func (o *op) compact(m *mirror) {
 	for i := range o.sts {
 		t := o.sts[i].Triple
 		n += len(t.S) + len(t.P) + len(t.O) + len("   .\n")
-		if o.sts[i].Rewritten {
+		if o.sts[i].Recast {
 			o.rec.Flags |= ledger.FlagRewritten
 		}
 	}

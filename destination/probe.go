@@ -309,7 +309,7 @@ func (d *Destination) reindex(ctx context.Context) error {
 			}
 			rec.Normal = sink.DigestOf(sts)
 			rec.Flags &^= ledger.FlagRewritten
-			if slices.ContainsFunc(sts, func(s sink.Statement) bool { return s.Rewritten }) || int64(len(sts)) != rec.Triples {
+			if sink.AnyRecast(sts) {
 				rec.Flags |= ledger.FlagRewritten
 			}
 			b.Set(ledger.Key(ledger.KindResource, dest, loc), rec.Encode())

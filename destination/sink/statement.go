@@ -25,6 +25,7 @@ type Statement struct {
 	Subject   ledger.Hash
 	Hash      ledger.Hash
 	Rewritten bool // the normal form differs from Triple
+	Recast    bool // and by more than the case of a language tag
 	Shown     bool // read from the mirror: perhaps not the form as written
 }
 
@@ -89,10 +90,31 @@ func (l *Layout) Statements(entity string, ts []rdfres.Triple) ([]Statement, err
 		if n.S != subject || len(out) == 0 {
 			subject, subj = n.S, SubjectHash(graph, n.S)
 		}
-		out = append(out, Statement{Triple: m, Graph: graph, Subject: subj, Hash: TripleHash(graph, n), Rewritten: n != m})
+		out = append(out, Statement{Triple: m, Graph: graph, Subject: subj, Hash: TripleHash(graph, n), Rewritten: n != m, Recast: n != m && !tagged(m.O)})
 	}
 	sortByHash(out)
-	return slices.CompactFunc(out, func(a, b Statement) bool { return a.Hash == b.Hash }), nil
+	last := 0 // of those that stay
+	for i := range out {
+		switch {
+		case i == 0:
+		case out[i].Hash == out[last].Hash: // one triple in the sink
+			out[last].Recast = out[last].Recast || out[i].Recast
+		default:
+			last++
+			out[last] = out[i]
+		}
+	}
+	return out[:min(len(out), last+1)], nil
+}
+
+// tagged tells of a literal with a language tag. Its case says nothing.
+func tagged(t rdfres.Term) bool {
+	return t.Kind() == rdfres.KindLiteral && t[len(t)-1] != '"' && t[len(t)-1] != '>'
+}
+
+// AnyRecast tells of a statement that the sink keeps in a form of its own.
+func AnyRecast(sts []Statement) bool {
+	return slices.ContainsFunc(sts, func(s Statement) bool { return s.Recast })
 }
 
 // sortByHash sorts statements by their hashes, and those of equal hashes as they come. Each

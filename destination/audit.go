@@ -101,7 +101,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	if o.Repair && rep.findings()+a.fixed > 0 {
 		first := rep
 		if a.silent == nil && (a.sourceDiffers || a.refetch > 0) {
-			r := &run{start: start, full: true}
+			r := &run{full: true}
 			if err := d.repairFromSource(ctx, r, offer); err != nil {
 				return rep, fmt.Errorf("repair: %w", err)
 			}
@@ -206,10 +206,8 @@ type auditRun struct {
 	storeDiffers  bool // from the records
 	refetch       int64
 	fixed         int64
-	rewritten     int64
 	unseen        int64
-	named         []Difference // rewritten ones that the normal form explains
-	recast        map[ledger.Hash]recast
+	rewritten     rewrittenOnes
 }
 
 // event is one finding on a resource or an entity; several make a Difference.
@@ -256,13 +254,14 @@ func (a *auditRun) once(ctx context.Context, rep *AuditReport) error {
 	}
 	if a.depth != "inventory" {
 		mc := &mirrorCompare{d: d, fix: a.fix, second: a.second, alone: a.silent != nil, event: a.event}
-		if len(a.recast) > 0 {
-			mc.saw = a.shows
+		if len(a.rewritten.recast) > 0 {
+			mc.saw = a.rewritten.shows
 		}
 		if err := mc.run(ctx); err != nil {
 			return err
 		}
 		a.fixed, a.refetch, a.unseen = mc.fixed, mc.refetch, mc.unseen
+		rep.OtherGraphs = mc.others
 	}
 	return a.conclude(ctx, rep)
 }
@@ -273,22 +272,30 @@ func (a *auditRun) sawRewritten(rec *ledger.Record) {
 	if !rec.Has(ledger.FlagRewritten) {
 		return
 	}
-	if a.rewritten++; len(a.named) == 20 {
+	w := &a.rewritten
+	if w.n++; len(w.named) == 20 {
 		return
 	}
-	a.named = append(a.named, Difference{Entity: rec.Entity, Location: rec.Loc, Kind: "rewritten", Detail: ownForm})
+	w.named = append(w.named, Difference{Entity: rec.Entity, Location: rec.Loc, Kind: "rewritten", Detail: ownForm})
 	sts, err := a.d.recordedStatements(ledger.HashOf(rec.Loc), rec)
 	if err != nil {
 		return // the audit tells the error
 	}
 	for _, st := range sts {
-		if st.Recast && len(a.recast) < maxRecast {
-			if a.recast == nil {
-				a.recast = map[ledger.Hash]recast{}
+		if st.Recast && len(w.recast) < maxRecast {
+			if w.recast == nil {
+				w.recast = map[ledger.Hash]recast{}
 			}
-			a.recast[st.Hash] = recast{st.Triple, len(a.named) - 1}
+			w.recast[st.Hash] = recast{st.Triple, len(w.named) - 1}
 		}
 	}
+}
+
+// rewrittenOnes are resources that the store keeps in another form, as its normal form says.
+type rewrittenOnes struct {
+	n      int64
+	named  []Difference
+	recast map[ledger.Hash]recast
 }
 
 // recast is a statement that the store keeps in a form of its own, of a named resource.
@@ -301,9 +308,9 @@ const maxRecast = 1000
 
 // shows tells of a named resource what the mirror makes of its literals, by the first of them. The
 // normal form does not: it is for comparing.
-func (a *auditRun) shows(h ledger.Hash, t rdfres.Triple) {
-	if r, ok := a.recast[h]; ok && t.O != r.sent.O && a.named[r.named].Detail == ownForm {
-		a.named[r.named].Detail = rewritingOf(r.sent, t.O)
+func (w *rewrittenOnes) shows(h ledger.Hash, t rdfres.Triple) {
+	if r, ok := w.recast[h]; ok && t.O != r.sent.O && w.named[r.named].Detail == ownForm {
+		w.named[r.named].Detail = rewritingOf(r.sent, t.O)
 	}
 }
 
@@ -350,7 +357,7 @@ func (a *auditRun) source(ctx context.Context) error {
 		if err = a.withoutSource(ctx, err); err != nil || told && (a.listed() || a.depth == "inventory") {
 			return err
 		}
-		a.rewritten, a.named, a.recast = 0, nil, nil
+		a.rewritten = rewrittenOnes{}
 	}
 	snap := d.store.Snapshot()
 	defer snap.Close()
@@ -789,8 +796,8 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 	if err := emit(); err != nil {
 		return err
 	}
-	rep.Rewritten += a.rewritten
-	for _, n := range a.named {
+	rep.Rewritten += a.rewritten.n
+	for _, n := range a.rewritten.named {
 		if len(rep.Named) < d.lim.named {
 			rep.Named = append(rep.Named, n)
 		}

@@ -35,6 +35,7 @@ type mirrorCompare struct {
 	fixed   int64 // triples written or removed, and dropped
 	ghosts  int64 // graphs that the mirror says are ours and no record knows
 	dropped int64 // those of them that were removed
+	others  int64 // graphs of the store that this mirror does not own
 	unseen  int64 // triples in another form than given that the normal form does not explain
 	refetch int64 // resources whose kept representation is not as recorded
 	broken  map[ledger.Hash]bool

@@ -409,7 +409,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 		m.Cursor = v.cursor()
 		m.Recheck = d.recheckAfter(confirmed || !v.until.IsZero())
 		if unasked == 0 && v.until.IsZero() {
-			m.AskedAll = r.start.UTC()
+			m.AskedAll = now.UTC()
 		}
 	}, nil
 }
@@ -459,6 +459,7 @@ func (e *packageError) Unwrap() error { return e.err }
 // package does not have in order is fetched from its own location. Of the inventory there are only
 // the times.
 func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listState, wanted func(*inventory) (bool, error)) (func(*meta), error) {
+	began := d.opt.Now()
 	dl, rd, err := d.src.unlessKnown(ctx, o.ResourceDump, resourcesync.ResourceDump, known)
 	if err != nil {
 		return nil, err
@@ -557,7 +558,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 		m.Inventory, m.CompareSource = state.kept(), ""
 		m.Cursor = v.cursor()
 		m.Recheck = d.recheckAfter(false)
-		m.AskedAll = r.start.UTC()
+		m.AskedAll = began.UTC()
 	}, nil
 }
 

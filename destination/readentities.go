@@ -19,7 +19,7 @@ func (d *Destination) ownsGraph(record []byte) bool {
 }
 
 // readEntities reads the graphs that are ours: owned by a resource or in the
-// mirror, or of the form that the template gives and nobody else's.
+// mirror, or of the form that the template gives and nobody else's. It counts the others.
 func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfres.Triple) error) error {
 	d := c.d
 	m := d.mirror
@@ -29,6 +29,7 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 	before, after, _ := strings.Cut(m.Layout.Template, "{entity}")
 	named := before != "" || after != ""
 	ours := map[string]bool{}
+	c.others = 0
 	is := func(g string) (bool, error) {
 		if sparql.IsOwnGraph(g) {
 			return false, nil
@@ -47,6 +48,9 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 					return false, err
 				}
 			}
+		}
+		if !v && owner == nil {
+			c.others++
 		}
 		if len(ours) > 100_000 {
 			clear(ours)

@@ -69,6 +69,8 @@ type AuditReport struct {
 	Unasked   int64        `json:"unasked,omitempty"`     // those whose first source is on a host that is not allowed
 	Named     []Difference `json:"differences,omitempty"` // at most 100
 
+	OtherGraphs int64 `json:"other_graphs,omitempty"` // per-entity: graphs of the store that are not this mirror's; whoever wrote them may have meant anything
+
 	Mended []Difference `json:"mended,omitempty"` // what a repair has put right, at most 100
 
 	Held        string `json:"held,omitempty"`         // what waits for a person: a repair leaves it as it is

@@ -40,7 +40,6 @@ type SyncOptions struct {
 // run is one Sync or Audit under way.
 type run struct {
 	rep      SyncReport
-	start    time.Time
 	c        counts
 	dry      bool // d is a shadow then
 	plan     planning
@@ -90,7 +89,7 @@ func (r *run) mode(m string) {
 // not be finished; what was done stands and is taken up by the next run.
 func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, error) {
 	start := d.opt.Now()
-	r := &run{start: start, dry: o.DryRun, full: o.Full, retry: o.Retry || o.Full, until: o.Until, accept: o.Accept}
+	r := &run{dry: o.DryRun, full: o.Full, retry: o.Retry || o.Full, until: o.Until, accept: o.Accept}
 	r.rep.Name = d.cfg.Name
 	d.fetch.Begin()
 	if r.dry {

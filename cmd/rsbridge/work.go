@@ -482,6 +482,9 @@ func sayAudit(w io.Writer, r destination.AuditReport) {
 	if r.ProvenUntil != nil {
 		fmt.Fprintf(w, "  equal to what the source was at %s\n", resourcesync.FormatTime(*r.ProvenUntil))
 	}
+	if r.OtherGraphs > 0 {
+		fmt.Fprintf(w, "  not compared, since this mirror does not own them: %s of the store\n", plural(r.OtherGraphs, "other graph"))
+	}
 	if r.Origins > 0 {
 		fmt.Fprintf(w, "  compared with the first source (via) too: %s\n", plural(r.Origins, "resource"))
 	}

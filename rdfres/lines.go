@@ -24,6 +24,7 @@ type Lines struct {
 	r      io.Reader
 	buf    []byte // buf[pos:] is read and not yet given out
 	pos    int
+	rest   []byte // of a line that \r divides
 	read   int64
 	line   int
 	eof    bool
@@ -87,11 +88,9 @@ func (in *Lines) Line() int { return in.line }
 
 // nextLine gives the next line without its end: any of \n, \r\n, \r.
 func (in *Lines) nextLine() (line []byte, ok bool) {
-	searched := 0
-	start := 0
-	for {
+	line, in.rest = in.rest, nil
+	for searched := 0; line == nil; {
 		rest := in.buf[in.pos:]
-		start = in.pos
 		if n := bytes.IndexByte(rest[searched:], '\n'); n >= 0 {
 			line, in.pos = rest[:searched+n], in.pos+searched+n+1
 			break
@@ -106,6 +105,10 @@ func (in *Lines) nextLine() (line []byte, ok bool) {
 			line, in.pos = rest, len(in.buf)
 			break
 		}
+		if n := bytes.LastIndexByte(rest, '\r'); n >= 0 && n < len(rest)-1 { // no \n follows
+			line, in.pos = rest[:n+1], in.pos+n+1
+			break
+		}
 		searched = len(rest)
 		if !in.fill() {
 			return nil, false
@@ -114,7 +117,7 @@ func (in *Lines) nextLine() (line []byte, ok bool) {
 	in.line++
 	if n := bytes.IndexByte(line, '\r'); n >= 0 {
 		if n < len(line)-1 { // a lone \r ends a line too: the rest is for later
-			in.pos = start + n + 1
+			in.rest = line[n+1:]
 		}
 		line = line[:n]
 	}

@@ -88,6 +88,9 @@ var bombs = map[string]struct {
 	"a subject in expanded JSON-LD": {rdfres.JSONLD, func(long string, times int) string {
 		return `[{"@id":"http://e/` + long + `","http://e/p":[` + strings.TrimSuffix(repeat(times, "%d,"), ",") + `]}]`
 	}},
+	"a subject that is named last": {rdfres.JSONLD, func(long string, times int) string {
+		return `[{"http://e/p":[` + strings.TrimSuffix(repeat(times, "%d,"), ",") + `],"@id":"http://e/` + long + `"}]`
+	}},
 	"numbers": {rdfres.JSONLD, func(_ string, times int) string {
 		return `[{"http://e/p":[` + strings.TrimSuffix(strings.Repeat("1,", 1000*times), ",") + `]}]`
 	}},
@@ -198,6 +201,91 @@ func TestLongLiteral(t *testing.T) {
 		}
 		if peak > 5*bound { // the document itself is held too
 			t.Errorf("%s: %d MiB of memory with a bound of %d", name, peak>>20, bound>>20)
+		}
+	}
+}
+
+// crowds are documents of a length that are made of as many parts as it can have.
+var crowds = map[string]struct {
+	format rdfres.Format
+	make   func(length int) string
+}{
+	"a long list":                {rdfres.JSONLD, crowd(`{"@id":"http://e/s","http://e/p":{"@list":[1`, ",1", "]}}")},
+	"a long list, with context":  {rdfres.JSONLD, crowd(`{"@context":{"p":{"@id":"http://e/p","@container":"@list"}},"p":[1`, ",1", "]}")},
+	"lists in a list":            {rdfres.JSONLD, crowd(`{"http://e/p":{"@list":[1`, `,{"@list":[]}`, "]}}")},
+	"a long set":                 {rdfres.JSONLD, crowd(`{"http://e/p":{"@set":[1`, ",1", "]}}")},
+	"a list that is dropped":     {rdfres.JSONLD, crowd(`[{"@list":[1`, ",1", "]}]")},
+	"many nodes in reverse":      {rdfres.JSONLD, crowd(`{"@reverse":{"http://e/p":[{}`, ",{}", "]}}")},
+	"many types":                 {rdfres.JSONLD, crowd(`{"@type":["a:b"`, `,"a:b"`, "]}")},
+	"many types, with context":   {rdfres.JSONLD, crowd(`{"@context":{},"@type":["a:b"`, `,"a:b"`, "]}")},
+	"many objects":               {rdfres.JSONLD, crowd(`{"http://e/p":[{}`, ",{}", "]}")},
+	"many objects, with context": {rdfres.JSONLD, crowd(`{"@context":{"p":"http://e/p"},"p":[{}`, ",{}", "]}")},
+	"many names":                 {rdfres.JSONLD, crowd(`{"a:":1`, `,"a:%x":1`, "}")},
+	"many names, with context":   {rdfres.JSONLD, crowd(`{"@context":{"a":"http://e/"},"a:":1`, `,"a:%x":1`, "}")},
+	"many terms":                 {rdfres.JSONLD, crowd(`{"@context":{"a":"http://e/"`, `,"a%x":"a:"`, `},"a:b":1}`)},
+	"many arrays":                {rdfres.JSONLD, crowd(`{"@context":{"p":"http://e/p"},"p":[1`, `,[1]`, "]}")},
+	"names that come last":       {rdfres.JSONLD, crowd(`[{}`, `,{"a:b":1,"@id":"a:%x"}`, "]")},
+	"a JSON literal":             {rdfres.JSONLD, crowd(`{"@context":{"p":{"@id":"http://e/p","@type":"@json"}},"p":[1`, ",[]", "]}")},
+
+	"many attributes":               {rdfres.RDFXML, crowdXML(`<rdf:Description rdf:about="http://e/s"`, ` e:p%x="v"`, "/>")},
+	"many attributes of a property": {rdfres.RDFXML, crowdXML(`<rdf:Description><e:p`, ` e:p%x="v"`, "/></rdf:Description>")},
+	"many namespaces":               {rdfres.RDFXML, crowdXML(`<rdf:Description`, ` xmlns:p%x="u:"`, "/>")},
+	"namespaces of many elements":   {rdfres.RDFXML, crowdXML("", `<e:A xmlns:p%x="u:"/>`, "")},
+	"many names of nodes":           {rdfres.RDFXML, crowdXML("", `<rdf:Description rdf:nodeID="anon-%x"/>`, "")},
+	"many IDs":                      {rdfres.RDFXML, crowdXML("", `<rdf:Description rdf:ID="a%x"/>`, "")},
+	"many elements":                 {rdfres.RDFXML, crowdXML("<rdf:Bag>", `<rdf:li/>`, "</rdf:Bag>")},
+	"a long collection":             {rdfres.RDFXML, crowdXML(`<rdf:Description><e:p rdf:parseType="Collection">`, `<e:T/>`, "</e:p></rdf:Description>")},
+	"an XML literal":                {rdfres.RDFXML, crowdXML(`<rdf:Description><e:p rdf:parseType="Literal">`, `<e:T/>`, "</e:p></rdf:Description>")},
+
+	"many prefixes":        {rdfres.Turtle, crowd("", "@prefix a%x:<b:>.", "")},
+	"short statements":     {rdfres.Turtle, crowd("", "<a:> <b:> _:%x.", "")},
+	"many short objects":   {rdfres.Turtle, crowd("<a:> <b:> 1", ",%d", ".")},
+	"many short names":     {rdfres.Turtle, crowd("@prefix a:<b:>.a:b a:b a:b", ",a:%x", ".")},
+	"lines of another end": {rdfres.NTriples, crowd("", "_:a <b:> _:%x .\r", "")},
+	"a long collection.":   {rdfres.Turtle, crowd("<a:> <b:> (", "1 ", ").")},
+	"blank nodes":          {rdfres.TriG, crowd("<a:> <b:> 1", ",[]", ".")},
+	"graphs":               {rdfres.TriG, crowd("", "<a:>{[]<b:>[]}", "")},
+	"short lines":          {rdfres.NTriples, crowd("", "_:a <b:> _:%x .\n", "")},
+	"short lines, varied":  {rdfres.NTriples, crowd("", "_:%x <b:> _:%[1]x .\n", "")},
+	"short quads":          {rdfres.NQuads, crowd("", "_:%x <b:> _:c <g:> .\n", "")},
+}
+
+func crowd(begin, each, end string) func(int) string {
+	return func(length int) string {
+		b := strings.Builder{}
+		b.Grow(length)
+		b.WriteString(begin)
+		for i := 0; b.Len() < length-len(end)-len(each)-20; i++ {
+			if strings.Contains(each, "%") {
+				fmt.Fprintf(&b, each, i)
+			} else {
+				b.WriteString(each)
+			}
+		}
+		return b.String() + end
+	}
+}
+
+func crowdXML(begin, each, end string) func(int) string {
+	head, tail, _ := strings.Cut(rdfXML(`xml:base="http://e/"`, "|"), "|")
+	return crowd(head+begin, each, end+tail)
+}
+
+// TestCrowds: a document of a length takes at most six times that in memory, itself included, and
+// is read whole or refused.
+func TestCrowds(t *testing.T) {
+	const bound = 4 << 20
+	for name, c := range crowds {
+		doc := []byte(c.make(bound - 100))
+		var err error
+		peak := heapPeak(func() {
+			_, err = codec.Decode(c.format, doc, rdfres.ReadOptions{MaxBytes: bound, Lax: true, OneGraph: true})
+		})
+		if err != nil && !errors.Is(err, rdfres.ErrTooLarge) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if peak += int64(len(doc)); peak > 6*bound {
+			t.Errorf("%s: %d KiB of memory with a bound of %d", name, peak>>10, bound>>10)
 		}
 	}
 }

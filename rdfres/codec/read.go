@@ -58,14 +58,15 @@ func Decode(f rdfres.Format, data []byte, o rdfres.ReadOptions) ([]rdfres.Triple
 	switch {
 	case chars.CharsetName(o.Charset) != "" && f != rdfres.RDFXML:
 	case f == rdfres.NTriples, f == rdfres.NQuads:
-		return collect(f, o, func(yield func(rdfres.Quad, error) bool) {
+		lines := min(max(bytes.Count(data, []byte{'\n'}), bytes.Count(data, []byte{'\r'}))+1, len(data)/shortestLine)
+		return collect(f, o, make([]rdfres.Triple, 0, lines), func(yield func(rdfres.Quad, error) bool) {
 			readLines(rdfres.LinesOf(data, f, o), syntax.WithinBytes(f, o, length, yield))
 		})
 	case f == rdfres.Turtle, f == rdfres.TriG:
 		if o.MaxBytes > 0 && int64(len(data)) > o.MaxBytes {
 			return nil, o.TooLarge(f)
 		}
-		return collect(f, o, func(yield func(rdfres.Quad, error) bool) {
+		return collect(f, o, nil, func(yield func(rdfres.Quad, error) bool) {
 			readTokens(newTTLLexerOf(data, f, o), syntax.WithinBytes(f, o, length, yield))
 		})
 	case f == rdfres.JSONLD:
@@ -76,7 +77,7 @@ func Decode(f rdfres.Format, data []byte, o rdfres.ReadOptions) ([]rdfres.Triple
 		if len(named) == 0 {
 			return rdfres.SortUnique(ts), nil
 		}
-		return collect(f, o, func(yield func(rdfres.Quad, error) bool) {
+		return collect(f, o, nil, func(yield func(rdfres.Quad, error) bool) {
 			for _, t := range ts {
 				if !yield(rdfres.Quad{Triple: t}, nil) {
 					return
@@ -89,11 +90,14 @@ func Decode(f rdfres.Format, data []byte, o rdfres.ReadOptions) ([]rdfres.Triple
 			}
 		})
 	}
-	return collect(f, o, Read(bytes.NewReader(data), f, o))
+	return collect(f, o, nil, Read(bytes.NewReader(data), f, o))
 }
 
-func collect(f rdfres.Format, o rdfres.ReadOptions, qs iter.Seq2[rdfres.Quad, error]) ([]rdfres.Triple, error) {
-	var ts []rdfres.Triple
+// shortestLine is as long as "_:a<b:>_:c.".
+const shortestLine = 11
+
+// collect appends to ts: a list with the right room needs no second one.
+func collect(f rdfres.Format, o rdfres.ReadOptions, ts []rdfres.Triple, qs iter.Seq2[rdfres.Quad, error]) ([]rdfres.Triple, error) {
 	var graph rdfres.Term
 	for q, err := range qs {
 		if err != nil {

@@ -167,15 +167,26 @@ func (l *ttlLexer) expect(want byte, where string) error {
 	return nil
 }
 
-// word gives the bytes up to the first one that no name, number or label can
-// hold. They stay in the window.
+// word gives the bytes up to the first one that no name, number, label or keyword can
+// hold. They stay in the window. A comma ends it: else each item of a long list without
+// spaces would look at all that follow.
 func (l *ttlLexer) word() ([]byte, error) {
 	for i := 0; ; i++ {
 		c, ok, err := l.at(i)
 		if err != nil {
 			return nil, err
 		}
-		if !ok || c <= ' ' || chars.Class[c]&chars.BadIRI != 0 && c != '\\' || c == '[' || c == ']' {
+		if ok && c == '\\' { // of an escape
+			next, more, err := l.at(i + 1)
+			if err != nil {
+				return nil, err
+			}
+			if more && next > ' ' && next < 0x7f {
+				i++
+			}
+			continue
+		}
+		if !ok || !inWord[c] {
 			w := l.buf[l.pos : l.pos+i]
 			if !utf8.Valid(w) {
 				return nil, l.errorAt(chars.InvalidAt(w), "the text is not valid UTF-8")
@@ -184,6 +195,14 @@ func (l *ttlLexer) word() ([]byte, error) {
 		}
 	}
 }
+
+// inWord has the bytes of words.
+var inWord = func() (t [256]bool) {
+	for c := range 256 {
+		t[c] = c >= 0x80 || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || strings.IndexByte("_-.:%+@", byte(c)) >= 0
+	}
+	return t
+}()
 
 // keyword tells whether the word at the token's begin is the given one. fold
 // ignores case.

@@ -123,8 +123,9 @@ func (p *ttlParser) prefixID() error {
 	if err != nil {
 		return err
 	}
+	before := len(p.prefixes)
 	p.prefixes[name] = iri
-	return p.hold(len(iri))
+	return p.hold(len(iri) + 64*(len(p.prefixes)-before)) // what one takes beside its text
 }
 
 func (p *ttlParser) baseIRI() error {

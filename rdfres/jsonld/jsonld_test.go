@@ -111,11 +111,13 @@ func TestJSONLDReader(t *testing.T) {
 			"<s> <p> \"a\"@en .\n<s> <p> _:x .\n_:x <q> \"b\" .\n_:x <" + rdf + "type> <C> .\n<s> <" + rdf + "type> <D> ."},
 		{"nodes without a name", `[{"http://e/p":{"http://e/q":1}},{"http://e/p":{}}]`, "_:anon-1 <p> _:anon-2 .\n_:anon-2 <q> \"1\"" + rdftest.XSDSuffix + "integer> .\n_:anon-3 <p> _:anon-4 ."},
 		{"lists", `{"@id":"http://e/s","http://e/p":{"@list":["a",{"@list":[]}]},"http://e/q":[{"@set":["b",{"@value":"c"}]}]}`,
-			"<s> <p> _:anon-2 .\n_:anon-2 <" + rdf + "first> \"a\" .\n_:anon-2 <" + rdf + "rest> _:anon-1 .\n_:anon-1 <" + rdf + "first> <" + rdf + "nil> .\n_:anon-1 <" + rdf + "rest> <" + rdf + "nil> .\n<s> <q> \"b\" .\n<s> <q> \"c\" ."},
+			"<s> <p> _:anon-1 .\n_:anon-1 <" + rdf + "first> \"a\" .\n_:anon-1 <" + rdf + "rest> _:anon-2 .\n_:anon-2 <" + rdf + "first> <" + rdf + "nil> .\n_:anon-2 <" + rdf + "rest> <" + rdf + "nil> .\n<s> <q> \"b\" .\n<s> <q> \"c\" ."},
 		{"graph at the top", `{"@graph":[{"@id":"http://e/s","http://e/p":"a"}]}`, `<s> <p> "a" .`},
 		{"reverse and included", `{"@id":"http://e/s","@reverse":{"http://e/p":[{"@id":"http://e/o"}]},"@included":[{"@id":"http://e/x","http://e/p":"y"}],"@index":"i"}`, "<o> <p> <s> .\n<x> <p> \"y\" ."},
 		{"escapes", `{"\u0040id":"http:\/\/e\/s\u0020","http://e/p\u0041":"\u00e9\ud83c\udf03\/\u007f\\\""}`, `<s\u0020> <pA> "é🌃/\u007F\\\"" .`},
 		{"base", `{"@id":"#s","http://e/p":{"@id":"o"}}`, "<x#s> <p> <o> ."},
+		{"names that come last", `{"http://e/p":{"http://e/q":{"http://e/r":1,"@id":"http://e/c"},"@id":"http://e/b"},"@type":"http://e/T","@id":"http://e/a"}`, "<a> <" + rdf + "type> <T> .\n<a> <p> <b> .\n<b> <q> <c> .\n<c> <r> \"1\"" + rdftest.XSDSuffix + "integer> ."},
+		{"many types before the name", `{"@type":["http://e/1","http://e/2","http://e/3","http://e/4","http://e/5","http://e/6","http://e/7","http://e/8","http://e/9","http://e/10","http://e/11","http://e/12","http://e/13","http://e/14","http://e/15","http://e/16","http://e/17"],"@id":"http://e/a"}`, manyTypes("<a>", 17)},
 		{"nothing said of it", `[{"@id":"http://e/s"}]`, ""},
 		{"only a type", `[{"@id":"http://e/s","@type":["http://e/C"]}]`, "<s> <" + rdf + "type> <C> ."},
 		{"blank that looks like ours", `[{"@id":"_:anon-1","http://e/p":{}},{"http://e/p":{"@id":"_:anon-2"}}]`, "_:anon-1 <p> _:anon-2 .\n_:anon-3 <p> _:anon-x-anon-2 ."},
@@ -141,6 +143,15 @@ func TestJSONLDReader(t *testing.T) {
 			t.Errorf("%s: got\n%swant\n%s", c.name, rdftest.Lines(got), want)
 		}
 	}
+}
+
+func manyTypes(of string, n int) string {
+	const rdf = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+	out := ""
+	for i := range n {
+		out += fmt.Sprintf("%s <%stype> <%d> .\n", of, rdf, i+1)
+	}
+	return out
 }
 
 func TestJSONLDReaderRefuses(t *testing.T) {

@@ -166,18 +166,20 @@ func (x *ldExpander) typeScoped(o *ldObject, v jsonNode) error {
 	for _, e := range entries {
 		var types []string
 		_ = e.v.elements(func(v jsonNode) error { // gives no error
-			if v.kind() == '"' {
-				types = append(types, v.text())
+			if v.kind() != '"' {
+				return nil
+			}
+			name := v.text()
+			if t := o.typed.term(name); t == nil || !t.context.there() {
+				return nil
+			}
+			if i, known := slices.BinarySearch(types, name); !known {
+				types = slices.Insert(types, i, name)
 			}
 			return nil
 		})
-		slices.Sort(types)
 		for _, name := range types {
-			t := o.typed.term(name)
-			if t == nil || !t.context.there() {
-				continue
-			}
-			c, err := x.scopedContext(o.c, t, false, false)
+			c, err := x.scopedContext(o.c, o.typed.term(name), false, false)
 			if err != nil {
 				return err
 			}

@@ -33,6 +33,8 @@ type jsonldReader struct {
 	beyond   bool   // the bound is exceeded
 	lastType string // the datatype of the literal before
 	foreign  bool   // a context was met
+
+	renamed map[rdfres.Term]rdfres.Term // provisional names of nodes, and those that came later
 }
 
 // Read yields the statements of a document. The document is held in memory.
@@ -96,17 +98,17 @@ func Decode(data []byte, o rdfres.ReadOptions) (triples []rdfres.Triple, named [
 		}
 		o.LinkedContext, o.Base = "", "" // it is applied
 		r = jsonldReader{jsonScanner: jsonScanner{data: plain}, opts: o, most: most, known: syntax.NewInterner()}
-		if why = r.document(); why != "" {
+		if why = r.document(); why != "" && !r.beyond {
 			return nil, nil, &rdfres.SyntaxError{Name: o.Name, Format: rdfres.JSONLD, Reason: "after its expansion: " + why}
 		}
+	}
+	if r.beyond {
+		return nil, nil, syntax.ExpandsTooFar(rdfres.JSONLD, o, int64(len(data)))
 	}
 	if why != "" {
 		line := 1 + bytes.Count(data[:r.errPos], []byte{'\n'})
 		from := bytes.LastIndexByte(data[:r.errPos], '\n') + 1
 		return nil, nil, &rdfres.SyntaxError{Name: o.Name, Format: rdfres.JSONLD, Line: line, Column: chars.Column(data[from:], r.errPos-from), Reason: why}
-	}
-	if r.beyond {
-		return nil, nil, syntax.ExpandsTooFar(rdfres.JSONLD, o, int64(len(data)))
 	}
 	return r.triples, r.named, nil
 }
@@ -130,6 +132,7 @@ func (r *jsonldReader) document() (why string) {
 	if r.peek(); r.pos < len(r.data) {
 		return r.fail(r.pos, "something stands after the document")
 	}
+	r.rename()
 	return ""
 }
 
@@ -138,8 +141,7 @@ func (r *jsonldReader) document() (why string) {
 func (r *jsonldReader) nodes(graph rdfres.Term) (why string) {
 	switch c := r.peek(); c {
 	case '{':
-		_, _, why = r.object(graph, scopeTop)
-		return why
+		return r.object(graph, nil)
 	case '[':
 		return r.deeper(func() string {
 			return r.each(func([]byte, bool) string { return r.nodes(graph) })
@@ -162,26 +164,65 @@ func (r *jsonldReader) deeper(read func() string) string {
 	return why
 }
 
-// The places of an object.
-const (
-	scopeTop   = iota // top level, @graph, @included: a node object, no value
-	scopeValue        // value of a property
-)
+// receiver takes the terms of a value one by one, so that a long array is no more than its
+// statements. A nil one takes none: nothing leads to nodes at the top level, in @graph and in
+// @included.
+type receiver struct {
+	graph, s, p rdfres.Term
+	reverse     bool // the terms lead to s
+	list        bool // the terms are the items of a list
+	head, last  rdfres.Term
+}
+
+// tooFar ends a reading beyond its bound; Decode makes another error of it.
+const tooFar = "the document expands too far"
+
+func (r *jsonldReader) take(to *receiver, t rdfres.Term) (why string) {
+	switch {
+	case r.beyond:
+		return r.fail(r.pos, tooFar)
+	case to == nil || t == "": // null
+	case to.list:
+		node := r.labels.Fresh()
+		if to.last == "" {
+			to.head = node
+		} else {
+			r.emit(to.graph, to.last, syntax.Rest, node)
+		}
+		r.emit(to.graph, node, syntax.First, t)
+		to.last = node
+	case !to.reverse:
+		r.emit(to.graph, to.s, to.p, t)
+	case t.Kind() == rdfres.KindLiteral:
+		return r.fail(r.pos, "a literal stands in @reverse")
+	default:
+		r.emit(to.graph, t, to.p, to.s)
+	}
+	return ""
+}
+
+// list reads the items of a list, and gives its first node.
+func (r *jsonldReader) list(graph rdfres.Term) (head rdfres.Term, why string) {
+	items := receiver{graph: graph, list: true, head: syntax.Nil}
+	if why = r.values(graph, &items); why == "" && items.last != "" {
+		r.emit(graph, items.last, syntax.Rest, syntax.Nil)
+	}
+	return items.head, why
+}
 
 // object is the state of an object while its members are read. They may
 // come in any order.
 type object struct {
-	id       rdfres.Term // of the node; made up when a property comes before @id
+	id       rdfres.Term // of the node; provisional when a property comes before @id
 	named    bool        // @id was there
 	used     bool        // id is in use
 	triples  int         // before the object
 	quads    int
-	types    []jsonString
+	types    []jsonString // not yet emitted
 	value    jsonValue
 	hasValue bool
 	lang     string
-	list     []rdfres.Term
-	set      []rdfres.Term
+	list     rdfres.Term // its first node
 	hasList  bool
 	hasSet   bool
 	graph    bool // has @graph
@@ -200,62 +241,75 @@ type jsonValue struct {
 	jsonString
 }
 
-// object reads an object and gives its term: a node, a value
-// or a list; a set has any number of them (more), null none (term is "").
-func (r *jsonldReader) object(graph rdfres.Term, scope int) (term rdfres.Term, more []rdfres.Term, why string) {
+// object reads an object, and gives its term to the receiver: a node, a value or a list; a set has
+// any number of them, null none.
+func (r *jsonldReader) object(graph rdfres.Term, to *receiver) (why string) {
 	var few [2]jsonString
 	o := object{triples: len(r.triples), quads: len(r.named), types: few[:0]}
 	start := r.pos
+	if r.beyond {
+		return r.fail(start, tooFar)
+	}
 	if r.depth++; r.depth > syntax.MaxNesting {
-		return "", nil, r.fail(start, "nested more than "+strconv.Itoa(syntax.MaxNesting)+" deep")
+		return r.fail(start, "nested more than "+strconv.Itoa(syntax.MaxNesting)+" deep")
 	}
 	for end, more := r.enter(); more; {
 		name, escaped, why := r.name()
 		if why != "" {
-			return "", nil, why
+			return why
 		}
 		r.peek()
-		if why = r.member(&o, graph, name, escaped); why != "" {
-			return "", nil, why
+		if why = r.member(&o, to, graph, name, escaped); why != "" {
+			return why
 		}
 		if more, why = r.jsonScanner.more(end); why != "" {
-			return "", nil, why
+			return why
 		}
 	}
 	r.depth--
 	switch {
 	case o.hasValue:
 		if o.used || o.named || o.hasList || o.hasSet || o.members > 0 {
-			return "", nil, r.fail(start, "a value object has a member that it cannot have")
+			return r.fail(start, "a value object has a member that it cannot have")
 		}
-		if term, why = r.literal(&o.value, o.types, o.lang); scope == scopeTop {
-			term = "" // nothing leads to it
+		term, why := r.literal(&o.value, o.types, o.lang)
+		if why != "" {
+			return why
 		}
-		return term, nil, why
+		return r.take(to, term)
 	case o.hasList || o.hasSet:
 		if o.used || o.named || o.hasList && o.hasSet || o.members > 0 || len(o.types) > 0 {
-			return "", nil, r.fail(start, "a list or set object has a member that it cannot have")
+			return r.fail(start, "a list or set object has a member that it cannot have")
 		}
-		if o.hasList && scope == scopeTop { // nothing leads to it
+		if o.hasSet {
+			return ""
+		}
+		if to == nil {
 			r.triples, r.named = r.triples[:o.triples], r.named[:o.quads]
-			return "", nil, ""
 		}
-		if o.hasList {
-			return r.listOf(graph, o.list), nil, ""
-		}
-		return "", o.set, ""
+		return r.take(to, o.list)
 	case o.lang != "":
-		return "", nil, r.fail(start, "@language stands without @value")
+		return r.fail(start, "@language stands without @value")
 	}
 	id := r.node(&o)
+	if why := r.emitTypes(&o, graph); why != "" {
+		return why
+	}
+	return r.take(to, id)
+}
+
+// emitTypes writes the types of the object, which is a node.
+func (r *jsonldReader) emitTypes(o *object, graph rdfres.Term) (why string) {
+	id := r.node(o)
 	for _, t := range o.types {
 		typ, why := r.idTerm(t)
 		if why != "" {
-			return "", nil, why
+			return why
 		}
 		r.emit(graph, id, syntax.Type, typ)
 	}
-	return id, nil, ""
+	o.types = o.types[:0]
+	return ""
 }
 
 // node is the term of the object as a node.
@@ -270,7 +324,7 @@ func (r *jsonldReader) node(o *object) rdfres.Term {
 func (r *jsonldReader) emit(graph, s, p, o rdfres.Term) {
 	q := rdfres.Quad{Triple: rdfres.Triple{S: s, P: p, O: o}, G: graph}
 	if r.beyond = r.beyond || !r.size.Add(&q, rdfres.JSONLD, r.most); r.beyond {
-		return // Decode tells it
+		return // take ends the reading
 	}
 	if graph == "" {
 		r.triples = syntax.AppendTriple(r.triples, q.Triple)
@@ -279,7 +333,7 @@ func (r *jsonldReader) emit(graph, s, p, o rdfres.Term) {
 	r.named = append(r.named, q)
 }
 
-func (r *jsonldReader) member(o *object, graph rdfres.Term, name []byte, escaped bool) (why string) {
+func (r *jsonldReader) member(o *object, to *receiver, graph rdfres.Term, name []byte, escaped bool) (why string) {
 	if len(name) == 0 || name[0] != '@' && !escaped {
 		return r.property(o, graph, name, escaped)
 	}
@@ -310,12 +364,16 @@ func (r *jsonldReader) member(o *object, graph rdfres.Term, name []byte, escaped
 		if why != "" {
 			return why
 		}
-		r.rename(o, id)
+		if o.used {
+			if r.renamed == nil {
+				r.renamed = map[rdfres.Term]rdfres.Term{}
+			}
+			r.renamed[o.id] = id
+		}
 		o.id, o.named = id, true
 		return ""
 	case "@type":
-		o.types, why = r.strings(o.types)
-		return why
+		return r.types(o, graph)
 	case "@value":
 		if o.hasValue {
 			return r.fail(at, "the object has two @value")
@@ -340,13 +398,14 @@ func (r *jsonldReader) member(o *object, graph rdfres.Term, name []byte, escaped
 			return r.fail(at, "the object has two @list")
 		}
 		o.hasList = true
-		o.list, why = r.values(graph)
+		if to == nil {
+			return r.values(graph, nil)
+		}
+		o.list, why = r.list(graph)
 		return why
 	case "@set":
 		o.hasSet = true
-		more, why := r.values(graph)
-		o.set = append(o.set, more...)
-		return why
+		return r.values(graph, to)
 	case "@graph":
 		return r.graph(o, graph)
 	case "@included":
@@ -368,33 +427,28 @@ func (r *jsonldReader) member(o *object, graph rdfres.Term, name []byte, escaped
 	return r.fail(at, string(name)+" cannot stand in expanded JSON-LD")
 }
 
-// rename puts the name of @id in the place of the provisional one.
-func (r *jsonldReader) rename(o *object, id rdfres.Term) {
-	if !o.used {
+// rename puts the names of nodes in the place of their provisional ones.
+func (r *jsonldReader) rename() {
+	if len(r.renamed) == 0 || r.beyond {
 		return
 	}
-	was := o.id
-	for i := o.triples; i < len(r.triples); i++ {
-		t := &r.triples[i]
-		if t.S == was {
-			t.S = id
-		}
-		if t.O == was {
-			t.O = id
+	longer := int64(0)
+	name := func(t *rdfres.Term) {
+		if id, ok := r.renamed[*t]; ok {
+			longer += int64(len(id) - len(*t))
+			*t = id
 		}
 	}
-	for i := o.quads; i < len(r.named); i++ {
-		q := &r.named[i]
-		if q.S == was {
-			q.S = id
-		}
-		if q.O == was {
-			q.O = id
-		}
-		if q.G == was {
-			q.G = id
-		}
+	for i := range r.triples {
+		name(&r.triples[i].S)
+		name(&r.triples[i].O)
 	}
+	for i := range r.named {
+		name(&r.named[i].S)
+		name(&r.named[i].O)
+		name(&r.named[i].G)
+	}
+	r.beyond = !r.size.Grow(longer, r.most)
 }
 
 // graph reads @graph: a named graph, or the default one when the object is the
@@ -443,17 +497,7 @@ func (r *jsonldReader) valueOf(graph, s, p rdfres.Term) (why string) {
 		}
 		return why
 	}
-	term, more, why := r.object(graph, scopeValue)
-	if why != "" {
-		return why
-	}
-	if term != "" {
-		r.emit(graph, s, p, term)
-	}
-	for _, t := range more {
-		r.emit(graph, s, p, t)
-	}
-	return ""
+	return r.object(graph, &receiver{graph: graph, s: s, p: p})
 }
 
 // predicate is the term of a member's name.
@@ -480,40 +524,20 @@ func (r *jsonldReader) predicate(name []byte, escaped bool) (rdfres.Term, string
 }
 
 // values reads a value or an array of values.
-func (r *jsonldReader) values(graph rdfres.Term) (terms []rdfres.Term, why string) {
+func (r *jsonldReader) values(graph rdfres.Term, to *receiver) (why string) {
 	switch r.peek() {
 	case '{':
-		term, more, why := r.object(graph, scopeValue)
-		if term != "" {
-			more = []rdfres.Term{term}
-		}
-		return more, why
+		return r.object(graph, to)
 	case '[':
-		why = r.deeper(func() string {
-			return r.each(func([]byte, bool) string {
-				more, why := r.values(graph)
-				terms = append(terms, more...)
-				return why
-			})
+		return r.deeper(func() string {
+			return r.each(func([]byte, bool) string { return r.values(graph, to) })
 		})
-		return terms, why
 	}
 	t, why := r.native()
-	if why == "" && t != "" {
-		terms = []rdfres.Term{t}
+	if why != "" {
+		return why
 	}
-	return terms, why
-}
-
-func (r *jsonldReader) listOf(graph rdfres.Term, items []rdfres.Term) rdfres.Term {
-	head := syntax.Nil
-	for i := len(items) - 1; i >= 0; i-- {
-		node := r.labels.Fresh()
-		r.emit(graph, node, syntax.First, items[i])
-		r.emit(graph, node, syntax.Rest, head)
-		head = node
-	}
-	return head
+	return r.take(to, t)
 }
 
 func (r *jsonldReader) reverse(o *object, graph rdfres.Term) (why string) {
@@ -526,18 +550,7 @@ func (r *jsonldReader) reverse(o *object, graph rdfres.Term) (why string) {
 		if why != "" {
 			return why
 		}
-		at := r.pos
-		subjects, why := r.values(graph)
-		if why != "" {
-			return why
-		}
-		for _, from := range subjects {
-			if from.Kind() == rdfres.KindLiteral {
-				return r.fail(at, "a literal stands in @reverse")
-			}
-			r.emit(graph, from, p, s)
-		}
-		return ""
+		return r.values(graph, &receiver{graph: graph, s: s, p: p, reverse: true})
 	})
 }
 
@@ -547,24 +560,34 @@ func (r *jsonldReader) string() (jsonString, string) {
 	return jsonString{raw, escaped, at}, why
 }
 
-// strings reads a string or an array of strings, and appends them.
-func (r *jsonldReader) strings(to []jsonString) (_ []jsonString, why string) {
+// types reads @type: a string or an array of strings. Only a node has many, so they need not wait
+// for the end of the object.
+func (r *jsonldReader) types(o *object, graph rdfres.Term) (why string) {
 	if r.peek() == '"' {
 		s, why := r.string()
-		return append(to, s), why
+		o.types = append(o.types, s)
+		return why
 	}
 	if r.peek() != '[' {
-		return to, r.fail(r.pos, "@type is neither a string nor an array of strings")
+		return r.fail(r.pos, "@type is neither a string nor an array of strings")
 	}
 	for end, more := r.enter(); more && why == ""; {
 		var s jsonString
-		if s, why = r.string(); why == "" {
-			to = append(to, s)
-			more, why = r.more(end)
+		if s, why = r.string(); why != "" {
+			return why
 		}
+		if o.types = append(o.types, s); len(o.types) == mostTypes {
+			if why = r.emitTypes(o, graph); why != "" {
+				return why
+			}
+		}
+		more, why = r.more(end)
 	}
-	return to, why
+	return why
 }
+
+// mostTypes are kept until the end of an object.
+const mostTypes = 16
 
 // idTerm is the term of a node's name.
 func (r *jsonldReader) idTerm(s jsonString) (rdfres.Term, string) {

@@ -39,15 +39,20 @@ func (d *definer) all() error {
 		case "@base", "@direction", "@import", "@language", "@propagate", "@protected", "@version", "@vocab":
 			return nil
 		}
-		if _, ok := d.names[name]; !ok {
-			d.names[name] = v
-			d.order = append(d.order, name)
+		if _, ok := d.names[name]; ok {
+			return nil
 		}
-		return nil
+		d.names[name] = v
+		d.order = append(d.order, name)
+		return d.x.hold(len(name) + 256)
 	}
-	_ = d.local.own.members(each) // gives no error
+	if err := d.local.own.members(each); err != nil {
+		return err
+	}
 	if d.local.imported.there() {
-		_ = d.local.imported.members(each)
+		if err := d.local.imported.members(each); err != nil {
+			return err
+		}
 	}
 	for _, name := range d.order {
 		if d.state[name] {
@@ -108,7 +113,7 @@ func (d *definer) define(name string, v jsonNode) error {
 	if t.context.there() && t != before {
 		d.scopes = append(d.scopes, t)
 	}
-	return d.x.hold(len(name) + len(t.iri) + len(t.typ) + len(t.index) + 256)
+	return d.x.hold(len(t.iri) + len(t.typ) + len(t.index))
 }
 
 func (d *definer) isTypeTerm(v jsonNode) bool {

@@ -344,9 +344,14 @@ func (l *xmlLexer) enters(name, text string) error {
 	if len(l.stack) >= maxEntityDepth {
 		return l.errorf("entities are nested more than %d deep", maxEntityDepth)
 	}
+	return l.expands(len(text) + 1)
+}
+
+// expands counts the text of entities and defaults.
+func (l *xmlLexer) expands(n int) error {
 	most := l.opts.ExpandsTo(l.length())
-	if l.expanded += int64(len(text)) + 1; l.expanded > most {
-		return fmt.Errorf("rdfres: read %s %s: its entities expand to more than %d bytes at line %d: %w", rdfres.RDFXML, l.opts.Name, most, l.text.line, rdfres.ErrTooLarge)
+	if l.expanded += int64(n); l.expanded > most {
+		return fmt.Errorf("rdfres: read %s %s: its entities and defaults expand to more than %d bytes at line %d: %w", rdfres.RDFXML, l.opts.Name, most, l.text.line, rdfres.ErrTooLarge)
 	}
 	return nil
 }
@@ -603,9 +608,9 @@ func (l *xmlLexer) startTag() (xml.Token, error) {
 				return nil, err
 			}
 			l.closing = &xml.EndElement{Name: name}
-			return l.declared(t), nil
+			return l.declared(t)
 		case '>':
-			return l.declared(t), nil
+			return l.declared(t)
 		}
 		if !some {
 			return nil, l.unexpected(r, "in a tag where white space or '>' is missing")
@@ -616,7 +621,20 @@ func (l *xmlLexer) startTag() (xml.Token, error) {
 			return nil, err
 		}
 		t.Attr = append(t.Attr, a)
+		if err := l.fits(len(t.Attr)); err != nil {
+			return nil, err
+		}
 	}
+}
+
+// fits bounds what is held of an element, or of those that are open, by the rule for statements:
+// most attributes become one.
+func (l *xmlLexer) fits(held int) error {
+	length := l.length()
+	if int64(held-1<<14)*64 > l.opts.ExpandsTo(length) {
+		return syntax.ExpandsTooFar(rdfres.RDFXML, l.opts, length)
+	}
+	return nil
 }
 
 func (l *xmlLexer) attribute() (a xml.Attr, err error) {
@@ -699,20 +717,26 @@ func (l *xmlLexer) valueOf(name string) error {
 }
 
 // declared gives a start tag the defaults of the internal subset.
-func (l *xmlLexer) declared(t xml.StartElement) xml.StartElement {
-	for _, d := range l.attributes[rawName(t.Name)] {
-		found := false
-		for i := range t.Attr {
-			if t.Attr[i].Name == d.name {
-				if found = true; d.isTokens {
-					t.Attr[i].Value = strings.Join(strings.FieldsFunc(t.Attr[i].Value, func(r rune) bool { return r == ' ' }), " ")
-				}
+func (l *xmlLexer) declared(t xml.StartElement) (xml.Token, error) {
+	declared := l.attributes[rawName(t.Name)]
+	if len(declared) == 0 {
+		return t, nil
+	}
+	at := make(map[xml.Name]int, len(t.Attr))
+	for i, a := range t.Attr {
+		at[a.Name] = i
+	}
+	for _, d := range declared {
+		i, found := at[d.name]
+		switch {
+		case found && d.isTokens:
+			t.Attr[i].Value = strings.Join(strings.FieldsFunc(t.Attr[i].Value, func(r rune) bool { return r == ' ' }), " ")
+		case !found && d.hasValue:
+			if err := l.expands(len(d.name.Local) + len(d.value)); err != nil {
+				return nil, err
 			}
-		}
-		if !found && d.hasValue {
-			l.expanded += int64(len(d.value)) // enters looks at it
 			t.Attr = append(t.Attr, xml.Attr{Name: d.name, Value: d.value})
 		}
 	}
-	return t
+	return t, nil
 }

@@ -1,9 +1,11 @@
 package rdfxml
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -20,6 +22,7 @@ type xmlReader struct {
 	opts  rdfres.ReadOptions
 	scope []xmlScope             // one for each open element
 	space map[string][]xmlSpaces // by prefix, the one in force last
+	named int                    // namespaces in space
 	held  int64                  // bytes of bases
 	done  bool                   // the root was closed
 }
@@ -181,7 +184,8 @@ func (x *xmlReader) declare(s *xmlScope, prefix, uri string) error {
 	}
 	x.space[prefix] = append(x.space[prefix], xmlSpaces{uri, len(x.scope)})
 	s.declares = append(s.declares, prefix)
-	return nil
+	x.named++
+	return x.lex.fits(x.named)
 }
 
 // hold counts the bytes of bases and names that are kept: relative to a long base a short
@@ -197,12 +201,19 @@ func (x *xmlReader) hold(n int) error {
 // twiceNamed finds a name of two attributes.
 func twiceNamed(attrs []xml.Attr) (twice xml.Name, ok bool) {
 	if len(attrs) > 16 {
-		names := make(map[xml.Name]bool, len(attrs))
-		for _, a := range attrs {
-			if names[a.Name] {
-				return a.Name, true
+		order := make([]uint32, len(attrs))
+		for i := range order {
+			order[i] = uint32(i)
+		}
+		compare := func(i, j uint32) int {
+			a, b := &attrs[i].Name, &attrs[j].Name
+			return cmp.Or(strings.Compare(a.Local, b.Local), strings.Compare(a.Space, b.Space))
+		}
+		slices.SortFunc(order, compare)
+		for n := 1; n < len(order); n++ {
+			if compare(order[n-1], order[n]) == 0 {
+				return attrs[order[n]].Name, true
 			}
-			names[a.Name] = true
 		}
 		return twice, false
 	}
@@ -235,15 +246,21 @@ func (x *xmlReader) top() *xmlScope { return &x.scope[len(x.scope)-1] }
 
 func (x *xmlReader) pop() {
 	for _, prefix := range x.top().declares {
-		x.space[prefix] = x.space[prefix][:len(x.space[prefix])-1]
+		if before := x.space[prefix][:len(x.space[prefix])-1]; len(before) > 0 {
+			x.space[prefix] = before
+		} else {
+			delete(x.space, prefix)
+		}
 	}
+	x.named -= len(x.top().declares)
 	x.scope = x.scope[:len(x.scope)-1]
 	x.done = len(x.scope) == 0
 }
 
-// element gives the start tag of the last token, its names resolved.
+// element gives the start tag of the last token, its names resolved. It takes the room of the tag's
+// attributes.
 func (x *xmlReader) element(t xml.StartElement) (element, error) {
-	e := element{name: x.top().name}
+	e := element{name: x.top().name, attrs: t.Attr[:0]}
 	for _, a := range t.Attr {
 		if a.Name.Space == "xmlns" || a.Name.Space == "" && a.Name.Local == "xmlns" || a.Name.Space == "xml" {
 			continue

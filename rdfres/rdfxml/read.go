@@ -144,7 +144,7 @@ func (p *rdfxmlParser) nodeElement(e element) (subject rdfres.Term, err error) {
 	if forbidden(e.name, "li") {
 		return "", p.errorf("rdf:%s cannot be a node element", e.name.Local)
 	}
-	var properties []xml.Attr
+	properties := e.attrs[:0]
 	for _, a := range e.attrs {
 		var named rdfres.Term
 		switch {
@@ -220,6 +220,7 @@ type propertyAttributes struct {
 }
 
 func (p *rdfxmlParser) propertyAttributes(e element) (a propertyAttributes, err error) {
+	a.properties = e.attrs[:0]
 	for _, attr := range e.attrs {
 		if attr.Name.Space != chars.RDF {
 			a.properties = append(a.properties, attr)

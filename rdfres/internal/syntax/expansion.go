@@ -21,6 +21,12 @@ func (e *Expansion) Add(q *rdfres.Quad, f rdfres.Format, most int64) (within boo
 	return e.lines <= most && (f == rdfres.NTriples || f == rdfres.NQuads || (e.statements-1<<14)*64 <= most)
 }
 
+// Grow counts bytes by which counted statements become longer.
+func (e *Expansion) Grow(n, most int64) (within bool) {
+	e.lines += n
+	return e.lines <= most
+}
+
 // WithinBytes ends a reading with an ErrTooLarge, once its statements take more than the
 // document may expand to. length gives the bytes read so far.
 func WithinBytes(f rdfres.Format, o rdfres.ReadOptions, length func() int64, yield func(rdfres.Quad, error) bool) func(rdfres.Quad, error) bool {

@@ -22,9 +22,6 @@ const (
 	IIIF = "iiif" // IIIF Change Discovery 1.0
 )
 
-// Names are all faces.
-var Names = []string{LDES, IIIF, OAI}
-
 // SetConfig configures the faces of a set.
 type SetConfig struct {
 	Name  string // one segment of a path (naming.CheckSet)
@@ -116,41 +113,37 @@ func (f *Faces) Close() { f.closed.Store(true) }
 // well as at the root, whichever a proxy in front of it sends.
 func (f *Faces) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s, face, rest := f.find(r.URL.EscapedPath())
+		s, shown, rest := f.find(r.URL.EscapedPath())
 		if s == nil {
 			next.ServeHTTP(w, r)
 			return
 		}
-		f.serve(w, r, s, face, rest)
+		f.serve(w, r, s, shown, rest)
 	})
 }
 
 // find takes a path apart: the set, the face and the rest, "" or beginning with a slash. The set is
 // nil if the path is no face's.
-func (f *Faces) find(path string) (s *set, face, rest string) {
-	split := func(path string) (*set, string, string) {
+func (f *Faces) find(path string) (s *set, shown *face, rest string) {
+	split := func(path string) (*set, *face, string) {
 		name, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 		s := f.sets[name]
 		if s == nil {
-			return nil, "", ""
+			return nil, nil, ""
 		}
 		end := strings.IndexByte(rest, '/')
 		if end < 0 {
 			end = len(rest)
 		}
-		face := rest[:end]
-		if face == "activity" {
-			face = IIIF
-		} else if face == IIIF {
-			return nil, "", ""
+		for i := range known {
+			if k := &known[i]; k.segment == rest[:end] && slices.Contains(s.Faces, k.Name) {
+				return s, k, rest[end:]
+			}
 		}
-		if !slices.Contains(s.Faces, face) {
-			return nil, "", ""
-		}
-		return s, face, rest[end:]
+		return nil, nil, ""
 	}
-	if s, face, rest := split(path); s != nil {
-		return s, face, rest
+	if s, shown, rest := split(path); s != nil {
+		return s, shown, rest
 	}
 	for _, s := range f.sets {
 		if u, err := url.Parse(s.Base()); err == nil && u.Path != "" {
@@ -159,16 +152,16 @@ func (f *Faces) find(path string) (s *set, face, rest string) {
 			}
 		}
 	}
-	return nil, "", ""
+	return nil, nil, ""
 }
 
-func (f *Faces) serve(w http.ResponseWriter, r *http.Request, s *set, face, rest string) {
+func (f *Faces) serve(w http.ResponseWriter, r *http.Request, s *set, shown *face, rest string) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Expose-Headers", "*")
 	allow := "GET, HEAD, OPTIONS"
-	if face == OAI {
+	if shown.posts {
 		allow = "GET, HEAD, POST, OPTIONS"
 	}
 	switch r.Method {
@@ -180,7 +173,7 @@ func (f *Faces) serve(w http.ResponseWriter, r *http.Request, s *set, face, rest
 		w.WriteHeader(http.StatusNoContent)
 		return
 	default:
-		if r.Method != http.MethodPost || face != OAI {
+		if r.Method != http.MethodPost || !shown.posts {
 			h.Set("Allow", allow)
 			f.fail(w, r, &statusError{code: http.StatusMethodNotAllowed, reason: "This address can only be read."})
 			return
@@ -200,14 +193,7 @@ func (f *Faces) serve(w http.ResponseWriter, r *http.Request, s *set, face, rest
 	}()
 	err := q.view.Err()
 	if err == nil {
-		switch face {
-		case LDES:
-			err = q.ldes(rest)
-		case OAI:
-			err = q.oai(rest)
-		case IIIF:
-			err = q.iiif(rest)
-		}
+		err = shown.answer(q, rest)
 	}
 	if err != nil {
 		f.fail(w, r, err)

@@ -1,7 +1,6 @@
 package faces
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -368,9 +367,6 @@ func (q *request) sendJSON(doc any) error {
 	if err := e.Encode(doc); err != nil {
 		return fmt.Errorf("activities: %w", err)
 	}
-	q.send(reply{contentType: t, cache: cacheAsk, etag: etagOf(buf.String()), write: func(w *bufio.Writer) error {
-		_, err := w.Write(buf.Bytes())
-		return err
-	}})
+	q.sendBytes(t, buf.Bytes())
 	return nil
 }

@@ -122,6 +122,14 @@ func (q *request) send(a reply) {
 	}
 }
 
+// sendBytes answers with a finished body, under an ETag of its bytes.
+func (q *request) sendBytes(contentType string, body []byte) {
+	q.send(reply{contentType: contentType, cache: cacheAsk, etag: etagOf(string(body)), write: func(w *bufio.Writer) error {
+		_, err := w.Write(body)
+		return err
+	}})
+}
+
 // etagOf is a tag for bytes made of the given parts.
 func etagOf(what ...any) string {
 	h := sha256.New()

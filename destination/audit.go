@@ -33,7 +33,8 @@ func (d *Destination) Audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	err = errors.Join(err, d.led.KeepCount())
 	d.packages.close()
 	d.contexts.Forget()
-	d.src.surveys, d.twins = nil, nil
+	d.src.settle()
+	d.twins = nil
 	d.repeats.settle(d.log)
 	if err != nil {
 		return rep, fmt.Errorf("audit %s: %w", d.cfg.Name, err)
@@ -531,7 +532,7 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 			return nil, err
 		}
 		m := d.snapshotMeta()
-		if err := v.unproven(&m); err != nil {
+		if err := unproven(v, &m); err != nil {
 			return nil, errors.Join(err, v.Close())
 		}
 		for _, why := range v.unusable {
@@ -539,7 +540,7 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 		}
 		if a.older = v.stale(&from); a.older {
 			a.listAt = v.at
-			a.taken = v.taken(&m)
+			a.taken = v.taken(&m.readPosition) && m.CompareSource == ""
 			if m.Gap != "" {
 				a.lost = errors.New(m.Gap)
 			}

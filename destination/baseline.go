@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,7 +82,7 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *offer, m meta
 		}
 	case v != nil:
 		r.why("taken from the Resource List")
-		if err = v.setsBack(&m); err != nil {
+		if err = setsBack(v, &m); err != nil {
 			return errors.Join(err, v.Close())
 		}
 		end, err = d.compareWith(ctx, r, o, v)
@@ -139,16 +138,14 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *offer, m meta
 
 // ownFailure tells failures of our side, which another document does not help.
 func (d *Destination) ownFailure(err error) bool {
-	return d.unfinished.Load() || ownFailure(err) // nothing else may be written
-}
-
-func ownFailure(err error) bool {
-	var pe *os.PathError
 	var fe *fetch.Error
-	if errors.As(err, &fe) {
+	switch {
+	case d.unfinished.Load(): // nothing else may be written
+		return true
+	case errors.As(err, &fe):
 		return false
 	}
-	return errors.As(err, &pe) || errors.Is(err, ledger.ErrDamaged) || errors.Is(err, errMirror) || errors.Is(err, errInjected)
+	return isOwnFailure(err) || errors.Is(err, errMirror) || errors.Is(err, errInjected)
 }
 
 // errMirror marks failures of the mirror; errInjected those that tests make.
@@ -166,7 +163,7 @@ func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *list
 		return nil, err
 	}
 	m := d.snapshotMeta()
-	if err := v.setsBack(&m); err != nil {
+	if err := setsBack(v, &m); err != nil {
 		return nil, errors.Join(err, v.Close())
 	}
 	return d.compareWith(ctx, r, o, v)
@@ -332,7 +329,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 			p.it.tried = true
 			if r.dry {
 				if !r.plan.base && d.needed(p.it) {
-					r.plan.fetch(&p.it.Promise)
+					r.plan.Fetch(&p.it.Promise)
 				}
 				continue
 			}

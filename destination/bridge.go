@@ -67,7 +67,7 @@ func (d *Destination) bridgeGap(ctx context.Context, r *run, o *offer, dl *downl
 				r.why("closed from %s", way.name)
 				r.mode("incremental")
 				w := d.window(r, o, d.snapshotMeta().Cursor)
-				w.read = read
+				w.at.reads = read
 				return true, w.finish(ctx, dl, address)
 			}
 		}
@@ -116,7 +116,7 @@ func (d *Destination) bridgeWith(ctx context.Context, r *run, o *offer, old, cur
 		switch {
 		case within || slices.ContainsFunc(parts[:n], same):
 			left = append(left, p)
-		case d.src.surveys[p.url].gone:
+		case d.src.isMissing(p.url):
 			return nil, false, nil
 		default:
 			parts = append(parts, p)
@@ -146,5 +146,5 @@ func (d *Destination) bridgeWith(ctx context.Context, r *run, o *offer, old, cur
 	if err := w.apply(ctx, nil); err != nil {
 		return nil, false, err
 	}
-	return append(w.read, d.src.documents(ctx, left)...), true, nil
+	return append(w.at.reads, d.src.documents(ctx, left)...), true, nil
 }

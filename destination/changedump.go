@@ -178,3 +178,32 @@ func (src *source) dumpCost(ctx context.Context, o *offer) (cost int64, told boo
 	}
 	return cost, told, err
 }
+
+// body gives the bytes that a package has of a change, nil if none has them.
+func (c *changePackages) body(src *source, it *item) []byte {
+	k, ok := changeKey(it.Loc, it.Promise)
+	if c == nil || !ok || it.Bad != "" {
+		return nil
+	}
+	for i := range c.list {
+		p := &c.list[i]
+		path, ok := p.paths[k]
+		if !ok {
+			continue
+		}
+		body, err := src.readMember(p.zip, path)
+		if err == nil {
+			err = it.Promise.Verify(body)
+		}
+		if err != nil {
+			src.log.Warn("package member is not as promised; fetching it by itself", "loc", it.Loc, "path", path, "error", err)
+			return nil
+		}
+		c.served++
+		if body == nil {
+			body = []byte{}
+		}
+		return body
+	}
+	return nil
+}

@@ -84,7 +84,7 @@ func (p *changePackage) document(ctx context.Context, src *source) (*download, *
 		return nil, nil, fmt.Errorf("package %s is of type %q; only ZIP packages are read, and it links to no copy of its manifest", clip.Middle(p.url), p.promise.Type)
 	}
 	if src.plan != nil && p.isZIP() {
-		src.plan.fetch(&p.promise)
+		src.plan.Fetch(&p.promise)
 	}
 	if !p.isZIP() || manifest && src.plan != nil {
 		if !p.isZIP() {

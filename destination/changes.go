@@ -564,7 +564,7 @@ func (src *source) scanChangesBy(dl *download, from *cursor, numbers bool) (*cha
 	if ordered || sequences {
 		return s, nil
 	}
-	if known := src.keeper.position().Cursor.Seen; s.seen.grew() || known != nil && known.List == dl.URL && known.Grown && !descending {
+	if known := src.keeper.Position().Cursor.Seen; s.seen.grew() || known != nil && known.List == dl.URL && known.Grown && !descending {
 		src.log.Warn("change list has grown by changes of before its last one; the source's clock was set back, and they are taken where they stand", "list", dl.URL)
 		if s.seen.now.Grown = true; s.seen.grew() {
 			s.start, s.byTime = s.seen.was.All.N, false
@@ -675,7 +675,7 @@ func (s *changeScan) lacks(dl *download, from *cursor, archived bool) error {
 // list grows. One that tells the position in the source's log comes to tell it again
 // after the source was set back. So the lists at which the cursor stands are asked for too.
 func (src *source) changesSince(ctx context.Context, address string, kind resourcesync.Capability, from *cursor) (*download, *resourcesync.Reader, error) {
-	known := from.Root.URL == address && from.Ahead == nil && len(src.keeper.position().Missing.Lists) == 0
+	known := from.Root.URL == address && from.Ahead == nil && len(src.keeper.Position().Missing.Lists) == 0
 	req := fetch.Request{URL: address}
 	if known {
 		req.ETag, req.Modified = from.Root.ETag, from.Root.Modified

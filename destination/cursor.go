@@ -3,10 +3,23 @@ package destination
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 )
+
+// readPosition is how far a source was read, and what was learned of it on the way.
+type readPosition struct {
+	LastPoll  time.Time `json:"last_poll,omitzero"`
+	Cursor    cursor    `json:"cursor"`
+	Inventory listState `json:"inventory"`      // the last Resource List or Dump processed as a whole
+	Until     time.Time `json:"until,omitzero"` // the mirror is the source as it was then
+	Missing   missing   `json:"missing,omitzero"`
+	Older     olderList `json:"older,omitzero"`
+	Absent    []string  `json:"absent,omitempty"` // lists and dumps that the source names and does not have
+	Rises     bool      `json:"rises,omitempty"`  // the Change Lists of an index without times were in their order
+}
 
 // cursor is how far the Change Lists are applied.
 type cursor struct {
@@ -29,6 +42,7 @@ type cursor struct {
 	again    time.Time // of the first change of before the cursor that an earlier list of this poll has handed out
 	unproven *bool     // set where the lists do not tell whether they reach back to a list or dump; nil: not asked
 	trail    *trail    // of the poll
+	reads    []uint64  // the lists of this poll, see Read
 	anew     bool      // an earlier list of this poll has handed out changes without times: what follows them follows them again
 	Ahead    *newest   `json:"ahead,omitempty"` // the last of the changes that are being applied, or that a comparison saw: some of them, up to it, may stand in the mirror
 }
@@ -202,3 +216,54 @@ func (c *cursor) number() uint64 {
 	}
 	return *c.Sequence
 }
+
+// maxRead bounds of how many lists it is remembered that they were read.
+const maxRead = 256
+
+// take moves the cursor behind a change.
+func (c *cursor) take(ch *change) {
+	c.List, c.Position, c.Identity, c.Closed = ch.list, ch.position, ch.it.identity(), false
+	c.Newest, c.Last, c.Filled = newestOf(ch.it), listState{}, listState{}
+	c.Read = nil
+	c.Root = listState{URL: c.Root.URL} // should this run be cut off, the cursor is of none that was read to its end
+	c.reach(ch.it.Time, ch.served)
+	if s := ch.it.Sequence; s > 0 {
+		c.Sequence = &s
+	}
+}
+
+// end moves the cursor to the end of a list.
+func (c *cursor) end(ch *change) {
+	c.stand(ch)
+	if c.reads = append(c.reads, ch.document); len(c.reads) > 2*maxRead {
+		c.reads = slices.Clone(c.reads[len(c.reads)-maxRead:])
+	}
+	if n := ch.newest; n != nil && (c.Newest == nil || n.Sequence == 0 && !n.Time.Before(c.Newest.Time)) {
+		c.Newest = n
+	}
+	if n := c.Taken; n != nil && !ch.until.Before(n.Time) {
+		c.Taken = nil
+	}
+	if ch.closed {
+		c.reach(ch.until, ch.served)
+	}
+	if ch.sequence != nil && (c.Sequence == nil || *ch.sequence > *c.Sequence) {
+		s := *ch.sequence
+		c.Sequence = &s
+	}
+}
+
+// finish moves the cursor behind everything that the changes had, of which dl is the root.
+func (c *cursor) finish(address string, dl *download) {
+	c.Read, c.reads = c.reads[max(0, len(c.reads)-maxRead):], nil
+	c.Root = listState{URL: address, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Index: dl.index, Numbered: dl.numbered, Untold: dl.untold}
+}
+
+// precedes tells that its newest change is of before that of another cursor, as where lists overlap.
+func (c *cursor) precedes(o *cursor) bool {
+	return o.Newest != nil && c.Newest != nil && c.Newest.Sequence == 0 && c.Newest.Time.Before(o.Newest.Time)
+}
+
+// errUnreached says that nothing in the Change Lists proves that they reach back to the list or
+// dump at which the cursor stands: they do not tell where they begin, and have later changes alone.
+var errUnreached = errors.New("the Change Lists do not reach back to the list that is mirrored")

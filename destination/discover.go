@@ -78,6 +78,11 @@ func (o *offer) set(c resourcesync.Capability, address string) (before string, u
 	return before, true
 }
 
+// address names the set.
+func (o *offer) address() string {
+	return cmp.Or(o.CapabilityList, o.ResourceList, o.ResourceDump, o.ChangeList, o.ChangeDump)
+}
+
 // changes is where the changes are followed: the Change List, or, where the source
 // has none, the manifests of its Change Dump; "" for a source without either.
 func (o *offer) changes() (address string, kind resourcesync.Capability) {
@@ -192,7 +197,7 @@ func (src *source) fromParent(ctx context.Context, address string, h *resourcesy
 		}
 		dl, err := src.list(ctx, fetch.Request{URL: up, Accept: acceptDocument, Gzip: true, MaxBytes: src.lim.document, Attempts: 2}, nil)
 		if err != nil {
-			if passing(err) || up == h.IndexURL() && src.keeper.stage() != ledger.None {
+			if passing(err) || up == h.IndexURL() && src.keeper.Stage() != ledger.None {
 				return nil, err // the list may be a part of one, which is not the whole
 			}
 			src.log.Debug("discover: the link up leads nowhere", "from", address, "up", up, "error", err)
@@ -410,7 +415,7 @@ func (src *source) choose(found []*offer) (*offer, error) {
 	var sets []offered
 	var last *offer
 	for _, o := range found {
-		s := offered{list: o.resolved().To}
+		s := offered{list: o.address()}
 		if want := src.opt.Set; slices.Contains(sets, s) || want != "" && s.list != want && !slices.Contains(setNames(s), want) {
 			continue
 		}

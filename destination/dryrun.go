@@ -74,8 +74,13 @@ func (p *planning) document(d PlanDocument) {
 	p.Bytes += d.Bytes
 }
 
-// change counts a change of a list.
-func (p *planning) change(list string, kind resourcesync.Capability) {
+// Document notes a list.
+func (p *planning) Document(address string, kind resourcesync.Capability, at time.Time, entries int64) {
+	p.document(PlanDocument{Address: address, Kind: string(kind), At: timeOrNil(at), Entries: entries})
+}
+
+// Change counts a change of a list.
+func (p *planning) Change(list string, kind resourcesync.Capability) {
 	i, ok := p.changes[list]
 	if !ok {
 		if p.changes == nil {
@@ -99,8 +104,8 @@ func (d *Destination) needed(it *item) bool {
 	return !d.outside(it) && !(d.files == nil && d.passedOver(it))
 }
 
-// fetch counts what would be fetched.
-func (p *planning) fetch(pr *fetch.Promise) {
+// Fetch counts what would be fetched.
+func (p *planning) Fetch(pr *fetch.Promise) {
 	if pr.Length < 0 {
 		p.Unknown++
 	} else {
@@ -183,7 +188,7 @@ func (d *Destination) planChange(r *run, it *item) error {
 		}
 	}
 	if it.Change != "deleted" && what != &c.unchanged && it.Package == "" && d.needed(it) {
-		r.plan.fetch(&it.Promise)
+		r.plan.Fetch(&it.Promise)
 	}
 	if r.plan.whole {
 		return nil

@@ -248,3 +248,10 @@ func (src *source) readMember(z *resourcesync.Package, path string) ([]byte, err
 	}
 	return body, err
 }
+
+// errMismatch marks a response that is not as promised, by its length, hash or graph digest.
+var errMismatch = errors.New("does not keep its promise")
+
+// mismatchHint goes with errMismatch: what is fetched is fetched again by each run, later
+// and later.
+const mismatchHint = " (changed on the way, or by the source without announcing it; it is tried again, and if that stays so the source has to publish it anew)"

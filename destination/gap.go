@@ -61,7 +61,7 @@ func (m *meta) unread() []string {
 // unproven is why nothing may be concluded from an inventory: it was taken before a gap that
 // is open, or changes after it are in lists that are missing, so that what the mirror has of them
 // would be taken for wrong, or what it lacks not be seen.
-func (v *inventory) unproven(m *meta) error {
+func unproven(v *inventory, m *meta) error {
 	switch {
 	case m.Missing.Why != "":
 		return &unprovenError{m.Missing.Why}
@@ -80,7 +80,7 @@ func (e *unprovenError) Error() string { return e.why }
 
 // setsBack is why a mirror that followed changes may not be made equal to an inventory without
 // those after it: that may be of before them.
-func (v *inventory) setsBack(m *meta) error {
+func setsBack(v *inventory, m *meta) error {
 	c := &m.Cursor
 	if v.missing == nil || m.Source == "" || c.List == "" && c.Ahead == nil && c.Newest == nil || v.at.After(c.Time) && (c.Newest == nil || !c.Newest.Time.IsZero()) {
 		return nil
@@ -103,7 +103,7 @@ func (d *Destination) unlessBack(ctx context.Context, o *offer, m *meta) func(*i
 		var gap *gapError
 		if errors.As(err, &gap) && gap.missing != nil {
 			v.missing = gap
-			err = v.setsBack(m)
+			err = setsBack(v, m)
 			return err == nil, err
 		}
 		return true, nil // others are told when the changes are applied

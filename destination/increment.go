@@ -132,10 +132,6 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 	return d.found(ctx, o, dl, &from)
 }
 
-// errUnreached says that nothing in the Change Lists proves that they reach back to the list or
-// dump at which the cursor stands: they do not tell where they begin, and have later changes alone.
-var errUnreached = errors.New("the Change Lists do not reach back to the list that is mirrored")
-
 // takeNewer compares with a list or dump that is newer than the one that was taken, where the changes
 // may not be all. Without one nothing is done. done is for a dry run that is planned to its end.
 func (d *Destination) takeNewer(ctx context.Context, r *run, o *offer, m *meta, why string) (done bool, err error) {

@@ -171,7 +171,7 @@ func (src *source) readInventory(ctx context.Context, o *offer, known *listState
 
 // readInventoryOf shows each resource of the list to look, whose error ends it.
 func (src *source) readInventoryOf(ctx context.Context, o *offer, known *listState, look func(*item) error) (_ *inventory, err error) {
-	if until := src.keeper.position().Until; !until.IsZero() {
+	if until := src.keeper.Position().Until; !until.IsZero() {
 		return src.readInventoryUntil(ctx, o, until)
 	}
 	sorter, err := extsort.New(src.opt.TempDir, src.opt.MemoryBytes/2)
@@ -239,7 +239,7 @@ func (src *source) readInventoryOf(ctx context.Context, o *offer, known *listSta
 	}
 	v.listed = n
 	if src.plan != nil {
-		src.plan.document(PlanDocument{Address: o.ResourceList, Kind: string(resourcesync.ResourceList), At: timeOrNil(v.at), Entries: n})
+		src.plan.Document(o.ResourceList, resourcesync.ResourceList, v.at, n)
 	}
 	return v, src.overlay(ctx, o, v)
 }
@@ -255,7 +255,7 @@ func (src *source) unlessKnown(ctx context.Context, address string, kind resourc
 		req.Unchanged = src.sameRoot(known)
 	}
 	dl, r, err := src.document(ctx, req, kind)
-	if m := src.keeper.position(); err == nil && r != nil && m.isOlder(address, dl, r.Head()) && !src.pastCaches(clip.Middle(address)+" is older than the list that was taken") {
+	if m := src.keeper.Position(); err == nil && r != nil && m.isOlder(address, dl, r.Head()) && !src.pastCaches(clip.Middle(address)+" is older than the list that was taken") {
 		if err := dl.Close(); err != nil {
 			return nil, nil, err
 		}
@@ -300,7 +300,7 @@ func (src *source) tellsAlone(known *listState, dl *download) error {
 	default:
 		return nil
 	}
-	return src.keeper.keep(func(m *position) { change(&m.Inventory) })
+	return src.keeper.Keep(func(m *readPosition) { change(&m.Inventory) })
 }
 
 // partsUnchanged tells whether the documents below an index are as they were read, where the
@@ -385,7 +385,7 @@ func (src *source) overlay(ctx context.Context, o *offer, v *inventory) error {
 		}
 		delete(v.unusable, c.it.Loc)
 		if src.plan != nil {
-			src.plan.change(c.list, c.kind())
+			src.plan.Change(c.list, c.kind())
 		}
 		return v.add(c.it)
 	}
@@ -402,8 +402,8 @@ func (src *source) overlay(ctx context.Context, o *offer, v *inventory) error {
 		v.hole, v.missing, v.overlaid, err = true, gap, false, nil
 		v.void[1] = v.order
 	}
-	first := src.keeper.stage() != ledger.Following
-	if err != nil && first && ctx.Err() == nil && !ownFailure(err) && !errors.Is(err, fetch.ErrSourceGone) {
+	first := src.keeper.Stage() != ledger.Following
+	if err != nil && first && ctx.Err() == nil && !isOwnFailure(err) && !errors.Is(err, fetch.ErrSourceGone) {
 		src.log.Warn("the changes since the Resource List cannot be read; the list is taken alone", "error", err)
 		v.hole, v.overlaid, err = true, false, nil // the poll behind the baseline tells it, and begins with them
 		v.void[1] = v.order
@@ -428,7 +428,7 @@ func (v *inventory) stale(c *cursor) bool {
 
 // taken tells that the list is the one that was taken last, whole, and nothing was left of
 // what it did not have.
-func (v *inventory) taken(m *meta) bool {
-	was := &m.Inventory
-	return was.URL != "" && was.URL == v.state.URL && was.Digest == v.state.Digest && was.At.Equal(v.state.At) && was.stands() && was.sameParts(&v.state) && v.blind == 0 && m.CompareSource == ""
+func (v *inventory) taken(p *readPosition) bool {
+	was := &p.Inventory
+	return was.URL != "" && was.URL == v.state.URL && was.Digest == v.state.Digest && was.At.Equal(v.state.At) && was.stands() && was.sameParts(&v.state) && v.blind == 0
 }

@@ -56,7 +56,7 @@ func (src *source) inventoryNode(ctx context.Context, address string) (*inventor
 
 // inventoryRoot is the source's present inventory, nil where none can be used.
 func (src *source) inventoryRoot(ctx context.Context, o *offer) (*inventoryDoc, error) {
-	if o.Inventory == "" || !src.keeper.position().Until.IsZero() {
+	if o.Inventory == "" || !src.keeper.Position().Until.IsZero() {
 		return nil, nil
 	}
 	root, err := src.inventoryNode(ctx, o.Inventory)

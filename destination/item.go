@@ -441,3 +441,53 @@ func decodePromise(d *ledger.Decoder) fetch.Promise {
 	}
 	return p
 }
+
+// patchOffer is a patch that a change offers, with the digests of what it applies
+// to and of what it makes: graph digests for an RDF Patch, hashes of the
+// representation for a JSON Patch. A patch without both is not used.
+type patchOffer struct {
+	place
+	base, result rdfres.Digest
+}
+
+const (
+	jsonPatchType = "application/json-patch+json"
+	maxPatches    = 4 // taken of one entry
+)
+
+func newPatchOffer(l resourcesync.Link) (p patchOffer, ok bool) {
+	p.URL, p.Promise = l.Href, fetch.Promise{Length: -1}
+	p.Promise.Override(l)
+	p.Promise.Type = resourcesync.NormalizeType(l.Type)
+	var err1, err2 error
+	p.base, err1 = parseGraph(l.Ext[resourcesync.ExtBase])
+	p.result, err2 = parseGraph(l.Ext[resourcesync.ExtResult])
+	known := p.Promise.Type == rdfres.RDFPatchType || p.Promise.Type == jsonPatchType
+	return p, known && err1 == nil && err2 == nil && p.Promise.Length >= 0
+}
+
+// typeOfRDF tells the media types that only RDF has.
+func typeOfRDF(mediaType string) bool {
+	switch fetch.Essence(mediaType) {
+	case "text/plain", "application/xml", "text/xml", "application/json":
+		return false
+	}
+	_, ok := rdfres.FormatByMediaType(mediaType)
+	return ok
+}
+
+func definitelyNotRDF(mediaType string) bool {
+	major, sub, _ := strings.Cut(mediaType, "/")
+	switch major {
+	case "image", "audio", "video", "font":
+		return true
+	case "text":
+		return sub == "html" || sub == "css" || sub == "csv" || sub == "javascript"
+	case "application":
+		return sub == "pdf" || sub == "zip" || mediaType == gzipType || sub == "javascript" || sub == "xhtml+xml" || strings.HasPrefix(sub, "vnd.openxmlformats")
+	}
+	return false
+}
+
+// gzipType is the media type of gzip files (RFC 6713).
+const gzipType = "application/gzip"

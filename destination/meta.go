@@ -18,21 +18,14 @@ type meta struct {
 
 // position is how far the source was read.
 type position struct {
-	LastPoll    time.Time      `json:"last_poll,omitzero"`
-	Cursor      cursor         `json:"cursor"`
-	Inventory   listState      `json:"inventory"`         // the last Resource List or Dump processed as a whole
+	readPosition
 	ByList      bool           `json:"by_list,omitempty"` // the baseline under way is taken from the Resource List: with its changes newer than a dump may be
 	Resolved    resolvedSource `json:"resolved,omitzero"`
 	Recheck     recheck        `json:"recheck,omitzero"`
-	Until       time.Time      `json:"until,omitzero"` // the mirror is the source as it was then
 	Gap         string         `json:"gap,omitempty"`
 	GapFrom     *cursor        `json:"gap_from,omitempty"` // before the gap
 	GapSince    time.Time      `json:"gap_since,omitzero"` // when it was met
-	Missing     missing        `json:"missing,omitzero"`
 	Unpublished unpublished    `json:"unpublished,omitzero"`
-	Older       olderList      `json:"older,omitzero"`
-	Absent      []string       `json:"absent,omitempty"` // lists and dumps that the source names and does not have
-	Rises       bool           `json:"rises,omitempty"`  // the Change Lists of an index without times were in their order
 }
 
 // history is how the last runs ended.

@@ -144,6 +144,9 @@ func (src *source) surveyOne(ctx context.Context, p part, seen map[string]bool) 
 	return s, err
 }
 
+// isMissing tells that a list was looked for in this run, and is not there.
+func (src *source) isMissing(list string) bool { return src.surveys[list].gone }
+
 // direction tells whether the lists that are there, which were surveyed, are in the order of
 // their times or in the reverse order; neither where nothing proves it. Fewer than two prove
 // nothing.
@@ -183,8 +186,8 @@ func (src *source) inOrder(ctx context.Context, dl *download, parts []part) erro
 		src.log.Warn("index of Change Lists has the newest first and does not say so; they are read from the oldest on", "lists", len(parts))
 		slices.Reverse(parts)
 	}
-	if lists >= 2 && rises != src.keeper.position().Rises {
-		if err := src.keeper.keep(func(m *position) { m.Rises = rises }); err != nil {
+	if lists >= 2 && rises != src.keeper.Position().Rises {
+		if err := src.keeper.Keep(func(m *readPosition) { m.Rises = rises }); err != nil {
 			return err
 		}
 	}
@@ -199,7 +202,7 @@ func (src *source) rise(parts []part) bool {
 		return true
 	}
 	rises, _, lists := src.direction(parts)
-	return rises || lists < 2 && src.keeper.position().Rises
+	return rises || lists < 2 && src.keeper.Position().Rises
 }
 
 // present leaves out the lists that are not there, as far as known. With strict those that do
@@ -280,7 +283,7 @@ func (src *source) changesRoot(ctx context.Context, r fetch.Request, kind resour
 
 // noteThere keeps whether a list or dump is there, which was asked for.
 func (src *source) noteThere(address string, err error) error {
-	absent := src.keeper.position().Absent
+	absent := src.keeper.Position().Absent
 	switch known := slices.Contains(absent, address); {
 	case isGone(err) && !known:
 		absent = append(slices.Clone(absent), address)
@@ -289,7 +292,7 @@ func (src *source) noteThere(address string, err error) error {
 	default:
 		return nil
 	}
-	return src.keeper.keep(func(m *position) { m.Absent = absent })
+	return src.keeper.Keep(func(m *readPosition) { m.Absent = absent })
 }
 
 func untimed(p part) bool { return p.from.IsZero() }

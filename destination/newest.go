@@ -34,7 +34,7 @@ func newestOf(it *item) *newest {
 
 // is tells whether an entry is the change that was applied.
 func (n *newest) is(it *item) bool {
-	if n.Loc != it.Loc || n.Change != it.Change || !n.Time.Equal(it.Time) {
+	if !n.looksLike(it) {
 		return false
 	}
 	if n.Length > 0 && it.Promise.Length > 0 && n.Length != it.Promise.Length || !n.LastMod.IsZero() && !it.LastMod.IsZero() && !n.LastMod.Equal(it.LastMod) {
@@ -49,6 +49,11 @@ func (n *newest) is(it *item) bool {
 		return g == it.Promise.Graph
 	}
 	return true
+}
+
+// looksLike tells of an entry by resource, kind and time alone.
+func (n *newest) looksLike(it *item) bool {
+	return n.Loc == it.Loc && n.Change == it.Change && n.Time.Equal(it.Time)
 }
 
 func (n *newest) String() string {

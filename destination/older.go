@@ -3,7 +3,6 @@ package destination
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -15,12 +14,6 @@ import (
 //   - a source with changes is believed: its list and its changes agree that it was set back;
 //   - of a source without changes the list waits (doubtLasts), and nothing is changed. A later poll
 //     that finds it still older takes it; sync with Full takes it at once.
-
-// olderList is a list that waits.
-type olderList struct {
-	Why   string    `json:"why,omitempty"`
-	Since time.Time `json:"since,omitzero"`
-}
 
 // agrees tells that an older list has what is mirrored, and no cache gave it: taking it loses
 // nothing. Where it lacks only what could not be had, the newer one was wrong.

@@ -8,9 +8,12 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
+// doubtLasts is after how long what a source says counts, however odd it looks.
+const doubtLasts = 24 * time.Hour
+
 // isOlder tells that a list or dump is of a time before the one that was taken. One that was made
 // after the last poll is news, whatever clock it tells. The file of a list without a time has one.
-func (m *position) isOlder(address string, dl *download, h *resourcesync.Head) bool {
+func (m *readPosition) isOlder(address string, dl *download, h *resourcesync.Head) bool {
 	at, was := h.SnapshotTime(), m.Inventory.At
 	if at.IsZero() && was.IsZero() {
 		at, was = timeOf(at, dl.Header.Get("Last-Modified")), timeOf(was, m.Inventory.Modified)
@@ -43,7 +46,7 @@ func (src *source) pastCaches(why string) (asked bool) {
 
 // olderThanTaken tells that a list or dump is older than the one that was taken, and is not believed yet.
 func (src *source) olderThanTaken(o *offer, v *inventory, dl *download, h *resourcesync.Head) bool {
-	m := src.keeper.position()
+	m := src.keeper.Position()
 	v.copied = isCopy(dl.Header)
 	if o.followed() || !m.isOlder(v.state.URL, dl, h) {
 		return false
@@ -57,4 +60,10 @@ func ofTime(t time.Time) string {
 		return ""
 	}
 	return " of " + stamp(t)
+}
+
+// olderList is a list that waits.
+type olderList struct {
+	Why   string    `json:"why,omitempty"`
+	Since time.Time `json:"since,omitzero"`
 }

@@ -13,32 +13,7 @@ import (
 	"github.com/rsbridge/rsbridge/jsonpatch"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
-	"github.com/rsbridge/rsbridge/resourcesync"
 )
-
-// patchOffer is a patch that a change offers, with the digests of what it applies
-// to and of what it makes: graph digests for an RDF Patch, hashes of the
-// representation for a JSON Patch. A patch without both is not used.
-type patchOffer struct {
-	place
-	base, result rdfres.Digest
-}
-
-const (
-	jsonPatchType = "application/json-patch+json"
-	maxPatches    = 4 // taken of one entry
-)
-
-func newPatchOffer(l resourcesync.Link) (p patchOffer, ok bool) {
-	p.URL, p.Promise = l.Href, fetch.Promise{Length: -1}
-	p.Promise.Override(l)
-	p.Promise.Type = resourcesync.NormalizeType(l.Type)
-	var err1, err2 error
-	p.base, err1 = parseGraph(l.Ext[resourcesync.ExtBase])
-	p.result, err2 = parseGraph(l.Ext[resourcesync.ExtResult])
-	known := p.Promise.Type == rdfres.RDFPatchType || p.Promise.Type == jsonPatchType
-	return p, known && err1 == nil && err2 == nil && p.Promise.Length >= 0
-}
 
 // updateJob fetches an update: as a patch of what is kept where that is less to
 // fetch and both ends can be verified, else whole. An RDF Patch comes first: it

@@ -1,7 +1,6 @@
 package destination
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -27,14 +26,13 @@ type resolvedSource struct {
 }
 
 const (
-	confirmedRuns = 2              // that confirm a place: one answer may be wrong
-	doubtLasts    = 24 * time.Hour // after which what the source says counts, however odd it looks
+	confirmedRuns = 2 // that confirm a place: one answer may be wrong
 	maxPlacesKept = 8
 )
 
 // resolved names the set that was found.
-func (o *offer) resolved() resolvedSource {
-	return resolvedSource{Way: o.way, To: cmp.Or(o.CapabilityList, o.ResourceList, o.ResourceDump, o.ChangeList, o.ChangeDump), Sitemap: o.plain}
+func resolved(o *offer) resolvedSource {
+	return resolvedSource{Way: o.way, To: o.address(), Sitemap: o.plain}
 }
 
 // doubts tells whether a place looks wrong beside the one of before: it was found by a weaker
@@ -65,7 +63,7 @@ func (d *Destination) follow(m *meta) {
 
 // accept refuses an offer that looks wrong for the moment, as while a site is mended.
 func (d *Destination) accept(ctx context.Context, o *offer) error {
-	m, now := d.snapshotMeta(), o.resolved()
+	m, now := d.snapshotMeta(), resolved(o)
 	was := &m.Resolved
 	if m.Stage == ledger.None || !d.follows(&m.Identity) || !was.doubts(now, isSiteRoot(d.cfg.Source)) {
 		return nil
@@ -93,7 +91,7 @@ func (d *Destination) leadsToSource(ctx context.Context, address string) bool {
 // learned of the one before, and everything is compared.
 func (d *Destination) noteResolved(r *run, o *offer) error {
 	m := d.snapshotMeta()
-	was, now := m.Resolved, o.resolved()
+	was, now := m.Resolved, resolved(o)
 	same := now.To == was.To
 	if now.Runs = 1; same {
 		now.Runs = min(was.Runs+1, confirmedRuns)

@@ -19,8 +19,8 @@ func Reach(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	src := &source{fetch: c, lim: &lim, log: log, keeper: begins{}, opt: sourceOptions{Set: cfg.Set, Settings: cfg.Settings, TempDir: cfg.TempDir, Now: time.Now}}
-	src.opt.Source, _, _ = webguard.Hide(cfg.Source)
+	address, _, _ := webguard.Hide(cfg.Source)
+	src := newSource(sourceOptions{Source: address, Set: cfg.Set, Client: c, Limits: &lim.readLimits, Settings: cfg.Settings, TempDir: cfg.TempDir, Now: time.Now, Log: log})
 	if _, err = src.discover(ctx); errors.Is(err, errNothingYet) {
 		return nil
 	}

@@ -53,14 +53,8 @@ type outcome struct {
 	doubt    *ledger.Doubt
 }
 
-var (
-	errMismatch = errors.New("does not keep its promise") // length, hash or graph digest
-	errContent  = errors.New("cannot be used")            // verified, but no graph that can be stored
-)
-
-// mismatchHint goes with errMismatch: what is fetched is fetched again by each run, later
-// and later.
-const mismatchHint = " (changed on the way, or by the source without announcing it; it is tried again, and if that stays so the source has to publish it anew)"
+// errContent marks a verified response without a graph that can be stored.
+var errContent = errors.New("cannot be used")
 
 // acceptRDF is for an address of which nothing is promised: it may be a generic one that
 // shows a page to who does not ask for data.
@@ -68,9 +62,6 @@ const acceptRDF = "application/n-triples, text/turtle;q=0.9, application/n-quads
 
 // bigBody is the size from which representations are worked on one at a time.
 const bigBody = 4 << 20
-
-// gzipType is the media type of gzip files (RFC 6713).
-const gzipType = "application/gzip"
 
 // obtain fetches a resource from the best place and verifies it. The immutable
 // version comes first, then loc, then what else offers it; a place on another
@@ -492,16 +483,6 @@ func sniff(body []byte) (rdfres.Format, bool) {
 	return f, ok
 }
 
-// typeOfRDF tells the media types that only RDF has.
-func typeOfRDF(mediaType string) bool {
-	switch fetch.Essence(mediaType) {
-	case "text/plain", "application/xml", "text/xml", "application/json":
-		return false
-	}
-	_, ok := rdfres.FormatByMediaType(mediaType)
-	return ok
-}
-
 // likeRDF tells whether a body that is said to be plain text, XML or JSON can be of the
 // format that such a type stands for, or of another one.
 func likeRDF(f rdfres.Format, body []byte) (rdfres.Format, bool) {
@@ -521,19 +502,6 @@ func likeRDF(f rdfres.Format, body []byte) (rdfres.Format, bool) {
 func (d *Destination) isMirrored(loc string) bool {
 	rec, err := d.led.Record(ledger.HashOf(loc))
 	return err == nil && rec != nil && rec.Triples > 0
-}
-
-func definitelyNotRDF(mediaType string) bool {
-	major, sub, _ := strings.Cut(mediaType, "/")
-	switch major {
-	case "image", "audio", "video", "font":
-		return true
-	case "text":
-		return sub == "html" || sub == "css" || sub == "csv" || sub == "javascript"
-	case "application":
-		return sub == "pdf" || sub == "zip" || mediaType == gzipType || sub == "javascript" || sub == "xhtml+xml" || strings.HasPrefix(sub, "vnd.openxmlformats")
-	}
-	return false
 }
 
 func allWireNames(ts []rdfres.Triple) bool {

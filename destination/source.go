@@ -1,12 +1,15 @@
 package destination
 
 import (
+	"errors"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/settings"
+	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // source reads one set of a source: its documents, lists, dumps and changes. It applies
@@ -14,52 +17,65 @@ import (
 type source struct {
 	opt     sourceOptions
 	fetch   *fetch.Client
-	lim     *limits
+	lim     *readLimits
 	log     *slog.Logger
 	keeper  keeper
-	plan    *planning           // of a dry run, nil of any other
+	plan    plan
 	surveys map[string]surveyed // of the run under way: the lists of an index that had to be looked at
 	lapses  lapses
 }
 
+// sourceOptions are the settings of a source, and its surroundings.
 type sourceOptions struct {
-	Source, Set string
+	Source, Set string // as configured
+	Client      *fetch.Client
+	Limits      *readLimits
 	Settings    settings.Names // of the settings in hints
 	TempDir     string
 	MemoryBytes int64
 	EachChange  bool // a later change of a resource does not replace an earlier one
-	Now         func() time.Time
-	Progress    func(stage string, done, total int64)
+
+	Keeper   keeper // nil: the source was never read
+	Plan     plan   // of a dry run, nil of any other
+	Now      func() time.Time
+	Log      *slog.Logger
+	Progress func(stage string, done, total int64)
 }
 
 // keeper keeps the position of a source between polls.
 type keeper interface {
-	position() position
-	keep(change func(*position)) error // durably
-	stage() ledger.Stage
+	Position() readPosition
+	Keep(change func(*readPosition)) error // durably
+	Stage() ledger.Stage
 }
 
-// newSource reads for d.
-func (d *Destination) newSource() *source {
-	return &source{fetch: d.fetch, lim: d.lim, log: d.log, keeper: positionOf{d}, plan: d.planning,
-		opt: sourceOptions{Source: d.cfg.Source, Set: d.cfg.Set, Settings: d.cfg.Settings, TempDir: d.cfg.TempDir, MemoryBytes: d.cfg.MemoryBytes,
-			EachChange: d.cfg.Keep == "versions", Now: d.opt.Now, Progress: d.opt.Progress}}
+// plan is told about everything that a run would take.
+type plan interface {
+	Document(address string, kind resourcesync.Capability, at time.Time, entries int64)
+	Change(list string, kind resourcesync.Capability)
+	Fetch(*fetch.Promise)
 }
 
-// positionOf keeps a position in the record of a destination.
-type positionOf struct{ d *Destination }
-
-func (p positionOf) position() position { return p.d.snapshotMeta().position }
-
-func (p positionOf) keep(change func(*position)) error {
-	return p.d.saveMeta(func(m *meta) { change(&m.position) })
+func newSource(o sourceOptions) *source {
+	if o.Keeper == nil {
+		o.Keeper = unread{}
+	}
+	return &source{opt: o, fetch: o.Client, lim: o.Limits, log: o.Log, keeper: o.Keeper, plan: o.Plan}
 }
 
-func (p positionOf) stage() ledger.Stage { return p.d.snapshotMeta().Stage }
+// settle forgets what was learned for one run.
+func (src *source) settle() { src.surveys = nil }
 
-// begins is the keeper of a source that was never read.
-type begins struct{}
+// unread is the keeper of a source that was never read.
+type unread struct{}
 
-func (begins) position() position         { return position{} }
-func (begins) keep(func(*position)) error { return nil }
-func (begins) stage() ledger.Stage        { return ledger.None }
+func (unread) Position() readPosition         { return readPosition{} }
+func (unread) Keep(func(*readPosition)) error { return nil }
+func (unread) Stage() ledger.Stage            { return ledger.None }
+
+// isOwnFailure tells failures of our side, which another document does not help.
+func isOwnFailure(err error) bool {
+	var pe *os.PathError
+	var fe *fetch.Error
+	return !errors.As(err, &fe) && (errors.As(err, &pe) || errors.Is(err, ledger.ErrDamaged))
+}

@@ -113,7 +113,8 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	}
 	d.packages.close()
 	d.contexts.Forget()
-	d.src.surveys, d.twins = nil, nil
+	d.src.settle()
+	d.twins = nil
 	if ferr := d.finish(ctx, r, start, err); ferr != nil {
 		err = errors.Join(err, ferr)
 	}

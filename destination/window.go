@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
@@ -27,12 +26,8 @@ type window struct {
 
 	dump     string // the Change Dump, "" for none
 	packages *changePackages
-	read     []uint64 // see cursor.Read
-	packaged bool     // some of the collected are in a package that is read as a list
+	packaged bool // some of the collected are in a package that is read as a list
 }
-
-// maxRead bounds of how many lists it is remembered that they were read.
-const maxRead = 256
 
 // maxTogether bounds the changes of one number, in windows.
 const maxTogether = 10
@@ -40,6 +35,7 @@ const maxTogether = 10
 // window begins at a cursor. Where the changes themselves come from the Change Dump,
 // it is no other place of their bytes.
 func (d *Destination) window(r *run, o *offer, from cursor) *window {
+	from.reads = nil
 	w := &window{d: d, r: r, items: map[ledger.Hash]int{}, at: from, ahead: from.Ahead}
 	if _, kind := o.changes(); kind == resourcesync.ChangeList {
 		w.dump = o.ChangeDump
@@ -50,36 +46,18 @@ func (d *Destination) window(r *run, o *offer, from cursor) *window {
 func (w *window) add(ctx context.Context, c change) error {
 	w.stays = c.unproven
 	if c.it == nil { // the end of a list
-		w.at.stand(&c)
-		if w.read = append(w.read, c.document); len(w.read) > 2*maxRead {
-			w.read = slices.Clone(w.read[len(w.read)-maxRead:])
-		}
-		if n := c.newest; n != nil && (w.at.Newest == nil || n.Sequence == 0 && !n.Time.Before(w.at.Newest.Time)) {
-			w.at.Newest = n
-		}
-		if n := w.at.Taken; n != nil && !c.until.Before(n.Time) {
-			w.at.Taken = nil
-		}
-		if c.closed {
-			w.at.reach(c.until, c.served)
-		}
-		if c.sequence != nil {
-			s := *c.sequence
-			if w.at.Sequence == nil || s > *w.at.Sequence {
-				w.at.Sequence = &s
-			}
-		}
+		w.at.end(&c)
 		if w.packaged {
 			return w.apply(ctx, nil) // while the package is open
 		}
 		return nil
 	}
-	if n := w.ahead; n != nil && n.Loc == c.it.Loc && n.Change == c.it.Change && n.Time.Equal(c.it.Time) {
+	if n := w.ahead; n != nil && n.looksLike(c.it) {
 		w.ahead = nil
 	}
 	// Entries of one number (a resource that moved: deleted here, created there)
 	// are never cut apart, because the cursor could not stand between them.
-	together := c.it.Sequence > 0 && w.at.Sequence != nil && c.it.Sequence == *w.at.Sequence
+	together := c.it.Sequence > 0 && c.it.Sequence == w.at.number()
 	if together && len(w.order) >= maxTogether*w.limit() {
 		return fmt.Errorf("%s: more than %d changes have the number %d", clip.Middle(c.list), len(w.order), c.it.Sequence)
 	}
@@ -106,17 +84,9 @@ func (w *window) add(ctx context.Context, c change) error {
 	}
 	w.any = true
 	if w.r.dry {
-		w.r.plan.change(c.list, c.kind())
+		w.r.plan.Change(c.list, c.kind())
 	}
-	w.at.List, w.at.Position, w.at.Identity, w.at.Closed = c.list, c.position, c.it.identity(), false
-	w.at.Newest, w.at.Last, w.at.Filled = newestOf(c.it), listState{}, listState{}
-	w.at.Read = nil
-	w.at.Root = listState{URL: w.at.Root.URL} // should this run be cut off, the cursor is of none that was read to its end
-	w.at.reach(c.it.Time, c.served)
-	if c.it.Sequence > 0 {
-		s := c.it.Sequence
-		w.at.Sequence = &s
-	}
+	w.at.take(&c)
 	return nil
 }
 
@@ -129,8 +99,8 @@ func (w *window) unmet() error {
 // again tells that the last of what is collected is of before the cursor, as where lists
 // overlap. The run after one that was cut off may not meet it.
 func (w *window) again() bool {
-	n := w.d.snapshotMeta().Cursor.Newest
-	return n != nil && w.at.Newest != nil && w.at.Newest.Sequence == 0 && w.at.Newest.Time.Before(n.Time)
+	was := w.d.snapshotMeta().Cursor
+	return w.at.precedes(&was)
 }
 
 // limit is how many changes are applied together.
@@ -263,8 +233,7 @@ func (w *window) finish(ctx context.Context, dl *download, address string) error
 	} else if w.r.rep.Mode == "" {
 		w.r.why("no change since the last poll")
 	}
-	w.at.Read = w.read[max(0, len(w.read)-maxRead):]
-	w.at.Root = listState{URL: address, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Index: dl.index, Numbered: dl.numbered, Untold: dl.untold}
+	w.at.finish(address, dl)
 	if w.r.dry {
 		return w.apply(ctx, nil)
 	}
@@ -274,7 +243,7 @@ func (w *window) finish(ctx context.Context, dl *download, address string) error
 // fromPackage is the job of a change whose bytes are in a package, nil for others.
 func (w *window) fromPackage(it *item) job {
 	if it.pkg == nil || it.Path == "" || it.Bad != "" {
-		return w.packages.job(w.d, it)
+		return w.packagedElsewhere(it)
 	}
 	d := w.d
 	body, err := d.src.readMember(it.pkg.zip, it.Path)
@@ -323,36 +292,20 @@ func (w *window) close() {
 	}
 }
 
-// job gives what a package has of a change, nil if none has it.
-func (c *changePackages) job(d *Destination, it *item) job {
-	k, ok := changeKey(it.Loc, it.Promise)
-	if c == nil || !ok || it.Bad != "" {
+// packagedElsewhere is the job of a change whose bytes one of the packages has, nil for none.
+func (w *window) packagedElsewhere(it *item) job {
+	d := w.d
+	body := w.packages.body(d.src, it)
+	if body == nil {
 		return nil
 	}
-	for i := range c.list {
-		p := &c.list[i]
-		path, ok := p.paths[k]
-		if !ok {
-			continue
-		}
-		body, err := d.src.readMember(p.zip, path)
-		if err == nil {
-			err = it.Promise.Verify(body)
-		}
+	return func(ctx context.Context) *outcome {
+		o, err := d.representMember(ctx, it, body)
 		if err != nil {
-			d.log.Warn("package member is not as promised; fetching it by itself", "loc", it.Loc, "path", path, "error", err)
-			return nil
+			return d.obtain(ctx, it)
 		}
-		c.served++
-		return func(ctx context.Context) *outcome {
-			o, err := d.representMember(ctx, it, body)
-			if err != nil {
-				return d.obtain(ctx, it)
-			}
-			return o
-		}
+		return o
 	}
-	return nil
 }
 
 // packaged represents a member of a package; where that is not as promised, the

@@ -13,7 +13,7 @@ import (
 
 // archived lists the documents that an archive names, in the order of their
 // times; none without an address.
-func (src *source) archived(ctx context.Context, address string, kind resourcesync.Capability) ([]part, error) {
+func (src *documents) archived(ctx context.Context, address string, kind resourcesync.Capability) ([]part, error) {
 	if address == "" {
 		return nil, nil
 	}
@@ -65,8 +65,8 @@ func archiveOf(told string, h *resourcesync.Head) string {
 	return told
 }
 
-// documents names lists as they are, see download.name, as far as they can be had.
-func (src *source) documents(ctx context.Context, lists []part) (names []uint64) {
+// namesOf names lists as they are, see download.name, as far as they can be had.
+func (src *source) namesOf(ctx context.Context, lists []part) (names []uint64) {
 	for _, p := range lists {
 		if p.pkg != nil {
 			continue
@@ -83,7 +83,7 @@ func (src *source) documents(ctx context.Context, lists []part) (names []uint64)
 }
 
 // archivedPackages are the packages of the Change Dumps that an archive names.
-func (src *source) archivedPackages(ctx context.Context, address string) ([]part, error) {
+func (src *documents) archivedPackages(ctx context.Context, address string) ([]part, error) {
 	dumps, err := src.archived(ctx, address, resourcesync.ChangeDumpArchive)
 	if err != nil {
 		return nil, err

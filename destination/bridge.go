@@ -146,5 +146,5 @@ func (d *Destination) bridgeWith(ctx context.Context, r *run, o *offer, old, cur
 	if err := w.apply(ctx, nil); err != nil {
 		return nil, false, err
 	}
-	return append(w.at.reads, d.src.documents(ctx, left)...), true, nil
+	return append(w.at.reads, d.src.namesOf(ctx, left)...), true, nil
 }

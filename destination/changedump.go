@@ -62,7 +62,7 @@ func changeKey(loc string, p fetch.Promise) (ledger.Hash, bool) {
 }
 
 // readChangeDump lists the packages of the source's Change Dump.
-func (src *source) readChangeDump(ctx context.Context, address string) (*changePackages, error) {
+func (src *documents) readChangeDump(ctx context.Context, address string) (*changePackages, error) {
 	dl, rd, err := src.document(ctx, fetch.Request{URL: address}, resourcesync.ChangeDump)
 	if err != nil {
 		return nil, fmt.Errorf("Change Dump: %w", err)
@@ -71,7 +71,7 @@ func (src *source) readChangeDump(ctx context.Context, address string) (*changeP
 	return src.listPackages(ctx, dl, rd)
 }
 
-func (src *source) listPackages(ctx context.Context, dl *download, rd *resourcesync.Reader) (*changePackages, error) {
+func (src *documents) listPackages(ctx context.Context, dl *download, rd *resourcesync.Reader) (*changePackages, error) {
 	c := &changePackages{}
 	collect := func(r *resourcesync.Reader, address string) error {
 		return eachEntry(r, address, func(e *resourcesync.Entry) error {
@@ -107,7 +107,7 @@ func (src *source) listPackages(ctx context.Context, dl *download, rd *resources
 }
 
 // open downloads a package and reads what is in it.
-func (p *changePackage) open(ctx context.Context, src *source) error {
+func (p *changePackage) open(ctx context.Context, src *documents) error {
 	dl, z, err := src.openPackage(ctx, p.pkg, 2)
 	if err != nil {
 		return fmt.Errorf("package %s: %w", clip.Middle(p.url), err)
@@ -154,7 +154,7 @@ func (c *changePackages) choose(ctx context.Context, src *source, wanted []*item
 			continue
 		}
 		p.tried = true
-		if err := p.open(ctx, src); err != nil {
+		if err := p.open(ctx, &src.documents); err != nil {
 			src.log.Warn("a package of the Change Dump could not be used; its changes are fetched one by one", "error", err)
 			continue
 		}
@@ -164,7 +164,7 @@ func (c *changePackages) choose(ctx context.Context, src *source, wanted []*item
 
 // dumpCost is what the packages of the dump cost; told is false where one of them
 // does not tell its length.
-func (src *source) dumpCost(ctx context.Context, o *offer) (cost int64, told bool, err error) {
+func (src *documents) dumpCost(ctx context.Context, o *offer) (cost int64, told bool, err error) {
 	dl, rd, err := src.document(ctx, fetch.Request{URL: o.ResourceDump}, resourcesync.ResourceDump)
 	if err != nil {
 		return 0, false, err

@@ -78,7 +78,7 @@ func (src *source) samePackage(ctx context.Context, p *changePackage, from *curs
 }
 
 // document opens a package as the Change List that its manifest is.
-func (p *changePackage) document(ctx context.Context, src *source) (*download, *resourcesync.Reader, error) {
+func (p *changePackage) document(ctx context.Context, src *documents) (*download, *resourcesync.Reader, error) {
 	manifest := p.contents != "" && src.fetch.MayFetch(p.contents)
 	if !p.isZIP() && !manifest {
 		return nil, nil, fmt.Errorf("package %s is of type %q; only ZIP packages are read, and it links to no copy of its manifest", clip.Middle(p.url), p.promise.Type)

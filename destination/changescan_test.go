@@ -2,6 +2,7 @@ package destination
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -21,9 +22,7 @@ func TestBriefScan(t *testing.T) {
 	var list string
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, list) }))
 	defer srv.Close()
-	b := newBench(t)
-	b.cfg.Source = srv.URL
-	d := b.open()
+	src := sourceAt(t, srv.URL)
 	r := rand.New(rand.NewPCG(1, 2))
 	brief, again := 0, 0
 	for range 300 {
@@ -58,12 +57,12 @@ func TestBriefScan(t *testing.T) {
 				from.Sequence = &reached
 			}
 		}
-		dl, _, err := d.src.document(t.Context(), fetch.Request{URL: from.List}, rs.ChangeList)
+		dl, _, err := src.document(t.Context(), fetch.Request{URL: from.List}, rs.ChangeList)
 		if err != nil {
 			t.Fatal(err)
 		}
-		one, err1 := d.src.scanChanges(dl, from)
-		all, err2 := d.src.scanChangesBy(dl, from, false)
+		one, err1 := src.scanChanges(dl, from)
+		all, err2 := src.scanChangesBy(dl, from, false)
 		if err1 != nil || err2 != nil {
 			t.Fatal(err1, err2)
 		}
@@ -82,4 +81,16 @@ func TestBriefScan(t *testing.T) {
 	if brief < 30 || again < 30 {
 		t.Fatalf("%d were scanned briefly, %d once more", brief, again)
 	}
+}
+
+// sourceAt reads an address.
+func sourceAt(t *testing.T, address string) *source {
+	t.Helper()
+	log, limits := slog.New(slog.DiscardHandler), defaultReadLimits()
+	limits.keptItems = 4 // lists of the test are shorter and longer
+	client, err := fetch.NewClient(address, fetch.Options{Concurrency: 1, Limits: &limits.Limits, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newSource(sourceOptions{Source: address, Client: client, Limits: &limits, TempDir: t.TempDir(), MemoryBytes: 1 << 20, Now: time.Now, Log: log})
 }

@@ -12,7 +12,7 @@ import (
 // A list of any number of changes in any order takes the same memory, and gives them in the
 // order of their times, those of one time as they stand.
 func TestChangeSorter(t *testing.T) {
-	src := &source{opt: sourceOptions{TempDir: t.TempDir(), MemoryBytes: 1 << 20}}
+	src := newSource(sourceOptions{TempDir: t.TempDir(), MemoryBytes: 1 << 20})
 	heap := func() int64 {
 		runtime.GC()
 		var m runtime.MemStats

@@ -108,8 +108,28 @@ var errNotDocument = errors.New("no ResourceSync document")
 // errNothingYet comes for a set that can be followed later, perhaps.
 var errNothingYet = errors.New("offers neither lists nor dumps: the source may not have been scanned yet")
 
-// discover finds the set to be followed from whatever address was configured.
+// discovery finds the set that is configured.
+type discovery struct {
+	*documents
+	keeper keeper
+}
+
+func (src *source) discovery() *discovery { return &discovery{&src.documents, src.keeper} }
+
+// discover finds the set to be followed.
 func (src *source) discover(ctx context.Context) (*offer, error) {
+	return src.discovery().discover(ctx)
+}
+
+// leadsToSource tells whether an address is one of ResourceSync, and not only a Sitemap. While
+// it cannot be asked it may be.
+func (src *source) leadsToSource(ctx context.Context, address string) bool {
+	o, err := src.discovery().discoverFrom(ctx, address, false)
+	return passing(err) || err == nil && !o.plain
+}
+
+// discover finds the set to be followed from whatever address was configured.
+func (src *discovery) discover(ctx context.Context) (*offer, error) {
 	o, err := src.discoverFrom(ctx, src.opt.Source, true)
 	switch {
 	case err == nil:
@@ -127,7 +147,7 @@ func passing(err error) bool {
 	return errors.As(err, &fe) && fe.Temporary || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-func (src *source) discoverFrom(ctx context.Context, address string, pages bool) (*offer, error) {
+func (src *discovery) discoverFrom(ctx context.Context, address string, pages bool) (*offer, error) {
 	dl, err := src.list(ctx, fetch.Request{URL: address, Accept: acceptAny, Gzip: true, MaxBytes: src.lim.document}, nil)
 	if err != nil {
 		var fe *fetch.Error
@@ -156,7 +176,7 @@ func isSiteRoot(address string) bool {
 }
 
 // discoverDocument goes on from a document of any kind.
-func (src *source) discoverDocument(ctx context.Context, address string, r *resourcesync.Reader) (*offer, error) {
+func (src *discovery) discoverDocument(ctx context.Context, address string, r *resourcesync.Reader) (*offer, error) {
 	h := r.Head()
 	switch h.Meta.Capability {
 	case resourcesync.Description:
@@ -187,7 +207,7 @@ func (src *source) discoverDocument(ctx context.Context, address string, r *reso
 
 // fromParent follows the links of a list up to its Capability List, for a part of
 // an index over the index; nil where that leads nowhere. What is fetched decides what it is.
-func (src *source) fromParent(ctx context.Context, address string, h *resourcesync.Head, kind resourcesync.Capability, depth int) (*offer, error) {
+func (src *discovery) fromParent(ctx context.Context, address string, h *resourcesync.Head, kind resourcesync.Capability, depth int) (*offer, error) {
 	if depth > src.lim.depth {
 		return nil, nil
 	}
@@ -234,7 +254,7 @@ func (src *source) fromParent(ctx context.Context, address string, h *resourcesy
 }
 
 // capabilityList reads what one set offers.
-func (src *source) capabilityList(address string, r *resourcesync.Reader) (*offer, error) {
+func (src *discovery) capabilityList(address string, r *resourcesync.Reader) (*offer, error) {
 	o := &offer{CapabilityList: address, Authority: authorityOf(address), Found: "Capability List " + address}
 	for _, l := range r.Head().Links {
 		if l.Rel == inventoryRel && o.Inventory == "" {
@@ -272,7 +292,7 @@ type offered struct{ list, about string }
 
 // discoverSets reads a Source Description, or an index of them or of Capability
 // Lists, and chooses the set.
-func (src *source) discoverSets(ctx context.Context, address string, r *resourcesync.Reader) (*offer, error) {
+func (src *discovery) discoverSets(ctx context.Context, address string, r *resourcesync.Reader) (*offer, error) {
 	var sets []offered
 	seen := map[string]bool{address: true}
 	if err := src.collectSets(ctx, address, r, &sets, seen, 0); err != nil {
@@ -297,7 +317,7 @@ func (src *source) discoverSets(ctx context.Context, address string, r *resource
 	return src.capabilityList(dl.URL, cr)
 }
 
-func (src *source) collectSets(ctx context.Context, address string, r *resourcesync.Reader, sets *[]offered, seen map[string]bool, depth int) error {
+func (src *discovery) collectSets(ctx context.Context, address string, r *resourcesync.Reader, sets *[]offered, seen map[string]bool, depth int) error {
 	h := r.Head()
 	for {
 		e, err := r.Next()
@@ -340,7 +360,7 @@ func (src *source) collectSets(ctx context.Context, address string, r *resources
 // chooseSet takes the only set, or the one that the configuration names: by the
 // address of its Capability List, by what describes it, or by its name, which is
 // the folder or file name in one of the two.
-func (src *source) chooseSet(sets []offered) (offered, error) {
+func (src *discovery) chooseSet(sets []offered) (offered, error) {
 	want := src.opt.Set
 	if len(sets) == 0 {
 		return offered{}, errors.New("offers no set")
@@ -411,7 +431,7 @@ func setNames(s offered) []string {
 
 // choose takes the only one of what a page or robots.txt leads to, or the one that the
 // configuration names; nil where there is none.
-func (src *source) choose(found []*offer) (*offer, error) {
+func (src *discovery) choose(found []*offer) (*offer, error) {
 	var sets []offered
 	var last *offer
 	for _, o := range found {
@@ -431,7 +451,7 @@ func (src *source) choose(found []*offer) (*offer, error) {
 // discoverSite looks for the ways in that a site can show: Link headers, links
 // in the page, the well-known address, robots.txt. A way that fails for the moment ends
 // it: the next one may lead to another thing.
-func (src *source) discoverSite(ctx context.Context, address string, page *download) (*offer, error) {
+func (src *discovery) discoverSite(ctx context.Context, address string, page *download) (*offer, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, err

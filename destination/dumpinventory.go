@@ -18,7 +18,7 @@ import (
 // else from the packages themselves.
 
 // dumpPackages lists the packages of a Resource Dump, of which state tells more then.
-func (src *source) dumpPackages(ctx context.Context, dl *download, rd *resourcesync.Reader, state *listState) ([]pkg, error) {
+func (src *documents) dumpPackages(ctx context.Context, dl *download, rd *resourcesync.Reader, state *listState) ([]pkg, error) {
 	var packages []pkg
 	collect := func(rd *resourcesync.Reader, address string) error {
 		return eachEntry(rd, address, func(e *resourcesync.Entry) error {
@@ -115,7 +115,7 @@ func (src *source) manifestInventory(ctx context.Context, p pkg, v *inventory) e
 }
 
 // openPackage downloads a package, verifies it whole and opens it.
-func (src *source) openPackage(ctx context.Context, p pkg, attempts int) (*download, *resourcesync.Package, error) {
+func (src *documents) openPackage(ctx context.Context, p pkg, attempts int) (*download, *resourcesync.Package, error) {
 	dl, err := src.downloadPackage(ctx, p, attempts)
 	if err != nil {
 		return nil, nil, err
@@ -128,7 +128,7 @@ func (src *source) openPackage(ctx context.Context, p pkg, attempts int) (*downl
 }
 
 // downloadPackage downloads a package and verifies it whole.
-func (src *source) downloadPackage(ctx context.Context, p pkg, attempts int) (*download, error) {
+func (src *documents) downloadPackage(ctx context.Context, p pkg, attempts int) (*download, error) {
 	if p.promise.Length > src.lim.pkg {
 		return nil, fmt.Errorf("%w: %d bytes are promised, at most %d are taken (%s)", fetch.ErrTooLarge, p.promise.Length, src.lim.pkg, src.opt.Settings.Of("max_package_bytes"))
 	}
@@ -147,7 +147,7 @@ func (src *source) downloadPackage(ctx context.Context, p pkg, attempts int) (*d
 
 // zipIn opens what was downloaded. A member that is too large fails by itself, when it is
 // read (readMember).
-func (src *source) zipIn(dl *download, p pkg) (*resourcesync.Package, error) {
+func (src *documents) zipIn(dl *download, p pkg) (*resourcesync.Package, error) {
 	return resourcesync.OpenPackage(dl.ReaderAt(), dl.Size, resourcesync.PackageOptions{MaxEntryBytes: src.lim.pkg, Reader: src.readerOptions(p.url)})
 }
 
@@ -215,7 +215,7 @@ type downloaded struct {
 
 // downloadAhead downloads packages in their order, each while the one before it is read. stop
 // closes what nobody took.
-func (src *source) downloadAhead(ctx context.Context, packages []pkg) (ready <-chan downloaded, stop func()) {
+func (src *documents) downloadAhead(ctx context.Context, packages []pkg) (ready <-chan downloaded, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	out := make(chan downloaded)
 	go func() { // ends before stop returns
@@ -238,7 +238,7 @@ func (src *source) downloadAhead(ctx context.Context, packages []pkg) (ready <-c
 	}
 }
 
-func (src *source) readMember(z *resourcesync.Package, path string) ([]byte, error) {
+func (src *documents) readMember(z *resourcesync.Package, path string) ([]byte, error) {
 	if path == "" {
 		return nil, errors.New("the manifest gives no path")
 	}

@@ -39,7 +39,7 @@ type inventoryDoc struct {
 }
 
 // inventoryNode fetches a node. What cannot be used is errInventory.
-func (src *source) inventoryNode(ctx context.Context, address string) (*inventoryDoc, error) {
+func (src *documents) inventoryNode(ctx context.Context, address string) (*inventoryDoc, error) {
 	a, err := src.fetch.Get(ctx, fetch.Request{URL: address, Accept: "application/json", Gzip: true, MaxBytes: src.lim.Page})
 	if err != nil {
 		if ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) {

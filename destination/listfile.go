@@ -25,7 +25,7 @@ type download struct {
 }
 
 // download brings a list or package to the folder for temporary files.
-func (src *source) download(ctx context.Context, r fetch.Request) (*download, error) {
+func (src *documents) download(ctx context.Context, r fetch.Request) (*download, error) {
 	b, err := src.fetch.Download(ctx, src.opt.TempDir, r)
 	if err != nil {
 		return nil, err

@@ -22,14 +22,14 @@ import (
 func (d *Destination) updateJob(it *item, loc ledger.Hash, rec *ledger.Record) job {
 	var usable []patchOffer
 	for _, p := range it.Patches {
-		if p.fits(it, rec) {
+		if fits(&p, it, rec) {
 			usable = append(usable, p)
 		}
 	}
 	if len(usable) == 0 {
 		return d.fetchJob(it)
 	}
-	slices.SortStableFunc(usable, func(a, b patchOffer) int { return a.rank() - b.rank() })
+	slices.SortStableFunc(usable, func(a, b patchOffer) int { return rank(&a) - rank(&b) })
 	return func(ctx context.Context) *outcome {
 		for i := range usable {
 			p := &usable[i]
@@ -49,7 +49,7 @@ func (d *Destination) updateJob(it *item, loc ledger.Hash, rec *ledger.Record) j
 // fits tells whether a patch is of what is kept, makes what is promised, and is
 // shorter than the whole: a JSON Patch at most half of it, for what it changes is
 // read from the records, written, patched and read again.
-func (p *patchOffer) fits(it *item, rec *ledger.Record) bool {
+func fits(p *patchOffer, it *item, rec *ledger.Record) bool {
 	if rec.Has(ledger.FlagMapped) || !rec.Has(ledger.FlagWireNames) || rec.Triples == 0 || it.Promise.Graph.IsZero() || it.Promise.Hashes.SHA256 == "" || it.Promise.Length <= p.Promise.Length {
 		return false
 	}
@@ -60,7 +60,7 @@ func (p *patchOffer) fits(it *item, rec *ledger.Record) bool {
 }
 
 // rank is lower for what costs less to apply.
-func (p *patchOffer) rank() int {
+func rank(p *patchOffer) int {
 	if p.Promise.Type == rdfres.RDFPatchType {
 		return 0
 	}

@@ -74,17 +74,10 @@ func (d *Destination) accept(ctx context.Context, o *offer) error {
 			return err
 		}
 	}
-	if d.opt.Now().Sub(was.Doubted) >= doubtLasts && !(now.Sitemap && d.leadsToSource(ctx, was.To)) {
+	if d.opt.Now().Sub(was.Doubted) >= doubtLasts && !(now.Sitemap && d.src.leadsToSource(ctx, was.To)) {
 		return nil
 	}
 	return fmt.Errorf("discover %s: %s, and the mirror is of %s; nothing was changed: where the source has moved for good, give its new address", clip.Middle(d.cfg.Source), o.Found, clip.Middle(was.To))
-}
-
-// leadsToSource tells whether an address is one of ResourceSync, and not only a Sitemap. While
-// it cannot be asked it may be.
-func (d *Destination) leadsToSource(ctx context.Context, address string) bool {
-	o, err := d.src.discoverFrom(ctx, address, false)
-	return passing(err) || err == nil && !o.plain
 }
 
 // noteResolved keeps where the source was found. Of another place nothing is known that was

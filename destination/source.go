@@ -12,17 +12,22 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// source reads one set of a source: its documents, lists, dumps and changes. It applies
-// nothing, and its keeper keeps its position.
+// source reads one set of a source: its lists, dumps and changes. It applies nothing, and its
+// keeper keeps its position.
 type source struct {
-	opt     sourceOptions
-	fetch   *fetch.Client
-	lim     *readLimits
-	log     *slog.Logger
+	documents
 	keeper  keeper
-	plan    plan
 	surveys map[string]surveyed // of the run under way: the lists of an index that had to be looked at
-	lapses  lapses
+}
+
+// documents opens the documents and packages of a source.
+type documents struct {
+	opt    sourceOptions
+	fetch  *fetch.Client
+	lim    *readLimits
+	log    *slog.Logger
+	plan   plan
+	lapses lapses
 }
 
 // sourceOptions are the settings of a source, and its surroundings.
@@ -60,7 +65,7 @@ func newSource(o sourceOptions) *source {
 	if o.Keeper == nil {
 		o.Keeper = unread{}
 	}
-	return &source{opt: o, fetch: o.Client, lim: o.Limits, log: o.Log, keeper: o.Keeper, plan: o.Plan}
+	return &source{documents: documents{opt: o, fetch: o.Client, lim: o.Limits, log: o.Log, plan: o.Plan}, keeper: o.Keeper}
 }
 
 // settle forgets what was learned for one run.

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
@@ -25,7 +26,7 @@ import (
 // op is what happens to one resource in a batch.
 type op struct {
 	loc    ledger.Hash
-	it     *item          // nil after a restart, and of small ones
+	it     *feed.Item     // nil after a restart, and of small ones
 	rec    *ledger.Record // new state; nil: it goes
 	wire   []byte
 	raw    []byte          // of a mirror of files
@@ -220,7 +221,7 @@ func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready 
 			return fmt.Errorf("the mirror took none of the first %d resources, nothing more is sent: %w", c.refused, err)
 		}
 		if o.it == nil {
-			if o.it = (&item{Loc: d.locOf(o), Promise: fetch.Promise{Length: -1}}); o.rec == nil {
+			if o.it = (&feed.Item{Loc: d.locOf(o), Promise: fetch.Promise{Length: -1}}); o.rec == nil {
 				o.it.Change = "deleted"
 			}
 		}
@@ -430,7 +431,7 @@ func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[ledger.Has
 		if errors.Is(err, sink.ErrUnusable) {
 			it := o.it
 			if it == nil {
-				it = &item{Loc: o.rec.Loc, Promise: fetch.Promise{Length: -1}}
+				it = &feed.Item{Loc: o.rec.Loc, Promise: fetch.Promise{Length: -1}}
 			}
 			changes = append(changes, &delta{op: &op{loc: o.loc, it: it, fault: d.newFault(it, o.loc, fmt.Errorf("%w: %w", errContent, err), o.replaces...)}, same: true})
 			c.refused++
@@ -610,7 +611,7 @@ func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
 		}
 		it := ch.op.it
 		if it == nil {
-			it = &item{Loc: ch.op.rec.Loc, Promise: fetch.Promise{Length: -1}}
+			it = &feed.Item{Loc: ch.op.rec.Loc, Promise: fetch.Promise{Length: -1}}
 		}
 		err := fmt.Errorf("%w: %w: graph %s of entity %s is kept for %s", errContent, errOverlap, clip.Middle(ch.newGraph), clip.Middle(ch.op.rec.Entity), clip.Middle(other))
 		*ch = delta{op: &op{loc: ch.op.loc, it: it, fault: d.newFault(it, ch.op.loc, err, ch.op.replaces...)}, same: true, refused: true}
@@ -969,10 +970,10 @@ func faultNote(f *ledger.Fault) string {
 // newFault remembers why a resource could not be had, and when to try again:
 // after a pause that doubles with each try for the same promise.
 // replaces are locations that stay until it can be had.
-func (d *Destination) newFault(it *item, loc ledger.Hash, err error, replaces ...ledger.Hash) *ledger.Fault {
+func (d *Destination) newFault(it *feed.Item, loc ledger.Hash, err error, replaces ...ledger.Hash) *ledger.Fault {
 	now := d.opt.Now().UTC()
-	f := &ledger.Fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: clip.Middle(err.Error()), Tries: 1, First: now, Change: it.Time, Item: it.encode(), Replaces: replaces}
-	if it.tried {
+	f := &ledger.Fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: clip.Middle(err.Error()), Tries: 1, First: now, Change: it.Time, Item: it.Encode(), Replaces: replaces}
+	if it.Tried {
 		f.Run = d.runName()
 	}
 	var doubtful *doubtfulError
@@ -985,7 +986,7 @@ func (d *Destination) newFault(it *item, loc ledger.Hash, err error, replaces ..
 			f.Doubted = old.Doubted
 		}
 		f.Replace(old.Replaces)
-		if oit, derr := decodeItem(old.Item); derr == nil && samePromise(oit, it) {
+		if oit, derr := feed.DecodeItem(old.Item); derr == nil && samePromise(oit, it) {
 			f.Tries = old.Tries + 1
 			if f.Change.IsZero() || (!old.Change.IsZero() && old.Change.Before(f.Change)) {
 				f.Change = old.Change
@@ -1003,7 +1004,7 @@ func (d *Destination) newFault(it *item, loc ledger.Hash, err error, replaces ..
 // runName names the run under way.
 func (d *Destination) runName() string { return fmt.Sprint(d.writer, " ", d.fetch.Run()) }
 
-func samePromise(a, b *item) bool {
+func samePromise(a, b *feed.Item) bool {
 	if !a.AsOf.Equal(b.AsOf) {
 		return false
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
@@ -33,7 +34,7 @@ func (d *Destination) Audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	err = errors.Join(err, d.led.KeepCount())
 	d.packages.close()
 	d.contexts.Forget()
-	d.src.settle()
+	d.src.Settle()
 	d.twins = nil
 	d.repeats.settle(d.log)
 	if err != nil {
@@ -152,13 +153,13 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 func firstNamed(all []Difference) []Difference { return all[:min(len(all), 20)] }
 
 // repairFromSource fetches what the source has otherwise.
-func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) error {
-	if o.listed() {
-		v, err := d.src.readInventory(ctx, o, nil)
+func (d *Destination) repairFromSource(ctx context.Context, r *run, o *feed.Offer) error {
+	if o.Listed() {
+		v, err := d.src.ReadInventory(ctx, o, nil)
 		if err != nil {
 			return err
 		}
-		if c := d.snapshotMeta().Cursor; v.stale(&c) {
+		if c := d.snapshotMeta().Cursor; v.Stale(&c) {
 			err = v.Close()
 		} else {
 			err = d.mend(ctx, r, o, v)
@@ -180,7 +181,7 @@ func (d *Destination) repairFromSource(ctx context.Context, r *run, o *offer) er
 // auditRun is one pass of an audit.
 type auditRun struct {
 	d      *Destination
-	offer  *offer
+	offer  *feed.Offer
 	depth  string
 	fix    bool  // repair the mirror while comparing
 	second bool  // after a repair: what is still otherwise, the store makes so
@@ -189,10 +190,10 @@ type auditRun struct {
 	older  bool  // the source's list is, and its changes do not reach back to it
 	passed int64 // resources that were not compared with it: they were changed since
 	listAt time.Time
-	from   cursor        // where the mirror stands
-	root   *inventoryDoc // of the source as the audit begins, nil for none
-	ahead  bool          // it has changes that are published nowhere
-	untold int64         // resources without a measure, of a source without changes
+	from   feed.Cursor        // where the mirror stands
+	root   *feed.InventoryDoc // of the source as the audit begins, nil for none
+	ahead  bool               // it has changes that are published nowhere
+	untold int64              // resources without a measure, of a source without changes
 
 	silently bool // findings are counted only
 	taken    bool // that list is the very one which the mirror was made equal to
@@ -342,14 +343,14 @@ func (a *auditRun) source(ctx context.Context) error {
 	a.from = d.snapshotMeta().Cursor
 	if a.silent == nil {
 		var err error
-		a.root, err = d.src.inventoryRoot(ctx, a.offer)
+		a.root, err = d.src.InventoryRoot(ctx, a.offer)
 		if err = a.withoutSource(ctx, err); err != nil {
 			return err
 		}
 	}
 	// Whether the inventory has told what differs: of files it knows nothing.
 	told := false
-	if a.silent == nil && (a.depth != "origin" || !a.listed() || a.root.beyond(&a.from)) { // with a list, that asks for everything in any case
+	if a.silent == nil && (a.depth != "origin" || !a.listed() || a.root.Beyond(&a.from)) { // with a list, that asks for everything in any case
 		var err error
 		told, err = a.byInventory(ctx)
 		if err == nil && a.inventory != "" {
@@ -386,14 +387,14 @@ func (a *auditRun) source(ctx context.Context) error {
 			return true
 		}
 		since := p.rec.Since()
-		told := lasts(since)
-		if a.taken && since.Equal(v.at) { // the mirror was equal to that list: what differs came after it, in its very instant
+		told := feed.Lasts(since)
+		if a.taken && since.Equal(v.At) { // the mirror was equal to that list: what differs came after it, in its very instant
 			return p.fault == nil
 		}
-		return since.IsZero() || since.After(v.at) || told > time.Minute && !since.Add(told).Before(v.at)
+		return since.IsZero() || since.After(v.At) || told > time.Minute && !since.Add(told).Before(v.At)
 	}
 	n, unseen, kept := int64(0), int64(0), false
-	partial := v.partial()
+	partial := v.Partial()
 	for p, err := range d.withFaults(d.merged(v, snap)) {
 		if err != nil {
 			return err
@@ -417,20 +418,20 @@ func (a *auditRun) source(ctx context.Context) error {
 		case told && !p.file():
 			continue
 		case p.there() && p.here():
-			v, why := p.it.differs(p.rec)
+			v, why := p.it.Differs(p.rec)
 			leaves, lerr := d.led.Leaving(p.loc)
 			if lerr != nil {
 				return lerr
 			}
-			if (v == unknown || v == sameLength) && !(p.rec.Has(ledger.FlagUnselected) && d.outside(p.it)) {
+			if (v == feed.Unknown || v == feed.SameLength) && !(p.rec.Has(ledger.FlagUnselected) && d.outside(p.it)) {
 				unseen++
 			}
 			switch {
-			case v == different:
+			case v == feed.Different:
 				err = a.event(p.loc, rankDifferent, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "the source says " + why + faultNote(p.fault)})
-			case v != provenSame && p.fault != nil:
+			case v != feed.ProvenSame && p.fault != nil:
 				err = a.notTaken(p)
-			case v != provenSame && v != seemsSame && leaves != nil && leaves.Becomes != nil:
+			case v != feed.ProvenSame && v != feed.SeemsSame && leaves != nil && leaves.Becomes != nil:
 				err = a.event(p.loc, rankDifferent, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "the source has no description of it any more, and the mirror keeps the one before"})
 			default:
 				continue
@@ -456,7 +457,7 @@ func (a *auditRun) source(ctx context.Context) error {
 		a.lost = errors.New(m.HeldDeletions.Reason)
 	}
 	if a.silent == nil && !told {
-		if err := a.published(ctx, v.hole || a.older || unseen > 0 && a.depth != "origin"); err != nil {
+		if err := a.published(ctx, v.Hole || a.older || unseen > 0 && a.depth != "origin"); err != nil {
 			if err := a.withoutSource(ctx, err); err != nil {
 				return err
 			}
@@ -467,7 +468,7 @@ func (a *auditRun) source(ctx context.Context) error {
 	case a.depth == "origin":
 		return a.origin(ctx, v, snap)
 	case a.silent == nil && d.snapshotMeta().Until.IsZero():
-		if m := d.snapshotMeta(); !a.offer.followed() && !(a.offer.ResourceList == "" && v.taken(&m)) { // a dump that was taken has them
+		if m := d.snapshotMeta(); !a.offer.Followed() && !(a.offer.ResourceList == "" && v.Taken(&m.position.Position) && m.CompareSource == "") { // a dump that was taken has them
 			a.untold = unseen
 		}
 		return a.withoutSource(ctx, a.confirmTaken(ctx, snap))
@@ -519,28 +520,28 @@ func (a *auditRun) confirmTaken(ctx context.Context, snap kv.Reader) error {
 
 // listed tells whether the source has told all that it has.
 func (a *auditRun) listed() bool {
-	return a.silent == nil && a.offer.listed()
+	return a.silent == nil && a.offer.Listed()
 }
 
 // list reads what the source says: everything, or, where it has no list, what changed
 // since; nothing where it cannot be asked.
-func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
+func (a *auditRun) list(ctx context.Context) (v *feed.Inventory, err error) {
 	d := a.d
 	from := d.snapshotMeta().Cursor
 	if a.listed() {
-		if v, err = d.src.readInventory(ctx, a.offer, nil); err != nil {
+		if v, err = d.src.ReadInventory(ctx, a.offer, nil); err != nil {
 			return nil, err
 		}
 		m := d.snapshotMeta()
 		if err := unproven(v, &m); err != nil {
 			return nil, errors.Join(err, v.Close())
 		}
-		for _, why := range v.unusable {
+		for _, why := range v.Unusable {
 			a.lost = errors.New(why)
 		}
-		if a.older = v.stale(&from); a.older {
-			a.listAt = v.at
-			a.taken = v.taken(&m.readPosition) && m.CompareSource == ""
+		if a.older = v.Stale(&from); a.older {
+			a.listAt = v.At
+			a.taken = v.Taken(&m.position.Position) && m.CompareSource == ""
 			if m.Gap != "" {
 				a.lost = errors.New(m.Gap)
 			}
@@ -548,25 +549,25 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 		}
 		return v, nil
 	}
-	v = &inventory{}
-	if v.sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2); err != nil || a.silent != nil || !a.offer.followed() {
+	v = &feed.Inventory{}
+	if v.Sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/2); err != nil || a.silent != nil || !a.offer.Followed() {
 		return v, err
 	}
-	add := func(c change) error {
-		if c.it == nil {
+	add := func(c feed.Change) error {
+		if c.Item == nil {
 			return nil
 		}
-		return v.add(c.it)
+		return v.Add(c.Item)
 	}
-	err = again(func() error {
-		err := d.src.eachChange(ctx, a.offer, &from, true, add)
-		var gap *gapError
+	err = feed.Again(func() error {
+		err := d.src.EachChange(ctx, a.offer, &from, true, add)
+		var gap *feed.GapError
 		if errors.As(err, &gap) {
 			a.lost = fmt.Errorf("gap: %w; the source has no inventory to compare with", gap)
-			if gap.missing != nil { // what is there may have been changed again there
+			if gap.Missing != nil { // what is there may have been changed again there
 				return nil
 			}
-			return d.src.eachChange(ctx, a.offer, &from, false, add)
+			return d.src.EachChange(ctx, a.offer, &from, false, add)
 		}
 		if m := d.snapshotMeta(); m.gap() != "" {
 			a.lost = errors.New(m.gap())
@@ -581,7 +582,7 @@ func (a *auditRun) list(ctx context.Context) (v *inventory, err error) {
 
 // origin fetches every recorded resource again, from where the source has it now, and
 // compares the graphs.
-func (a *auditRun) origin(ctx context.Context, v *inventory, snap kv.Reader) error {
+func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader) error {
 	d := a.d
 	jobs := func(yield func(job, error) bool) {
 		for p, err := range d.merged(v, snap) {
@@ -596,7 +597,7 @@ func (a *auditRun) origin(ctx context.Context, v *inventory, snap kv.Reader) err
 			if rec.Has(ledger.FlagKept) || !d.content.holds(rec) {
 				continue
 			}
-			it := &item{File: rec.Has(ledger.FlagFile), Loc: rec.Loc, Entity: rec.Entity, Promise: fetch.Promise{Length: -1}}
+			it := &feed.Item{File: rec.Has(ledger.FlagFile), Loc: rec.Loc, Entity: rec.Entity, Promise: fetch.Promise{Length: -1}}
 			if rec.Has(ledger.FlagWireNames) {
 				it.Promise.Graph = rec.Graph
 			}
@@ -750,7 +751,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 			}
 			rep.Rewritten++
 		}
-		if len(rep.Named) < d.lim.named {
+		if len(rep.Named) < d.lim.Named {
 			rep.Named = append(rep.Named, diff)
 		}
 		raw, err := json.Marshal(diff)
@@ -799,7 +800,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 	}
 	rep.Rewritten += a.rewritten.n
 	for _, n := range a.rewritten.named {
-		if len(rep.Named) < d.lim.named {
+		if len(rep.Named) < d.lim.Named {
 			rep.Named = append(rep.Named, n)
 		}
 	}
@@ -808,7 +809,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 	case unproven != nil:
 		rep.SourceError = unproven.Error()
 	case a.ahead:
-		rep.SourceError = fmt.Sprintf("the source stands at change %d and publishes its changes up to %d", a.root.Sequence, a.from.number())
+		rep.SourceError = fmt.Sprintf("the source stands at change %d and publishes its changes up to %d", a.root.Sequence, a.from.Number())
 		rep.ProvenUntil = timeOrNil(a.from.Time)
 	case rep.SourceOlder:
 		rep.ProvenUntil = timeOrNil(a.listAt)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 )
@@ -20,9 +21,9 @@ import (
 // A gap before them counts only where the comparison has proven nothing (open).
 func (a *auditRun) published(ctx context.Context, open bool) error {
 	d := a.d
-	v := &inventory{}
+	v := &feed.Inventory{}
 	var err error
-	if v.sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/8); err != nil {
+	if v.Sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/8); err != nil {
 		return err
 	}
 	defer v.Close()
@@ -30,25 +31,25 @@ func (a *auditRun) published(ctx context.Context, open bool) error {
 		if f.Err != nil {
 			return f.Err
 		}
-		it, err := decodeItem(f.Item)
+		it, err := feed.DecodeItem(f.Item)
 		if err != nil {
 			return err
 		}
 		if it.Change == "" || a.proven(it) {
 			continue // of what a list tells, the comparison with it knows
 		}
-		if err := v.add(it); err != nil {
+		if err := v.Add(it); err != nil {
 			return err
 		}
 	}
 	if err := a.unread(ctx, v, open); err != nil {
 		return err
 	}
-	for loc, it := range v.items() {
-		if it.err != nil {
-			return it.err
+	for loc, it := range v.Items() {
+		if it.Err != nil {
+			return it.Err
 		}
-		if err := a.unapplied(loc, it.item); err != nil {
+		if err := a.unapplied(loc, it.Item); err != nil {
 			return err
 		}
 	}
@@ -56,20 +57,20 @@ func (a *auditRun) published(ctx context.Context, open bool) error {
 }
 
 // proven tells that the inventory, which is the record's, is of a later change.
-func (a *auditRun) proven(it *item) bool { return a.inventory != "" && it.Sequence <= a.through }
+func (a *auditRun) proven(it *feed.Item) bool { return a.inventory != "" && it.Sequence <= a.through }
 
 // unread adds the changes after the cursor.
-func (a *auditRun) unread(ctx context.Context, v *inventory, open bool) error {
+func (a *auditRun) unread(ctx context.Context, v *feed.Inventory, open bool) error {
 	d := a.d
 	m := d.snapshotMeta()
-	if !a.offer.followed() || !m.Until.IsZero() {
+	if !a.offer.Followed() || !m.Until.IsZero() {
 		return nil
 	}
 	from := m.Cursor
-	address, kind := a.offer.changes()
-	dl, r, err := d.src.changesSince(ctx, address, kind, &from)
-	var gap *gapError
-	if errors.As(missingOf(a.offer, err), &gap) {
+	address, kind := a.offer.Changes()
+	dl, r, err := d.src.ChangesSince(ctx, address, kind, &from)
+	var gap *feed.GapError
+	if errors.As(feed.MissingOf(a.offer, err), &gap) {
 		a.lost = cmp.Or(a.lost, error(fmt.Errorf("gap: %w", gap)))
 		return nil
 	}
@@ -77,21 +78,21 @@ func (a *auditRun) unread(ctx context.Context, v *inventory, open bool) error {
 		return err
 	}
 	defer dl.Close()
-	begin := v.order
-	err = again(func() error {
-		v.void = [2]uint64{begin, v.order}
+	begin := v.Order
+	err = feed.Again(func() error {
+		v.Void = [2]uint64{begin, v.Order}
 		ahead := from.Ahead
-		err := missingOf(a.offer, d.src.eachChangeOf(ctx, dl, r, &from, true, func(c change) error {
-			if c.it == nil {
+		err := feed.MissingOf(a.offer, d.src.EachChangeOf(ctx, dl, r, &from, true, func(c feed.Change) error {
+			if c.Item == nil {
 				return nil
 			}
-			if ahead != nil && ahead.is(c.it) {
+			if ahead != nil && ahead.Is(c.Item) {
 				ahead = nil
 			}
-			if a.proven(c.it) || slices.Contains(from.Read, c.document) { // the list is as it was applied
+			if a.proven(c.Item) || slices.Contains(from.Read, c.Document) { // the list is as it was applied
 				return nil
 			}
-			return v.add(c.it)
+			return v.Add(c.Item)
 		}))
 		if err == nil && ahead != nil {
 			w := window{ahead: ahead}
@@ -100,7 +101,7 @@ func (a *auditRun) unread(ctx context.Context, v *inventory, open bool) error {
 		return err
 	})
 	if errors.As(err, &gap) {
-		v.void = [2]uint64{begin, v.order}
+		v.Void = [2]uint64{begin, v.Order}
 		if open && a.lost == nil {
 			a.lost = fmt.Errorf("gap: %w", gap)
 		}
@@ -110,7 +111,7 @@ func (a *auditRun) unread(ctx context.Context, v *inventory, open bool) error {
 }
 
 // unapplied makes a finding of a change that is published, unless the mirror is proven to have it.
-func (a *auditRun) unapplied(loc ledger.Hash, it *item) error {
+func (a *auditRun) unapplied(loc ledger.Hash, it *feed.Item) error {
 	d := a.d
 	rec, err := d.led.Record(loc)
 	if err != nil {
@@ -125,11 +126,11 @@ func (a *auditRun) unapplied(loc ledger.Hash, it *item) error {
 	rank := byte(rankDifferent)
 	switch {
 	case p.there() && p.here():
-		v, why := it.differs(rec)
+		v, why := it.Differs(rec)
 		switch {
-		case v == provenSame, v == seemsSame, v != different && a.depth == "origin":
+		case v == feed.ProvenSame, v == feed.SeemsSame, v != feed.Different && a.depth == "origin":
 			return nil
-		case v == different:
+		case v == feed.Different:
 			e.Detail = "the source says " + why + faultNote(f)
 		default:
 			e.Detail = "the source tells that it was " + it.Change + ", which is not known to be applied" + faultNote(f)

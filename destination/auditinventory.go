@@ -9,6 +9,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/extsort"
@@ -54,7 +55,7 @@ func (a *auditRun) byInventory(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	defer v.local.Close()
-	if err := v.compare(ctx); errors.Is(err, errInventory) {
+	if err := v.compare(ctx); errors.Is(err, feed.ErrInventory) {
 		d.log.Info("the source's inventory is passed over, its list is compared", "why", err)
 		return false, nil
 	} else if err != nil {
@@ -75,7 +76,7 @@ func (v *inventoryAudit) build(ctx context.Context) (root rdfres.InventoryNode, 
 		return root, err
 	}
 	if root, err = v.tree(); err != nil {
-		err = fmt.Errorf("%w: %w", errInventory, err)
+		err = fmt.Errorf("%w: %w", feed.ErrInventory, err)
 	}
 	return root, err
 }
@@ -83,35 +84,35 @@ func (v *inventoryAudit) build(ctx context.Context) (root rdfres.InventoryNode, 
 func (v *inventoryAudit) compare(ctx context.Context) error {
 	a := v.a
 	root, unusable := v.build(ctx)
-	if unusable != nil && !errors.Is(unusable, errInventory) {
+	if unusable != nil && !errors.Is(unusable, feed.ErrInventory) {
 		return unusable
 	}
-	want, err := parseGraph(a.root.Digest)
+	want, err := feed.ParseGraph(a.root.Digest)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errInventory, err)
+		return fmt.Errorf("%w: %w", feed.ErrInventory, err)
 	}
 	switch {
 	case unusable == nil && want == root.Digest:
 		if a.inventory, a.through = a.root.Digest, a.root.Sequence; a.depth == "origin" && a.listed() {
-			return fmt.Errorf("%w: every representation is asked for", errInventory)
+			return fmt.Errorf("%w: every representation is asked for", feed.ErrInventory)
 		}
 		return nil
-	case a.root.beyond(&a.from):
+	case a.root.Beyond(&a.from):
 		behind, err := a.behind(ctx)
 		if err != nil {
 			return err
 		}
 		if a.ahead = !behind; a.ahead {
-			return fmt.Errorf("%w: it is of change %d, which is not published yet", errInventory, a.root.Sequence)
+			return fmt.Errorf("%w: it is of change %d, which is not published yet", feed.ErrInventory, a.root.Sequence)
 		}
 	}
 	switch {
 	case unusable != nil:
 		return unusable
 	case a.depth != "inventory" && a.listed():
-		return fmt.Errorf("%w: it is another than that of the records, and the list names what differs", errInventory)
+		return fmt.Errorf("%w: it is another than that of the records, and the list names what differs", feed.ErrInventory)
 	case a.root.Root == "":
-		return fmt.Errorf("%w: it does not lead to its root", errInventory)
+		return fmt.Errorf("%w: it does not lead to its root", feed.ErrInventory)
 	}
 	if err := v.descend(ctx, a.root.Root, ""); err != nil {
 		return err
@@ -137,13 +138,13 @@ func (v *inventoryAudit) collect(ctx context.Context) error {
 		}
 		v.a.sawRewritten(rec.Record)
 		if rec.Has(ledger.FlagFile) && v.a.depth != "inventory" && v.a.listed() {
-			return fmt.Errorf("%w: it has no files, and the list has", errInventory)
+			return fmt.Errorf("%w: it has no files, and the list has", feed.ErrInventory)
 		}
 		if rec.Has(ledger.FlagKept) || rec.Has(ledger.FlagFile) {
 			continue
 		}
 		if !rec.Has(ledger.FlagWireNames) || rec.Entity == "" {
-			return fmt.Errorf("%w: the source promised no graph digest of %s", errInventory, clip.Middle(rec.Loc))
+			return fmt.Errorf("%w: the source promised no graph digest of %s", feed.ErrInventory, clip.Middle(rec.Loc))
 		}
 		k := rdfres.EntityKey(rec.Entity)
 		if err := v.local.Add(k[:], append(bytes.Clone(rec.Graph[:]), loc[:]...)); err != nil {
@@ -225,11 +226,11 @@ func (v *inventoryAudit) tree() (root rdfres.InventoryNode, err error) {
 	return nodes[0], nil
 }
 
-func (v *inventoryAudit) fetch(ctx context.Context, address string) (*inventoryDoc, error) {
+func (v *inventoryAudit) fetch(ctx context.Context, address string) (*feed.InventoryDoc, error) {
 	if v.fetched++; v.fetched > maxInventoryNodes {
-		return nil, fmt.Errorf("%w: more than %d of its nodes differ", errInventory, maxInventoryNodes)
+		return nil, fmt.Errorf("%w: more than %d of its nodes differ", feed.ErrInventory, maxInventoryNodes)
 	}
-	return v.a.d.src.inventoryNode(ctx, address)
+	return v.a.d.src.InventoryNode(ctx, address)
 }
 
 // descend goes down where the digests differ. Where they cannot be compared any
@@ -240,7 +241,7 @@ func (v *inventoryAudit) descend(ctx context.Context, address, path string) erro
 		return err
 	}
 	if doc.Path != path || len(path) > 64 {
-		return fmt.Errorf("%w: %s is of the path %q and not %q", errInventory, clip.Middle(address), clip.Middle(doc.Path), path)
+		return fmt.Errorf("%w: %s is of the path %q and not %q", feed.ErrInventory, clip.Middle(address), clip.Middle(doc.Path), path)
 	}
 	for _, l := range doc.Leaf {
 		key, err := rdfres.ParseDigest(l.Key)
@@ -249,10 +250,10 @@ func (v *inventoryAudit) descend(ctx context.Context, address, path string) erro
 		}
 		var graph rdfres.Digest
 		if err == nil {
-			graph, err = parseGraph(l.Graph)
+			graph, err = feed.ParseGraph(l.Graph)
 		}
 		if err != nil {
-			return fmt.Errorf("%w: %w", errInventory, err)
+			return fmt.Errorf("%w: %w", feed.ErrInventory, err)
 		}
 		v.remote[key] = remoteEntry{graph, l.Entity}
 	}
@@ -263,12 +264,12 @@ func (v *inventoryAudit) descend(ctx context.Context, address, path string) erro
 	have := map[string]bool{}
 	for _, c := range doc.Children {
 		if len(c.Path) != len(path)+1 || !strings.HasPrefix(c.Path, path) || have[c.Path] || strings.Trim(c.Path, "0123456789abcdef") != "" {
-			return fmt.Errorf("%w: %q is no child of %q", errInventory, clip.Middle(c.Path), path)
+			return fmt.Errorf("%w: %q is no child of %q", feed.ErrInventory, clip.Middle(c.Path), path)
 		}
 		have[c.Path] = true
-		want, err := parseGraph(c.Digest)
+		want, err := feed.ParseGraph(c.Digest)
 		if err != nil {
-			return fmt.Errorf("%w: %w", errInventory, err)
+			return fmt.Errorf("%w: %w", feed.ErrInventory, err)
 		}
 		if v.nodes[c.Path] == want {
 			continue
@@ -358,7 +359,7 @@ func (v *inventoryAudit) tell(ctx context.Context) error {
 		}
 	}
 	if !found {
-		return fmt.Errorf("%w: its digests differ, and nothing in it does", errInventory)
+		return fmt.Errorf("%w: its digests differ, and nothing in it does", feed.ErrInventory)
 	}
 	v.a.sourceDiffers = true
 	return nil

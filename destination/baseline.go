@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
@@ -22,7 +23,7 @@ import (
 // baseline brings records and mirror to a snapshot of the source: by the dump or by
 // comparing with the Resource List, as costs less. It can be interrupted anywhere;
 // what is done is not done again.
-func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
+func (d *Destination) baseline(ctx context.Context, r *run, o *feed.Offer) error {
 	m := d.snapshotMeta()
 	err := d.takeBaseline(ctx, r, o, m)
 	if errors.Is(err, errSetsBack) && m.Stage == ledger.Following && !r.dry { // nothing was changed
@@ -31,13 +32,13 @@ func (d *Destination) baseline(ctx context.Context, r *run, o *offer) error {
 	return err
 }
 
-func (d *Destination) takeBaseline(ctx context.Context, r *run, o *offer, m meta) error {
+func (d *Destination) takeBaseline(ctx context.Context, r *run, o *feed.Offer, m meta) error {
 	r.mode("baseline")
 	if !r.dry {
 		if m.Stage != ledger.Baseline {
 			if err := d.checkpoint(ctx, ledger.Baseline, func(m *meta) {
 				if !d.follows(&m.Identity) {
-					m.Missing, m.Rises = missing{}, false
+					m.Missing, m.Rises = feed.Missing{}, false
 				}
 				d.follow(m)
 				m.ByList, m.CompareSource = false, ""
@@ -105,10 +106,10 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *offer, m meta
 			}
 		}
 		end = func(m *meta) {
-			if m.Cursor, m.Gap, m.HeldGap = (cursor{}), gap, ""; gap == "" {
+			if m.Cursor, m.Gap, m.HeldGap = (feed.Cursor{}), gap, ""; gap == "" {
 				m.GapFrom, m.GapSince = nil, time.Time{}
 			}
-			m.Inventory = listState{} // the cursor is behind none
+			m.Inventory = feed.ListState{} // the cursor is behind none
 		}
 	}
 	if err != nil {
@@ -129,8 +130,8 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *offer, m meta
 	}
 	return d.checkpoint(ctx, ledger.Following, func(m *meta) {
 		m.ByList, m.CompareSource = false, ""
-		m.Missing.Dropped = m.Missing.Dropped || !o.followed()
-		if end(m); o.listed() {
+		m.Missing.Dropped = m.Missing.Dropped || !o.Followed()
+		if end(m); o.Listed() {
 			m.closeGap()
 		}
 	})
@@ -145,7 +146,7 @@ func (d *Destination) ownFailure(err error) bool {
 	case errors.As(err, &fe):
 		return false
 	}
-	return isOwnFailure(err) || errors.Is(err, errMirror) || errors.Is(err, errInjected)
+	return feed.IsOwnFailure(err) || errors.Is(err, errMirror) || errors.Is(err, errInjected)
 }
 
 // errMirror marks failures of the mirror; errInjected those that tests make.
@@ -157,8 +158,8 @@ var (
 // compare makes the records and the mirror equal to the Resource List (and the
 // changes after it), fetching only what differs. It returns what the meta says
 // after it.
-func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *listState) (func(*meta), error) {
-	v, err := d.src.readInventory(ctx, o, known)
+func (d *Destination) compare(ctx context.Context, r *run, o *feed.Offer, known *feed.ListState) (func(*meta), error) {
+	v, err := d.src.ReadInventory(ctx, o, known)
 	if err != nil {
 		return nil, err
 	}
@@ -174,12 +175,12 @@ func (d *Destination) compare(ctx context.Context, r *run, o *offer, known *list
 var errStaleList = errors.New("the Resource List or Dump is older than what is mirrored, and the changes do not reach back to it")
 
 // compareNewer is compare, unless the list is stale.
-func (d *Destination) compareNewer(ctx context.Context, r *run, o *offer, known *listState) (func(*meta), error) {
-	v, err := d.src.readInventory(ctx, o, known)
+func (d *Destination) compareNewer(ctx context.Context, r *run, o *feed.Offer, known *feed.ListState) (func(*meta), error) {
+	v, err := d.src.ReadInventory(ctx, o, known)
 	if err != nil {
 		return nil, err
 	}
-	if c := d.snapshotMeta().Cursor; v.stale(&c) {
+	if c := d.snapshotMeta().Cursor; v.Stale(&c) {
 		if err := d.forgetUnlisted(ctx, v); err != nil {
 			return nil, errors.Join(err, v.Close())
 		}
@@ -189,27 +190,27 @@ func (d *Destination) compareNewer(ctx context.Context, r *run, o *offer, known 
 }
 
 // dumpNewer is dumpIf, unless that is stale.
-func (d *Destination) dumpNewer(ctx context.Context, r *run, o *offer, known *listState) (func(*meta), error) {
+func (d *Destination) dumpNewer(ctx context.Context, r *run, o *feed.Offer, known *feed.ListState) (func(*meta), error) {
 	c := d.snapshotMeta().Cursor
-	return d.dumpIf(ctx, r, o, known, func(v *inventory) (bool, error) {
-		if v.hole = true; !v.stale(&c) {
+	return d.dumpIf(ctx, r, o, known, func(v *feed.Inventory) (bool, error) {
+		if v.Hole = true; !v.Stale(&c) {
 			return true, nil
 		}
-		from, unproven := v.cursor(), false
-		from.unproven = &unproven
-		err := again(func() error {
-			return missingOf(o, d.src.eachChange(ctx, o, &from, true, func(change) error { return nil }))
+		from, unproven := v.Cursor(), false
+		from.Unproven = &unproven
+		err := feed.Again(func() error {
+			return feed.MissingOf(o, d.src.EachChange(ctx, o, &from, true, func(feed.Change) error { return nil }))
 		})
-		var gap *gapError
+		var gap *feed.GapError
 		if errors.As(err, &gap) {
-			return gap.behind, nil
+			return gap.Behind, nil
 		}
 		return err == nil && !unproven, err
 	})
 }
 
 // compareWith is compare with an inventory that was read, which it closes.
-func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inventory) (func(*meta), error) {
+func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v *feed.Inventory) (func(*meta), error) {
 	defer v.Close()
 	r.compared = true
 	snap := d.store.Snapshot()
@@ -226,7 +227,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 		outside                               int64 // of what is selected, and so it stays
 		planned                               counts
 		now                                   = d.opt.Now()
-		total                                 = v.sorter.Len()
+		total                                 = v.Sorter.Len()
 	)
 	if err := d.returned(func(waiting map[ledger.Hash]bool) (back []ledger.Hash, err error) {
 		for p, err := range d.merged(v, snap) {
@@ -259,7 +260,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 			}
 			f := p.fault
 			faulty = faulty || f != nil && ofList(f)
-			if f != nil && !v.sparing {
+			if f != nil && !v.Sparing {
 				settled = append(settled, p.loc)
 			}
 			if r.dry && r.reselected && p.rec != nil && d.cfg.Keep != "deleted" {
@@ -272,8 +273,8 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 			if moves.left(p.loc) {
 				continue // it goes with the new location of its entity
 			}
-			if f != nil && v.sparing { // it is tried again by itself
-				if p.it == nil && !p.here() && v.partial() == "" { // only a list of before named it
+			if f != nil && v.Sparing { // it is tried again by itself
+				if p.it == nil && !p.here() && v.Partial() == "" { // only a list of before named it
 					settled = append(settled, p.loc)
 				}
 				continue
@@ -281,12 +282,12 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 			replaces := moves.to(p.loc)
 			switch {
 			case p.there() && p.here():
-				is, _ := p.it.differs(p.rec)
-				if (is.same(o) || v.sparing && is != different) && !(r.dry && d.wouldAskAgain(r, p.loc, p.rec)) {
+				is, _ := p.it.Differs(p.rec)
+				if (is.Same(o) || v.Sparing && is != feed.Different) && !(r.dry && d.wouldAskAgain(r, p.loc, p.rec)) {
 					if moved := p.it.Via != "" && p.it.Via != p.rec.Via; (len(replaces) == 0 && !moved) || r.dry {
 						unchanged += 1 - p.rec.Unselected()
 						outside += p.rec.Unselected()
-						if is == unknown || is == sameLength {
+						if is == feed.Unknown || is == feed.SameLength {
 							unasked++
 						}
 					} else {
@@ -310,7 +311,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 				case p.it != nil:
 					told = append(told, p.loc)
 					toldOutside += p.rec.Unselected()
-				case !v.untold(p.rec):
+				case !v.Untold(p.rec):
 					gone = append(gone, p.loc)
 					goneOutside += p.rec.Unselected()
 				}
@@ -322,11 +323,11 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 				settled = settled[:len(settled)-1]
 			}
 			if f != nil && !r.retry && f.Waits(now, d.lim.retryMax) && len(replaces) == 0 {
-				if it, err := decodeItem(f.Item); err == nil && samePromise(it, p.it) {
+				if it, err := feed.DecodeItem(f.Item); err == nil && samePromise(it, p.it) {
 					continue // its pause is not over
 				}
 			}
-			p.it.tried = true
+			p.it.Tried = true
 			if r.dry {
 				if !r.plan.base && d.needed(p.it) {
 					r.plan.Fetch(&p.it.Promise)
@@ -352,11 +353,11 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	if n := len(moves.pairs); n > 0 {
 		r.why("%d entities have another address", n)
 	}
-	if why := v.partial(); why != "" && len(gone) > 0 {
+	if why := v.Partial(); why != "" && len(gone) > 0 {
 		r.why("%s, so none of the %d resources that are not listed is removed", why, len(gone))
 		gone, goneOutside = nil, 0
 	}
-	empty := v.listed == 0 && (v.until.IsZero() || !v.alone())
+	empty := v.Listed == 0 && (v.Until.IsZero() || !v.Alone())
 	if r.dry {
 		r.planGone, r.planEmpty = int64(len(gone))-goneOutside, empty && len(gone) > 0
 		planned.outside += outside + goneOutside + toldOutside
@@ -368,7 +369,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 		r.complete = true
 		return func(*meta) {}, nil
 	}
-	confirmed := n == 0 && len(told)+len(gone) == 0 && v.listed > 0 && !faulty
+	confirmed := n == 0 && len(told)+len(gone) == 0 && v.Listed > 0 && !faulty
 	for _, loc := range told {
 		if err := b.leave(ctx, loc, nil, ledger.Leaving{}); err != nil {
 			return nil, err
@@ -396,16 +397,16 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 	}
 	r.c.outside += outside
 	r.c.unchanged += unchanged // not before: a batch that is being written counts too
-	if v.overlaid || !o.followed() {
+	if v.Overlaid || !o.Followed() {
 		r.complete = true
 	}
-	r.passed = v.passed
+	r.passed = v.Passed
 	return func(m *meta) {
 		m.HeldGap = ""
-		m.Inventory, m.CompareSource = v.state.kept(), ""
-		m.Cursor = v.cursor()
-		m.Recheck = d.recheckAfter(confirmed || !v.until.IsZero())
-		if unasked == 0 && v.until.IsZero() {
+		m.Inventory, m.CompareSource = v.State.Kept(), ""
+		m.Cursor = v.Cursor()
+		m.Recheck = d.recheckAfter(confirmed || !v.Until.IsZero())
+		if unasked == 0 && v.Until.IsZero() {
 			m.AskedAll = now.UTC()
 		}
 	}, nil
@@ -415,13 +416,13 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *offer, v *inve
 // of none, and the one of before is not taken for known if the source has it again. Where
 // changes are followed, part of the mirror is ahead of the cursor then: the next run compares
 // it again.
-func (d *Destination) underWay(r *run, o *offer) error {
+func (d *Destination) underWay(r *run, o *feed.Offer) error {
 	if r.dry {
 		return nil
 	}
 	return d.saveMeta(func(m *meta) {
-		m.Inventory = listState{}
-		if m.Stage == ledger.Following && o.followed() {
+		m.Inventory = feed.ListState{}
+		if m.Stage == ledger.Following && o.Followed() {
 			m.OweSource("a comparison with the source was not finished")
 		}
 	})
@@ -455,41 +456,41 @@ func (e *packageError) Unwrap() error { return e.err }
 // dumpIf loads the packages of a Resource Dump if it is wanted; else it is errStaleList. What a
 // package does not have in order is fetched from its own location. Of the inventory there are only
 // the times.
-func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listState, wanted func(*inventory) (bool, error)) (func(*meta), error) {
+func (d *Destination) dumpIf(ctx context.Context, r *run, o *feed.Offer, known *feed.ListState, wanted func(*feed.Inventory) (bool, error)) (func(*meta), error) {
 	began := d.opt.Now()
-	dl, rd, err := d.src.unlessKnown(ctx, o.ResourceDump, resourcesync.ResourceDump, known)
+	dl, rd, err := d.src.UnlessKnown(ctx, o.ResourceDump, resourcesync.ResourceDump, known)
 	if err != nil {
 		return nil, err
 	}
 	defer dl.Close()
 	h := rd.Head()
-	v := &inventory{}
-	v.isOf(o.ResourceDump, h, dl, d.opt.Now())
+	v := &feed.Inventory{}
+	v.IsOf(o.ResourceDump, h, dl, d.opt.Now())
 	r.leftOut, _ = strconv.ParseInt(h.Meta.Ext[resourcesync.ExtFiles], 10, 64)
-	v.state.At = v.at
-	state := v.state
-	v.outdated = d.src.olderThanTaken(o, v, dl, h)
+	v.State.At = v.At
+	state := v.State
+	v.Outdated = d.src.OlderThanTaken(o, v, dl, h)
 	switch ok, err := wanted(v); {
 	case err != nil:
 		return nil, err
 	case !ok:
 		return nil, errStaleList
 	}
-	packages, err := d.src.dumpPackages(ctx, dl, rd, &state)
+	packages, err := d.src.DumpPackages(ctx, dl, rd, &state)
 	if err != nil {
 		return nil, fmt.Errorf("Resource Dump: %w", err)
 	}
 	// Without a list the copies of the manifests say as much.
-	singly := o.ResourceList == "" && !slices.ContainsFunc(packages, func(p pkg) bool { return p.contents == "" })
-	if i := slices.IndexFunc(packages, func(p pkg) bool { return !p.isZIP() }); i >= 0 {
+	singly := o.ResourceList == "" && !slices.ContainsFunc(packages, func(p feed.Package) bool { return p.Contents == "" })
+	if i := slices.IndexFunc(packages, func(p feed.Package) bool { return !p.IsZIP() }); i >= 0 {
 		if !singly {
-			return nil, fmt.Errorf("Resource Dump: package %s is of type %q, and only ZIP packages are read", clip.Middle(packages[i].url), packages[i].promise.Type)
+			return nil, fmt.Errorf("Resource Dump: package %s is of type %q, and only ZIP packages are read", clip.Middle(packages[i].URL), packages[i].Promise.Type)
 		}
-		r.why("package %s is of type %q and no ZIP, so what its manifest tells is fetched one by one", clip.Middle(packages[i].url), packages[i].promise.Type)
+		r.why("package %s is of type %q and no ZIP, so what its manifest tells is fetched one by one", clip.Middle(packages[i].URL), packages[i].Promise.Type)
 		return d.compare(ctx, r, o, known)
 	}
 	if r.dry {
-		return d.planDump(ctx, r, o, state, v.sequence, packages)
+		return d.planDump(ctx, r, o, state, v.Sequence, packages)
 	}
 	r.compared = true
 	if err := d.underWay(r, o); err != nil {
@@ -505,7 +506,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 		defer listed.Close()
 	}
 	n := int64(0)
-	ready, stop := d.src.downloadAhead(ctx, packages)
+	ready, stop := d.src.DownloadAhead(ctx, packages)
 	defer stop()
 	var bad error // of the first package that cannot be used; the others are read all the same
 	inRow := 0
@@ -516,18 +517,18 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 				d.opt.Progress("resources", n, 0)
 			}
 			r.note(out)
-			v.look(out.it)
+			v.Look(out.it)
 			return b.outcome(ctx, out)
 		})
 		if err == nil {
 			inRow = 0
 			continue
 		}
-		err = fmt.Errorf("package %s: %w", clip.Middle(p.url), err)
+		err = fmt.Errorf("package %s: %w", clip.Middle(p.URL), err)
 		if of := (*packageError)(nil); !errors.As(err, &of) || ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) || errors.Is(err, errInjected) {
 			return nil, errors.Join(err, flushAfter(ctx, b, err))
 		}
-		d.log.Warn("a package of the Resource Dump cannot be used", "package", p.url, "error", err)
+		d.log.Warn("a package of the Resource Dump cannot be used", "package", p.URL, "error", err)
 		bad = cmp.Or(bad, err)
 		if inRow++; inRow == badPackages {
 			break
@@ -547,13 +548,13 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 	if err := d.dropUnlisted(ctx, r, b, listed); err != nil {
 		return nil, err
 	}
-	if !o.followed() {
+	if !o.Followed() {
 		r.complete = true
 	}
 	return func(m *meta) {
 		m.HeldGap = ""
-		m.Inventory, m.CompareSource = state.kept(), ""
-		m.Cursor = v.cursor()
+		m.Inventory, m.CompareSource = state.Kept(), ""
+		m.Cursor = v.Cursor()
 		m.Recheck = d.recheckAfter(false)
 		m.AskedAll = began.UTC()
 	}, nil
@@ -563,16 +564,16 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *offer, known *listS
 const badPackages = 3
 
 // loadPackage streams the manifest of the package that is ready next.
-func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, ready <-chan downloaded, listed *extsort.Sorter, each func(*outcome) error) error {
+func (d *Destination) loadPackage(ctx context.Context, r *run, p feed.Package, ready <-chan feed.Downloaded, listed *extsort.Sorter, each func(*outcome) error) error {
 	next, ok := <-ready
 	if !ok {
 		return context.Cause(ctx)
 	}
-	if next.err != nil {
-		return &packageError{next.err}
+	if next.Err != nil {
+		return &packageError{next.Err}
 	}
-	defer next.dl.Close()
-	z, err := d.src.zipIn(next.dl, p)
+	defer next.Download.Close()
+	z, err := d.src.ZIPIn(next.Download, p)
 	if err != nil {
 		return &packageError{err}
 	}
@@ -583,9 +584,9 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, ready <-ch
 	defer closer.Close()
 	var ours error // not of the package
 	jobs := func(yield func(job, error) bool) {
-		err := eachEntry(manifest, "manifest", func(e *resourcesync.Entry) error {
-			it := newItem(e, nil, "the manifest of "+p.url)
-			it.Change, it.Package = "", p.url
+		err := feed.EachEntry(manifest, "manifest", func(e *resourcesync.Entry) error {
+			it := feed.NewItem(e, nil, "the manifest of "+p.URL)
+			it.Change, it.Package = "", p.URL
 			if it.Blind {
 				r.blind++
 			}
@@ -593,7 +594,7 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, ready <-ch
 				return ours
 			}
 			member := func(ctx context.Context) *outcome {
-				body, err := d.src.readMember(z, it.Path)
+				body, err := d.src.ReadMember(z, it.Path)
 				return d.packaged(ctx, it, body, err)
 			}
 			if !yield(member, nil) {
@@ -614,7 +615,7 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p pkg, ready <-ch
 var errStopped = errors.New("stopped")
 
 // list notes what a dump has, by location and entity.
-func list(listed *extsort.Sorter, it *item) error {
+func list(listed *extsort.Sorter, it *feed.Item) error {
 	if listed == nil {
 		return nil
 	}
@@ -693,7 +694,7 @@ func (d *Destination) settleUnlisted(ctx context.Context, b *batcher, listed *ex
 		if ok && bytes.Equal(has.Key, loc[:]) {
 			continue
 		}
-		if it, err := decodeItem(f.Item); err != nil || it.File { // a dump has no files
+		if it, err := feed.DecodeItem(f.Item); err != nil || it.File { // a dump has no files
 			continue
 		}
 		rec, err := d.led.Record(loc)

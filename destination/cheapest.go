@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 )
 
@@ -16,12 +17,12 @@ import (
 
 // unknownPackages are the resources that are fetched one by one rather than from a
 // dump that does not tell how long it is.
-const unknownPackages = packageFew
+const unknownPackages = feed.PackageFew
 
 // cheapest tells whether a baseline is taken from the Resource Dump. If it is not,
 // v is what the source says now where that had to be read to know; the caller closes
 // it.
-func (d *Destination) cheapest(ctx context.Context, r *run, o *offer, m *meta) (v *inventory, dump bool, err error) {
+func (d *Destination) cheapest(ctx context.Context, r *run, o *feed.Offer, m *meta) (v *feed.Inventory, dump bool, err error) {
 	part := len(d.cfg.Select.Prefixes) > 0 && len(d.cfg.Select.Classes) == 0 // of classes the list tells nothing
 	rest := m.Stage == ledger.Baseline && m.Resources > 0
 	switch {
@@ -32,14 +33,14 @@ func (d *Destination) cheapest(ctx context.Context, r *run, o *offer, m *meta) (
 	case !part && !rest:
 		return nil, true, nil
 	}
-	ofDump, told, err := d.src.dumpCost(ctx, o)
+	ofDump, told, err := d.src.DumpCost(ctx, o)
 	if err != nil {
 		return nil, m.Resources == 0, ctx.Err() // told when it is read again
 	}
-	read := func() int64 { return d.fetch.Received() + requestCost*d.fetch.Sent() }
+	read := func() int64 { return d.fetch.Received() + feed.RequestCost*d.fetch.Sent() }
 	start := read()
 	wanted, cost := 0, int64(0)
-	v, err = d.src.readInventoryOf(ctx, o, nil, func(it *item) error {
+	v, err = d.src.ReadInventoryOf(ctx, o, nil, func(it *feed.Item) error {
 		if !d.needed(it) {
 			return nil
 		}
@@ -49,13 +50,13 @@ func (d *Destination) cheapest(ctx context.Context, r *run, o *offer, m *meta) (
 				return err
 			}
 			if rec != nil && !rec.Has(ledger.FlagKept) {
-				if v, _ := it.differs(rec); v.same(o) {
+				if v, _ := it.Differs(rec); v.Same(o) {
 					return nil
 				}
 			}
 		}
 		wanted++
-		cost += requestCost + max(0, it.Promise.Length)
+		cost += feed.RequestCost + max(0, it.Promise.Length)
 		if told && read()-start+cost > ofDump || !told && wanted > unknownPackages {
 			return errCostsMore
 		}

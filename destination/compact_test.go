@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -215,45 +216,45 @@ func TestSmallOpsBesideOthers(t *testing.T) {
 // whatever it has.
 func TestItemRest(t *testing.T) {
 	digest := rdfres.Digest{1}
-	fields := map[string]func(*item){
-		"Loc":      func(it *item) { it.Loc = "http://ex.org/a" },
-		"Entity":   func(it *item) { it.Entity = "http://ex.org/e" },
-		"Change":   func(it *item) { it.Change = "updated" },
-		"LastMod":  func(it *item) { it.LastMod = time.Unix(1, 0) },
-		"Time":     func(it *item) { it.Time = time.Unix(1, 0) },
-		"Sequence": func(it *item) { it.Sequence = 1 },
-		"Version":  func(it *item) { it.Version = &place{} },
-		"Others":   func(it *item) { it.Others = []place{{URL: "http://ex.org/b"}} },
-		"Path":     func(it *item) { it.Path = "/a.nt" },
-		"Package":  func(it *item) { it.Package = "http://ex.org/a.zip" },
-		"Via":      func(it *item) { it.Via = "http://ex.org/v" },
-		"Patches":  func(it *item) { it.Patches = make([]patchOffer, 1) },
-		"TimeGate": func(it *item) { it.TimeGate = "http://ex.org/t" },
-		"AsOf":     func(it *item) { it.AsOf = time.Unix(1, 0) },
-		"Bad":      func(it *item) { it.Bad = "bad" },
-		"Blind":    func(it *item) { it.Blind = true },
-		"pkg":      func(it *item) { it.pkg = &download{} },
-		"found":    func(it *item) { it.found = make([]place, 1) },
-		"tried":    func(it *item) { it.tried = true },
-		"etag":     func(it *item) { it.etag = "x" },
-		"File":     func(it *item) { it.File = true },
-		"Hashes":   func(it *item) { it.Promise.Hashes.SHA256 = "00" },
-		"Other":    func(it *item) { it.Promise.Hashes.Other = []string{"x:00"} },
-		"Length":   func(it *item) { it.Promise.Length = 12 },
-		"Type":     func(it *item) { it.Promise.Type = "text/turtle" },
-		"Encoding": func(it *item) { it.Promise.Encoding = "gzip" },
-		"Graph":    func(it *item) { it.Promise.Graph = digest },
+	fields := map[string]func(*feed.Item){
+		"Loc":      func(it *feed.Item) { it.Loc = "http://ex.org/a" },
+		"Entity":   func(it *feed.Item) { it.Entity = "http://ex.org/e" },
+		"Change":   func(it *feed.Item) { it.Change = "updated" },
+		"LastMod":  func(it *feed.Item) { it.LastMod = time.Unix(1, 0) },
+		"Time":     func(it *feed.Item) { it.Time = time.Unix(1, 0) },
+		"Sequence": func(it *feed.Item) { it.Sequence = 1 },
+		"Version":  func(it *feed.Item) { it.Version = &feed.Place{} },
+		"Others":   func(it *feed.Item) { it.Others = []feed.Place{{URL: "http://ex.org/b"}} },
+		"Path":     func(it *feed.Item) { it.Path = "/a.nt" },
+		"Package":  func(it *feed.Item) { it.Package = "http://ex.org/a.zip" },
+		"Via":      func(it *feed.Item) { it.Via = "http://ex.org/v" },
+		"Patches":  func(it *feed.Item) { it.Patches = make([]feed.PatchOffer, 1) },
+		"TimeGate": func(it *feed.Item) { it.TimeGate = "http://ex.org/t" },
+		"AsOf":     func(it *feed.Item) { it.AsOf = time.Unix(1, 0) },
+		"Bad":      func(it *feed.Item) { it.Bad = "bad" },
+		"Blind":    func(it *feed.Item) { it.Blind = true },
+		"pkg":      func(it *feed.Item) { it.Opened = &feed.Download{} },
+		"found":    func(it *feed.Item) { it.Found = make([]feed.Place, 1) },
+		"tried":    func(it *feed.Item) { it.Tried = true },
+		"etag":     func(it *feed.Item) { it.ETag = "x" },
+		"File":     func(it *feed.Item) { it.File = true },
+		"Hashes":   func(it *feed.Item) { it.Promise.Hashes.SHA256 = "00" },
+		"Other":    func(it *feed.Item) { it.Promise.Hashes.Other = []string{"x:00"} },
+		"Length":   func(it *feed.Item) { it.Promise.Length = 12 },
+		"Type":     func(it *feed.Item) { it.Promise.Type = "text/turtle" },
+		"Encoding": func(it *feed.Item) { it.Promise.Encoding = "gzip" },
+		"Graph":    func(it *feed.Item) { it.Promise.Graph = digest },
 	}
-	for of := range reflect.TypeFor[item]().Fields() {
+	for of := range reflect.TypeFor[feed.Item]().Fields() {
 		if fields[of.Name] == nil && of.Name != "Promise" {
 			t.Errorf("%s is not tried", of.Name)
 		}
 	}
 	small := map[string]bool{"Loc": true, "Entity": true, "LastMod": true, "Path": true, "Package": true, "Via": true, "Hashes": true, "Length": true, "Type": true, "Encoding": true, "Graph": true}
 	for name, set := range fields {
-		it := &item{Promise: fetch.Promise{Length: -1}}
+		it := &feed.Item{Promise: fetch.Promise{Length: -1}}
 		set(it)
-		rec := it.record()
+		rec := it.Record()
 		rec.Graph = digest
 		rest, ok := restOf(it, rec)
 		if ok != small[name] || ok && !reflect.DeepEqual(rest.item(rec), it) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -15,7 +16,7 @@ type content interface {
 	// seeksRDF allows RDF at further addresses in the place of the resource.
 	seeksRDF() bool
 	// represent makes a record of a verified body, with its triples or bytes.
-	represent(ctx context.Context, it *item, p place, body []byte, kind fetch.Kind) (*outcome, error)
+	represent(ctx context.Context, it *feed.Item, p feed.Place, body []byte, kind fetch.Kind) (*outcome, error)
 	// holds tells of a resource with a part in the mirror.
 	holds(rec *ledger.Record) bool
 	// state is the digest of that part.
@@ -51,7 +52,7 @@ func (descriptions) askAgain(rec *ledger.Record) { rec.AskAgain() }
 
 func (descriptions) countFiles(e *ledger.Extent) int64 { return e.Files }
 
-func (of descriptions) represent(ctx context.Context, it *item, p place, body []byte, kind fetch.Kind) (*outcome, error) {
+func (of descriptions) represent(ctx context.Context, it *feed.Item, p feed.Place, body []byte, kind fetch.Kind) (*outcome, error) {
 	d := of.d
 	o, err := d.representRDF(ctx, it, p, body, kind)
 	if err == nil {

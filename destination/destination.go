@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
@@ -79,7 +80,7 @@ type Destination struct {
 	repeats *repeats // of log
 	store   kv.Store
 	fetch   *fetch.Client
-	src     *source
+	src     *feed.Source
 	to      sink.Sink
 	mirror  *mirror
 	learner *sparqlsink.Mirror  // a mirror that must be probed, nil for any other
@@ -137,13 +138,13 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	}
 	lim := defaultLimits()
 	if cfg.MaxResourceBytes > 0 {
-		lim.resource = min(cfg.MaxResourceBytes, math.MaxInt64-1) // one more is asked for
+		lim.Resource = min(cfg.MaxResourceBytes, math.MaxInt64-1) // one more is asked for
 	}
 	if cfg.MaxResourceTriples > 0 {
 		lim.triples = cfg.MaxResourceTriples
 	}
 	if cfg.MaxPackageBytes > 0 {
-		lim.pkg = min(cfg.MaxPackageBytes, math.MaxInt64-1)
+		lim.Package = min(cfg.MaxPackageBytes, math.MaxInt64-1)
 	}
 	if cfg.Timeout > 0 {
 		lim.Header, lim.Idle = cfg.Timeout, cfg.Timeout/2
@@ -151,7 +152,7 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	d := &Destination{cfg: cfg, opt: o, lim: &lim, store: store, repeats: &repeats{}, writer: randomHex(8)}
 	d.log = slog.New(d.repeats.handler(o.Logger.Handler())).With("destination", cfg.Name)
 	var err error
-	if d.fetch, err = fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Names: cfg.Settings, Concurrency: cfg.Concurrency, Agent: cfg.UserAgent, Transport: o.Transport, Limits: &d.lim.Limits, Now: o.Now, Log: d.log}); err != nil {
+	if d.fetch, err = fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Names: cfg.Settings, Concurrency: cfg.Concurrency, Agent: cfg.UserAgent, Transport: o.Transport, Limits: &d.lim.Limits.Limits, Now: o.Now, Log: d.log}); err != nil {
 		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
 	}
 	d.contexts = fetch.NewContexts(d.fetch)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -620,15 +621,15 @@ func TestStoreThatRewrites(t *testing.T) {
 
 func FuzzRecords(f *testing.F) {
 	f.Add((&ledger.Record{Loc: "http://a/", Entity: "http://b/", Length: -1}).Encode())
-	f.Add((&item{Loc: "http://a/", Version: &place{URL: "http://v/"}, Others: []place{{URL: "x"}}}).encode())
+	f.Add((&feed.Item{Loc: "http://a/", Version: &feed.Place{URL: "http://v/"}, Others: []feed.Place{{URL: "x"}}}).Encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if r, err := ledger.DecodeRecord(b); err == nil {
 			if r2, err := ledger.DecodeRecord(r.Encode()); err != nil || r2.Loc != r.Loc || r2.Graph != r.Graph || !r2.LastMod.Equal(r.LastMod) {
 				t.Fatal(r, r2, err)
 			}
 		}
-		if it, err := decodeItem(b); err == nil {
-			if it2, err := decodeItem(it.encode()); err != nil || it2.Loc != it.Loc || len(it2.Others) != len(it.Others) {
+		if it, err := feed.DecodeItem(b); err == nil {
+			if it2, err := feed.DecodeItem(it.Encode()); err != nil || it2.Loc != it.Loc || len(it2.Others) != len(it.Others) {
 				t.Fatal(it, it2, err)
 			}
 		}

@@ -20,10 +20,10 @@
 // is a durable fault with growing pauses, and never stops the others.
 //
 // The log of a source is followed only while it is the one that was followed: the
-// last applied change is looked for in every poll (newest.go), and when another
+// last applied change is looked for in every poll (feed/newest.go), and when another
 // stands in its place, as after restoring a backup, everything is compared. A list
 // that is named and not there is never gone past, unless it lies before the cursor
-// (missing.go). An entity that gets another location has moved and is no deletion
+// (feed/missing.go). An entity that gets another location has moved and is no deletion
 // (moves.go).
 //
 // In a single graph an audit proves the whole graph. With a graph for each entity

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/http"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
@@ -31,11 +32,11 @@ func (e *doubtfulError) Error() string {
 }
 
 // unpromised tells that nothing is promised of the bytes of a place.
-func unpromised(p place) bool { return p.Promise.Unproven() && p.Promise.Length < 0 }
+func unpromised(p feed.Place) bool { return p.Promise.Unproven() && p.Promise.Length < 0 }
 
 // answered notes what proves an answer. The time of a file, told by the list and by its server, is
 // a proof.
-func (o *outcome) answered(a *fetch.Answer, p place) {
+func (o *outcome) answered(a *fetch.Answer, p feed.Place) {
 	modified, err := http.ParseTime(a.Header.Get("Last-Modified"))
 	if !unpromised(p) || err == nil && !o.it.LastMod.IsZero() && modified.Unix() == o.it.LastMod.Unix() {
 		return
@@ -169,7 +170,7 @@ func (b *batcher) weigh(o *outcome) error {
 			return nil
 		}
 	}
-	b.mark(loc, &ledger.Doubt{Graph: came, Run: d.runName(), Since: d.opt.Now().UTC(), ETag: o.etag, Odd: why != "", Item: o.it.encode()})
+	b.mark(loc, &ledger.Doubt{Graph: came, Run: d.runName(), Since: d.opt.Now().UTC(), ETag: o.etag, Odd: why != "", Item: o.it.Encode()})
 	return nil
 }
 
@@ -261,12 +262,12 @@ func (d *Destination) doubted(snap kv.Reader, wanted func(*ledger.Doubt) bool) i
 				yield(nil, err)
 				return
 			}
-			it, err := decodeItem(g.Item)
+			it, err := feed.DecodeItem(g.Item)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			it.tried = true
+			it.Tried = true
 			leaving, err := d.leavingState(loc)
 			if err != nil {
 				yield(nil, err)
@@ -274,7 +275,7 @@ func (d *Destination) doubted(snap kv.Reader, wanted func(*ledger.Doubt) bool) i
 			}
 			ask := func(context.Context) *outcome { return &outcome{it: it} } // of another state: not asked
 			if d.stateOf(rec) == g.Graph || leaving == g.Graph {
-				it.etag = g.ETag
+				it.ETag = g.ETag
 				ask = d.fetchJob(it)
 			}
 			if !yield(func(ctx context.Context) *outcome {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -100,7 +101,7 @@ func (d *Destination) wouldAskAgain(r *run, loc ledger.Hash, rec *ledger.Record)
 }
 
 // needed tells whether the bytes of a resource would be fetched.
-func (d *Destination) needed(it *item) bool {
+func (d *Destination) needed(it *feed.Item) bool {
 	return !d.outside(it) && !(d.files == nil && d.passedOver(it))
 }
 
@@ -116,24 +117,24 @@ func (p *planning) Fetch(pr *fetch.Promise) {
 // planDump tells what loading a dump would do: from the manifests where they can
 // be had without the packages, else from the Resource List. What has changed since
 // comes from the Change Lists.
-func (d *Destination) planDump(ctx context.Context, r *run, o *offer, state listState, sequence *uint64, packages []pkg) (func(*meta), error) {
+func (d *Destination) planDump(ctx context.Context, r *run, o *feed.Offer, state feed.ListState, sequence *uint64, packages []feed.Package) (func(*meta), error) {
 	doc := PlanDocument{Address: state.URL, Kind: string(resourcesync.ResourceDump), At: timeOrNil(state.At), Entries: int64(len(packages))}
 	for _, p := range packages {
-		if p.promise.Length < 0 {
+		if p.Promise.Length < 0 {
 			r.plan.Unknown++
 		} else {
-			doc.Bytes += p.promise.Length
+			doc.Bytes += p.Promise.Length
 		}
 	}
 	r.plan.document(doc)
 	r.plan.base, r.plan.at = true, state.At
-	v, err := d.src.readManifests(ctx, packages)
+	v, err := d.src.ReadManifests(ctx, packages)
 	if err != nil && ctx.Err() == nil {
 		d.log.Info("the manifests of the dump cannot be had without its packages", "error", err)
 		if v, err = nil, nil; o.ResourceList != "" {
 			list := *o
 			list.ChangeList, list.ChangeDump = "", ""
-			v, err = d.src.readInventory(ctx, &list, nil)
+			v, err = d.src.ReadInventory(ctx, &list, nil)
 			r.plan.whole = true
 		}
 	}
@@ -146,11 +147,11 @@ func (d *Destination) planDump(ctx context.Context, r *run, o *offer, state list
 		}
 	}
 	r.complete = true
-	return func(m *meta) { m.Cursor = cursor{Time: state.At, Sequence: sequence} }, nil
+	return func(m *meta) { m.Cursor = feed.Cursor{Time: state.At, Sequence: sequence} }, nil
 }
 
 // planChange counts what applying a change would do.
-func (d *Destination) planChange(r *run, it *item) error {
+func (d *Destination) planChange(r *run, it *feed.Item) error {
 	rec, err := d.led.Record(ledger.HashOf(it.Loc))
 	if err != nil {
 		return err
@@ -182,7 +183,7 @@ func (d *Destination) planChange(r *run, it *item) error {
 	default:
 		what = &c.updated
 		if rec != nil && !r.plan.base {
-			if v, _ := it.differs(rec); v == provenSame {
+			if v, _ := it.Differs(rec); v == feed.ProvenSame {
 				what = &c.unchanged
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
@@ -114,7 +115,7 @@ func (representations) askAgain(rec *ledger.Record) {
 
 func (representations) countFiles(e *ledger.Extent) int64 { return e.Files + e.Resources }
 
-func (of representations) represent(ctx context.Context, it *item, p place, body []byte, kind fetch.Kind) (*outcome, error) {
+func (of representations) represent(ctx context.Context, it *feed.Item, p feed.Place, body []byte, kind fetch.Kind) (*outcome, error) {
 	d := of.d
 	o, err := d.representRDF(ctx, it, p, body, kind)
 	if err != nil {
@@ -122,7 +123,7 @@ func (of representations) represent(ctx context.Context, it *item, p place, body
 			return nil, err
 		}
 		// The bytes are the promised ones, whatever they are.
-		rec := it.record()
+		rec := it.Record()
 		rec.Flags |= ledger.FlagNotRDF
 		o = &outcome{it: it, rec: rec, notRDF: true}
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/dumpsink"
 	"github.com/rsbridge/rsbridge/destination/sink/filesink"
@@ -200,7 +201,7 @@ func playForeign(t *testing.T, seed uint64, kind string) {
 			}
 			rep, err := b.open().Sync(context.Background(), SyncOptions{Until: until})
 			if got, want := s.knowable(has()), s.knowable(s.until(until)); err == nil && rep.InSync && !slices.Equal(got, want) {
-				t.Errorf("step %d: until %s: %+v\n%s", step, stamp(until), rep, s)
+				t.Errorf("step %d: until %s: %+v\n%s", step, feed.Stamp(until), rep, s)
 				b.same(got, want)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -27,23 +28,23 @@ func (m *meta) closeGap() {
 	m.Gap, m.GapFrom, m.GapSince = "", nil, time.Time{}
 	later := m.Cursor.Time.After(m.Missing.At)
 	if m.Cursor.Time.IsZero() {
-		later = m.Inventory.mark() != m.Missing.Digest
+		later = m.Inventory.Mark() != m.Missing.Digest
 	}
 	if later && m.Missing.Dropped {
-		m.Missing = missing{}
+		m.Missing = feed.Missing{}
 	}
 }
 
 const notClosed = "; the source has no newer inventory to close it with"
 
 // miss keeps the lists for which a gap is told.
-func (d *Destination) miss(o *offer, gap *gapError, dl *download) error {
+func (d *Destination) miss(o *feed.Offer, gap *feed.GapError, dl *feed.Download) error {
 	return d.saveMeta(func(m *meta) {
-		next := missing{At: d.src.missedAt(dl), Why: "gap: " + gap.why + cmp.Or(gap.then, notClosed), Dropped: m.Missing.Dropped, Digest: m.Inventory.mark()}
-		next.Lists = bounded(append(slices.Clone(m.Missing.Lists), gap.missing...))
-		next.Root = gap.root && len(next.Lists) == 1
-		if o.listed() { // else they are read
-			next.Unread = bounded(append(m.unread(), gap.unread...))
+		next := feed.Missing{At: d.src.MissedAt(dl), Why: "gap: " + gap.Why + cmp.Or(gap.Then, notClosed), Dropped: m.Missing.Dropped, Digest: m.Inventory.Mark()}
+		next.Lists = feed.Bounded(append(slices.Clone(m.Missing.Lists), gap.Missing...))
+		next.Root = gap.Root && len(next.Lists) == 1
+		if o.Listed() { // else they are read
+			next.Unread = feed.Bounded(append(m.unread(), gap.Unread...))
 		}
 		m.Missing = next
 	})
@@ -61,14 +62,14 @@ func (m *meta) unread() []string {
 // unproven is why nothing may be concluded from an inventory: it was taken before a gap that
 // is open, or changes after it are in lists that are missing, so that what the mirror has of them
 // would be taken for wrong, or what it lacks not be seen.
-func unproven(v *inventory, m *meta) error {
+func unproven(v *feed.Inventory, m *meta) error {
 	switch {
 	case m.Missing.Why != "":
 		return &unprovenError{m.Missing.Why}
-	case m.Gap != "" && !v.stale(&m.Cursor) && v.state.URL == m.Inventory.URL && v.state.Digest == m.Inventory.Digest:
+	case m.Gap != "" && !v.Stale(&m.Cursor) && v.State.URL == m.Inventory.URL && v.State.Digest == m.Inventory.Digest:
 		return &unprovenError{m.Gap}
-	case v.missing != nil:
-		return &unprovenError{"gap: " + v.missing.Error()}
+	case v.Missing != nil:
+		return &unprovenError{"gap: " + v.Missing.Error()}
 	}
 	return nil
 }
@@ -80,29 +81,29 @@ func (e *unprovenError) Error() string { return e.why }
 
 // setsBack is why a mirror that followed changes may not be made equal to an inventory without
 // those after it: that may be of before them.
-func setsBack(v *inventory, m *meta) error {
+func setsBack(v *feed.Inventory, m *meta) error {
 	c := &m.Cursor
-	if v.missing == nil || m.Source == "" || c.List == "" && c.Ahead == nil && c.Newest == nil || v.at.After(c.Time) && (c.Newest == nil || !c.Newest.Time.IsZero()) {
+	if v.Missing == nil || m.Source == "" || c.List == "" && c.Ahead == nil && c.Newest == nil || v.At.After(c.Time) && (c.Newest == nil || !c.Newest.Time.IsZero()) {
 		return nil
 	}
-	return fmt.Errorf("%w: %w; nothing was changed (sync without --full goes on; a newer list or dump ends it)", errSetsBack, v.missing)
+	return fmt.Errorf("%w: %w; nothing was changed (sync without --full goes on; a newer list or dump ends it)", errSetsBack, v.Missing)
 }
 
 var errSetsBack = errors.New("the mirror may be later than the Resource List or Dump, and the changes after that cannot be read")
 
 // unlessBack is for a dump, of which the changes after it are read later.
-func (d *Destination) unlessBack(ctx context.Context, o *offer, m *meta) func(*inventory) (bool, error) {
-	return func(v *inventory) (bool, error) {
-		if !o.followed() || m.Cursor.List == "" {
+func (d *Destination) unlessBack(ctx context.Context, o *feed.Offer, m *meta) func(*feed.Inventory) (bool, error) {
+	return func(v *feed.Inventory) (bool, error) {
+		if !o.Followed() || m.Cursor.List == "" {
 			return true, nil
 		}
-		from := v.cursor()
-		err := again(func() error {
-			return missingOf(o, d.src.eachChange(ctx, o, &from, true, func(change) error { return nil }))
+		from := v.Cursor()
+		err := feed.Again(func() error {
+			return feed.MissingOf(o, d.src.EachChange(ctx, o, &from, true, func(feed.Change) error { return nil }))
 		})
-		var gap *gapError
-		if errors.As(err, &gap) && gap.missing != nil {
-			v.missing = gap
+		var gap *feed.GapError
+		if errors.As(err, &gap) && gap.Missing != nil {
+			v.Missing = gap
 			err = setsBack(v, m)
 			return err == nil, err
 		}
@@ -114,42 +115,42 @@ func (d *Destination) unlessBack(ctx context.Context, o *offer, m *meta) func(*i
 // cursor, and are missing no more. Those that are not named stay missing, and the cursor is
 // behind them. One list with everything since the cursor of before leaves none missing, as when
 // the missing one has another address. The root of the changes may be any list, dump or index.
-func (d *Destination) found(ctx context.Context, o *offer, dl *download, from *cursor) error {
+func (d *Destination) found(ctx context.Context, o *feed.Offer, dl *feed.Download, from *feed.Cursor) error {
 	m := d.snapshotMeta()
-	if len(m.Missing.Lists) == 0 || m.Missing.Dropped || !o.listed() {
+	if len(m.Missing.Lists) == 0 || m.Missing.Dropped || !o.Listed() {
 		return nil
 	}
-	r, err := d.src.reader(dl)
+	r, err := d.src.Reader(dl)
 	if err != nil {
 		return err
 	}
-	if h := r.Head(); (m.Missing.Root || h.Meta.Capability == resourcesync.ChangeList && !h.Index) && !h.Meta.From.IsZero() && from.before(h.Meta.From) {
-		return d.saveMeta(func(m *meta) { m.Missing = missing{} })
+	if h := r.Head(); (m.Missing.Root || h.Meta.Capability == resourcesync.ChangeList && !h.Index) && !h.Meta.From.IsZero() && from.Before(h.Meta.From) {
+		return d.saveMeta(func(m *meta) { m.Missing = feed.Missing{} })
 	}
-	named, err := d.src.named(ctx, o, dl)
+	named, err := d.src.Named(ctx, o, dl)
 	if err != nil {
 		return err
 	}
 	return d.saveMeta(func(m *meta) {
 		isNamed := func(l string) bool { return named[l] }
 		unread := slices.DeleteFunc(m.unread(), isNamed)
-		m.Missing.Lists = bounded(append(slices.DeleteFunc(slices.Clone(m.Missing.Lists), isNamed), unread...))
+		m.Missing.Lists = feed.Bounded(append(slices.DeleteFunc(slices.Clone(m.Missing.Lists), isNamed), unread...))
 		m.Missing.Unread = nil
 		if len(m.Missing.Lists) == 0 {
-			m.Missing = missing{}
+			m.Missing = feed.Missing{}
 			return
 		}
 		if len(unread) > 0 {
 			m.Missing.Why = fmt.Sprintf("gap: Change List %s is named no more, and it was not read, since another one was named and not there%s", clip.Middle(unread[0]), notClosed)
 		}
-		m.Missing.Dropped, m.Missing.At, m.Missing.Digest = true, d.src.missedAt(dl), m.Inventory.mark()
+		m.Missing.Dropped, m.Missing.At, m.Missing.Digest = true, d.src.MissedAt(dl), m.Inventory.Mark()
 	})
 }
 
 // returnMissing is for a source without an inventory, of which what came after such lists was applied:
 // with one that is back everything is applied again from the first change on.
-func (d *Destination) returnMissing(ctx context.Context, r *run, o *offer, dl *download) error {
-	named, err := d.src.named(ctx, o, dl)
+func (d *Destination) returnMissing(ctx context.Context, r *run, o *feed.Offer, dl *feed.Download) error {
+	named, err := d.src.Named(ctx, o, dl)
 	if err != nil {
 		return err
 	}
@@ -157,12 +158,12 @@ func (d *Destination) returnMissing(ctx context.Context, r *run, o *offer, dl *d
 	lists := d.snapshotMeta().Missing.Lists
 	for _, l := range lists {
 		if named[l] {
-			dl, _, err := d.src.document(ctx, fetch.Request{URL: l}, resourcesync.ChangeList)
+			dl, _, err := d.src.Document(ctx, fetch.Request{URL: l}, resourcesync.ChangeList)
 			if err == nil {
 				dl.Close()
 				continue
 			}
-			if !isGone(err) {
+			if !feed.IsGone(err) {
 				return err
 			}
 		}
@@ -173,15 +174,15 @@ func (d *Destination) returnMissing(ctx context.Context, r *run, o *offer, dl *d
 	}
 	r.why("Change Lists that were not there are back: everything is applied again from the first change on")
 	return d.saveMeta(func(m *meta) {
-		m.Cursor, m.Missing.Lists = cursor{}, left
+		m.Cursor, m.Missing.Lists = feed.Cursor{}, left
 		if len(left) == 0 {
-			m.Missing = missing{}
+			m.Missing = feed.Missing{}
 		}
 	})
 }
 
 // stillNamed forgets what is not there and is not named any more.
-func (d *Destination) stillNamed(o *offer) error {
+func (d *Destination) stillNamed(o *feed.Offer) error {
 	named := func(a string) bool { return a == o.ResourceList || a == o.ResourceDump }
 	absent := d.snapshotMeta().Absent
 	kept := slices.DeleteFunc(slices.Clone(absent), func(a string) bool { return !named(a) })

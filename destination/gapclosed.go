@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 )
@@ -13,32 +14,32 @@ import (
 // is back, and has the change at which the mirror stood before the gap, nothing is missing.
 
 // gapClosed goes back to where the mirror stood before a gap, if the Change Lists follow from there.
-func (d *Destination) gapClosed(ctx context.Context, r *run, o *offer, m *meta) error {
+func (d *Destination) gapClosed(ctx context.Context, r *run, o *feed.Offer, m *meta) error {
 	applied := m.Cursor.Newest != nil && (m.GapFrom.Newest == nil || *m.Cursor.Newest != *m.GapFrom.Newest)
-	if applied && !o.listed() {
+	if applied && !o.Listed() {
 		return nil // nothing tells what was wrong of it
 	}
-	address, kind := o.changes()
-	dl, rd, err := d.src.changesRoot(ctx, fetch.Request{URL: address}, kind)
+	address, kind := o.Changes()
+	dl, rd, err := d.src.ChangesRoot(ctx, fetch.Request{URL: address}, kind)
 	if err != nil {
 		return nil // told when the changes are read
 	}
 	defer dl.Close()
 	named := map[ledger.Hash]bool{}
 	var follows, unproven bool
-	err = again(func() error {
+	err = feed.Again(func() error {
 		clear(named)
 		follows, unproven = false, false
 		from := *m.GapFrom
-		from.unproven = &unproven
-		return missingOf(o, d.src.eachChangeOf(ctx, dl, rd, &from, true, func(c change) error {
-			if follows = !c.unproven; c.it != nil {
-				named[ledger.HashOf(c.it.Loc)] = true
+		from.Unproven = &unproven
+		return feed.MissingOf(o, d.src.EachChangeOf(ctx, dl, rd, &from, true, func(c feed.Change) error {
+			if follows = !c.Unproven; c.Item != nil {
+				named[ledger.HashOf(c.Item.Loc)] = true
 			}
 			return nil
 		}))
 	})
-	if gap := (*gapError)(nil); errors.As(err, &gap) || err == nil && (!follows || unproven) {
+	if gap := (*feed.GapError)(nil); errors.As(err, &gap) || err == nil && (!follows || unproven) {
 		return nil
 	}
 	if err != nil {
@@ -64,7 +65,7 @@ func (d *Destination) forgetSince(ctx context.Context, since time.Time, named ma
 		if f.Err != nil {
 			return f.Err
 		}
-		if it, err := decodeItem(f.Item); err != nil || it.Change == "" || named[loc] || f.First.Before(since) {
+		if it, err := feed.DecodeItem(f.Item); err != nil || it.Change == "" || named[loc] || f.First.Before(since) {
 			continue
 		}
 		rec, err := d.led.Record(loc)

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/destination/feed"
 )
 
 // An address of which nothing is promised, or no type, may be a generic one: a page to who
@@ -29,7 +31,7 @@ func TestGenericAddress(t *testing.T) {
 				switch {
 				case r.URL.Path == "/set/resourcelist.xml":
 					w.Header().Set("Content-Type", "application/xml")
-					io.WriteString(w, fmt.Sprintf(strings.Replace(changeListXML, "changelist", "resourcelist", 1), `at="`+stamp(s.now)+`"`, entry))
+					io.WriteString(w, fmt.Sprintf(strings.Replace(changeListXML, "changelist", "resourcelist", 1), `at="`+feed.Stamp(s.now)+`"`, entry))
 				case r.URL.Path == "/data/1", r.URL.Path == "/id/1" && strings.Contains(r.Header.Get("Accept"), "text/turtle"):
 					w.Header().Set("Content-Type", "text/turtle")
 					io.WriteString(w, nt("e1", value))

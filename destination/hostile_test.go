@@ -463,8 +463,8 @@ func (h hostile) meet(t *testing.T, b *bench, later bool) {
 	}
 	h.set(b, s)
 	d := b.open()
-	d.lim.document, d.lim.resource, d.lim.pkg = 4<<20, 1<<20, 8<<20
-	d.lim.parts, d.lim.sets = 1000, 1000
+	d.lim.Document, d.lim.Resource, d.lim.Package = 4<<20, 1<<20, 8<<20
+	d.lim.Parts, d.lim.Sets = 1000, 1000
 	d.lim.blankWork = 2000
 	most := time.Minute
 	if stalling[h.name] {

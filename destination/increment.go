@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -12,9 +13,9 @@ import (
 
 // increment brings the mirror from the cursor to the newest change. depth counts
 // gaps closed in this run.
-func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int) error {
+func (d *Destination) increment(ctx context.Context, r *run, o *feed.Offer, depth int) error {
 	plan, planned := r.plan, r.planned
-	return again(func() error {
+	return feed.Again(func() error {
 		if r.dry {
 			r.plan, r.planned = plan, planned
 		}
@@ -22,15 +23,15 @@ func (d *Destination) increment(ctx context.Context, r *run, o *offer, depth int
 	})
 }
 
-func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth int) error {
+func (d *Destination) incrementOnce(ctx context.Context, r *run, o *feed.Offer, depth int) error {
 	m := d.snapshotMeta()
 	if !m.Until.IsZero() { // a repair while the mirror stands at a time of before
 		return nil
 	}
-	if !o.followed() {
+	if !o.Followed() {
 		return d.incrementBySnapshot(ctx, r, o, &m)
 	}
-	if (m.Gap != "" || m.Missing.Why != "" && d.cfg.OnGap != "stop") && depth == 0 && o.listed() && !r.dry && !r.nothingNewer {
+	if (m.Gap != "" || m.Missing.Why != "" && d.cfg.OnGap != "stop") && depth == 0 && o.Listed() && !r.dry && !r.nothingNewer {
 		// A gap that could not be closed: a newer inventory may do it now.
 		var end func(*meta)
 		var err error
@@ -42,7 +43,7 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 			end, err = d.dumpNewer(ctx, r, o, &m.Inventory)
 		}
 		switch {
-		case errors.Is(err, errUnchangedList), errors.Is(err, errStaleList):
+		case errors.Is(err, feed.ErrUnchanged), errors.Is(err, errStaleList):
 			r.nothingNewer = true
 		case err != nil:
 			return err
@@ -67,10 +68,10 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 	}
 	from := m.Cursor
 	d.tellThrough(&from) // a run that was killed may not have said so
-	address, kind := o.changes()
-	dl, rd, err := d.src.changesSince(ctx, address, kind, &from)
-	var gap *gapError
-	if errors.As(missingOf(o, err), &gap) {
+	address, kind := o.Changes()
+	dl, rd, err := d.src.ChangesSince(ctx, address, kind, &from)
+	var gap *feed.GapError
+	if errors.As(feed.MissingOf(o, err), &gap) {
 		return d.closeGap(ctx, r, o, gap, depth, nil)
 	}
 	if err != nil {
@@ -82,7 +83,7 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 		return nil
 	}
 	defer dl.Close()
-	if len(m.Missing.Lists) > 0 && !o.listed() {
+	if len(m.Missing.Lists) > 0 && !o.Listed() {
 		if err := d.returnMissing(ctx, r, o, dl); err != nil {
 			return err
 		}
@@ -90,16 +91,16 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 	}
 	w := d.window(r, o, from)
 	defer w.close()
-	reaches := from.reachesBack(!r.askedNewer && !r.compared && o.listed())
-	err = missingOf(o, d.src.eachChangeOf(ctx, dl, rd, &from, true, func(c change) error {
+	reaches := from.ReachesBack(!r.askedNewer && !r.compared && o.Listed())
+	err = feed.MissingOf(o, d.src.EachChangeOf(ctx, dl, rd, &from, true, func(c feed.Change) error {
 		if err := reaches(); err != nil {
 			return err
 		}
 		return w.add(ctx, c)
 	}))
-	if errors.Is(err, errUnreached) {
+	if errors.Is(err, feed.ErrUnreached) {
 		r.askedNewer = true
-		done, err := d.takeNewer(ctx, r, o, &m, errUnreached.Error())
+		done, err := d.takeNewer(ctx, r, o, &m, feed.ErrUnreached.Error())
 		if done || err != nil {
 			return err
 		}
@@ -109,12 +110,12 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 		err = w.unmet()
 	}
 	if errors.As(err, &gap) {
-		if depth == 0 && gap.missing == nil && !d.src.pastCaches(gap.why) {
+		if depth == 0 && gap.Missing == nil && !d.src.PastCaches(gap.Why) {
 			w.close()
 			r.plan, r.planned = planning{}, counts{}
 			return d.incrementOnce(ctx, r, o, depth)
 		}
-		if gap.behind && kind == resourcesync.ChangeDump {
+		if gap.Behind && kind == resourcesync.ChangeDump {
 			if done, err := d.aheadOfDump(ctx, r, o, &m, dl); err != nil {
 				return err
 			} else if done {
@@ -134,13 +135,13 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *offer, depth
 
 // takeNewer compares with a list or dump that is newer than the one that was taken, where the changes
 // may not be all. Without one nothing is done. done is for a dry run that is planned to its end.
-func (d *Destination) takeNewer(ctx context.Context, r *run, o *offer, m *meta, why string) (done bool, err error) {
-	newer := func(v *inventory) (bool, error) { return v.at.IsZero() || v.at.After(m.Cursor.Time), nil }
+func (d *Destination) takeNewer(ctx context.Context, r *run, o *feed.Offer, m *meta, why string) (done bool, err error) {
+	newer := func(v *feed.Inventory) (bool, error) { return v.At.IsZero() || v.At.After(m.Cursor.Time), nil }
 	var end func(*meta)
 	if o.ResourceList != "" {
-		var v *inventory
-		if v, err = d.src.readInventory(ctx, o, &m.Inventory); err == nil {
-			if ok, _ := newer(v); !ok || v.stale(&m.Cursor) {
+		var v *feed.Inventory
+		if v, err = d.src.ReadInventory(ctx, o, &m.Inventory); err == nil {
+			if ok, _ := newer(v); !ok || v.Stale(&m.Cursor) {
 				return false, v.Close()
 			}
 			end, err = d.compareWith(ctx, r, o, v)
@@ -150,7 +151,7 @@ func (d *Destination) takeNewer(ctx context.Context, r *run, o *offer, m *meta, 
 	}
 	switch {
 	case err == nil:
-	case errors.Is(err, errUnchangedList), errors.Is(err, errStaleList):
+	case errors.Is(err, feed.ErrUnchanged), errors.Is(err, errStaleList):
 		return false, nil
 	case ctx.Err() != nil || d.ownFailure(err):
 		return false, err
@@ -169,28 +170,28 @@ func (d *Destination) takeNewer(ctx context.Context, r *run, o *offer, m *meta, 
 // aheadOfDump is for a Change Dump that ends before the list or Resource Dump at which we
 // stand, as those are made at other times: there is nothing to apply, and what such a list
 // or dump has later is taken from it. If the source was set back, it is not done.
-func (d *Destination) aheadOfDump(ctx context.Context, r *run, o *offer, m *meta, dl *download) (done bool, err error) {
-	rd, err := d.src.reader(dl)
+func (d *Destination) aheadOfDump(ctx context.Context, r *run, o *feed.Offer, m *meta, dl *feed.Download) (done bool, err error) {
+	rd, err := d.src.Reader(dl)
 	if err != nil {
 		return false, err
 	}
-	packages, err := d.src.listPackages(ctx, dl, rd)
+	packages, err := d.src.ListPackages(ctx, dl, rd)
 	if err != nil {
 		return false, err
 	}
 	at := m.Cursor
-	for i := range packages.list {
-		if until := packages.list[i].until; until.IsZero() || until.After(at.Time) {
+	for i := range packages.List {
+		if until := packages.List[i].Until; until.IsZero() || until.After(at.Time) {
 			return false, nil
 		}
 	}
-	there := func(v *inventory) (bool, error) { return v.sequence != nil && *v.sequence >= *at.Sequence, nil }
+	there := func(v *feed.Inventory) (bool, error) { return v.Sequence != nil && *v.Sequence >= *at.Sequence, nil }
 	var end func(*meta)
 	if o.ResourceList == "" {
 		end, err = d.dumpIf(ctx, r, o, &m.Inventory, there)
 	} else {
-		var v *inventory
-		if v, err = d.src.readInventory(ctx, o, &m.Inventory); err == nil {
+		var v *feed.Inventory
+		if v, err = d.src.ReadInventory(ctx, o, &m.Inventory); err == nil {
 			if ok, _ := there(v); !ok {
 				return false, v.Close()
 			}
@@ -200,7 +201,7 @@ func (d *Destination) aheadOfDump(ctx context.Context, r *run, o *offer, m *meta
 	switch {
 	case errors.Is(err, errStaleList):
 		return false, nil
-	case errors.Is(err, errUnchangedList):
+	case errors.Is(err, feed.ErrUnchanged):
 		err = nil
 		r.why("the Change Dump ends before the state that is mirrored")
 	case err != nil:
@@ -219,19 +220,19 @@ func (d *Destination) aheadOfDump(ctx context.Context, r *run, o *offer, m *meta
 }
 
 // closeGap does what is configured when changes are lost.
-func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapError, depth int, dl *download) error {
-	d.log.Warn("changes are missing", "why", gap.why)
-	if r.gap != gap.why {
-		r.why("gap: %s", gap.why)
+func (d *Destination) closeGap(ctx context.Context, r *run, o *feed.Offer, gap *feed.GapError, depth int, dl *feed.Download) error {
+	d.log.Warn("changes are missing", "why", gap.Why)
+	if r.gap != gap.Why {
+		r.why("gap: %s", gap.Why)
 	}
-	r.gap = gap.why
-	if depth == 0 || gap.missing == nil {
+	r.gap = gap.Why
+	if depth == 0 || gap.Missing == nil {
 		r.plan, r.planned = planning{}, counts{}
 	}
-	if depth == 0 && (gap.missing == nil || gap.timed) {
+	if depth == 0 && (gap.Missing == nil || gap.Timed) {
 		closed, err := d.bridgeGap(ctx, r, o, dl)
-		if closed && err == nil && o.listed() && !d.snapshotMeta().Missing.Dropped { // else the cursor was behind what is missing
-			return d.saveMeta(func(m *meta) { m.Missing = missing{} })
+		if closed && err == nil && o.Listed() && !d.snapshotMeta().Missing.Dropped { // else the cursor was behind what is missing
+			return d.saveMeta(func(m *meta) { m.Missing = feed.Missing{} })
 		}
 		if closed || ctx.Err() != nil || err != nil && d.ownFailure(err) {
 			return err
@@ -242,23 +243,23 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *offer, gap *gapEr
 		}
 		r.plan, r.planned = planning{}, counts{}
 	}
-	if gap.missing != nil {
+	if gap.Missing != nil {
 		if err := d.miss(o, gap, dl); err != nil {
 			return err
 		}
 	}
 	if d.cfg.OnGap == "stop" {
 		then := "compare with the whole source"
-		if !o.listed() {
+		if !o.Listed() {
 			then = "go on behind it with the changes that it still offers. That does not close the gap: what was lost stays lost, and no audit can tell it, until the source offers a Resource List or a Resource Dump, which only whoever runs it can do"
 		}
-		r.rep.Held = "gap: " + gap.why + gapStops + then
+		r.rep.Held = "gap: " + gap.Why + gapStops + then
 		if r.dry {
 			return nil
 		}
 		return d.saveMeta(func(m *meta) { m.HeldGap = r.rep.Held })
 	}
-	if depth == 0 && o.listed() && (gap.missing == nil || !r.nothingNewer) {
+	if depth == 0 && o.Listed() && (gap.Missing == nil || !r.nothingNewer) {
 		var end func(*meta)
 		var err error
 		how := "compared with the Resource List, fetching what differs"
@@ -297,35 +298,35 @@ const gapStops = "; on_gap is stop: run sync with --full to "
 // leaveGap is for a gap that nothing can close: what is there is applied, and it stays
 // told. Behind an inventory that this run has taken it is only what came later. For lists that
 // are missing nothing is applied where there is an inventory, whose next one closes it.
-func (d *Destination) leaveGap(ctx context.Context, r *run, o *offer, gap *gapError, depth int, dl *download) error {
-	if r.dry || gap.missing != nil && o.listed() {
+func (d *Destination) leaveGap(ctx context.Context, r *run, o *feed.Offer, gap *feed.GapError, depth int, dl *feed.Download) error {
+	if r.dry || gap.Missing != nil && o.Listed() {
 		return nil
 	}
-	if gap.missing == nil {
+	if gap.Missing == nil {
 		if err := d.saveMeta(func(m *meta) {
 			if m.Gap == "" {
 				before := m.Cursor
 				m.GapFrom, m.GapSince = &before, d.opt.Now().UTC()
 			}
-			m.Gap = "gap: " + gap.why + notClosed
+			m.Gap = "gap: " + gap.Why + notClosed
 		}); err != nil {
 			return err
 		}
 	}
-	rd, err := d.src.reader(dl)
+	rd, err := d.src.Reader(dl)
 	if err != nil {
 		return err
 	}
 	from := d.snapshotMeta().Cursor
-	address, _ := o.changes()
+	address, _ := o.Changes()
 	w := d.window(r, o, from)
 	defer w.close()
-	if depth == 0 && gap.missing == nil {
+	if depth == 0 && gap.Missing == nil {
 		from.Time = time.Time{}
 	}
 	from.Sequence, from.Identity, from.Newest, from.Seen = nil, "", nil, nil
 	w.ahead = nil // told with the gap
-	if err := d.src.eachChangeOf(ctx, dl, rd, &from, false, func(c change) error { return w.add(ctx, c) }); err != nil {
+	if err := d.src.EachChangeOf(ctx, dl, rd, &from, false, func(c feed.Change) error { return w.add(ctx, c) }); err != nil {
 		return err
 	}
 	return w.finish(ctx, dl, address)
@@ -333,7 +334,7 @@ func (d *Destination) leaveGap(ctx context.Context, r *run, o *offer, gap *gapEr
 
 // incrementBySnapshot follows a source that does not tell its changes: its list or dump is
 // compared when it has changed.
-func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *offer, m *meta) error {
+func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *feed.Offer, m *meta) error {
 	if r.complete { // the baseline of this run was that
 		return nil
 	}
@@ -345,31 +346,31 @@ func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *offer,
 	var err error
 	switch {
 	case o.ResourceList != "":
-		var v *inventory
-		if v, err = d.src.readInventory(ctx, o, known); err != nil {
+		var v *feed.Inventory
+		if v, err = d.src.ReadInventory(ctx, o, known); err != nil {
 			break
 		}
-		if v.outdated {
+		if v.Outdated {
 			agrees, err := d.agrees(v)
 			if err != nil {
 				return errors.Join(err, v.Close())
 			}
-			v.outdated = !agrees
+			v.Outdated = !agrees
 		}
-		if v.outdated {
+		if v.Outdated {
 			return errors.Join(d.waitOlder(r, resourcesync.ResourceList, v), v.Close())
 		}
 		end, err = d.compareWith(ctx, r, o, v)
 	case o.ResourceDump != "":
-		var v *inventory
-		end, err = d.dumpIf(ctx, r, o, known, func(of *inventory) (bool, error) { v = of; return !of.outdated, nil })
-		if v != nil && v.outdated {
+		var v *feed.Inventory
+		end, err = d.dumpIf(ctx, r, o, known, func(of *feed.Inventory) (bool, error) { v = of; return !of.Outdated, nil })
+		if v != nil && v.Outdated {
 			return d.waitOlder(r, resourcesync.ResourceDump, v)
 		}
 	default:
 		return errors.New("the source offers neither lists nor dumps")
 	}
-	if errors.Is(err, errUnchangedList) {
+	if errors.Is(err, feed.ErrUnchanged) {
 		r.complete = true
 		r.why("the list is the one that was processed before")
 		return nil

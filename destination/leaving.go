@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -34,7 +35,7 @@ const alwaysAllowed = 10
 
 // deletionOf is the change that deleted a leaving resource, nil where a list lacks it or it
 // becomes empty.
-func deletionOf(l *ledger.Leaving) (*item, error) {
+func deletionOf(l *ledger.Leaving) (*feed.Item, error) {
 	if l.Becomes != nil {
 		return nil, nil
 	}
@@ -42,20 +43,20 @@ func deletionOf(l *ledger.Leaving) (*item, error) {
 }
 
 // changeOf is what the source told of a leaving resource, nil where a list lacks it.
-func changeOf(l *ledger.Leaving) (*item, error) {
+func changeOf(l *ledger.Leaving) (*feed.Item, error) {
 	if len(l.Item) == 0 {
 		return nil, nil
 	}
-	return decodeItem(l.Item)
+	return feed.DecodeItem(l.Item)
 }
 
 // leave makes a resource leave, with the locations that its entity had before. it is the
 // change that deleted it, nil where that is not at hand.
-func (b *batcher) leave(ctx context.Context, loc ledger.Hash, it *item, how ledger.Leaving) error {
+func (b *batcher) leave(ctx context.Context, loc ledger.Hash, it *feed.Item, how ledger.Leaving) error {
 	d := b.d
 	how.Since = d.opt.Now().UTC()
 	if it != nil {
-		how.Item = it.encode()
+		how.Item = it.Encode()
 	}
 	locs := []ledger.Hash{loc}
 	switch f, err := d.led.Fault(loc); {
@@ -115,7 +116,7 @@ func (b *batcher) empties(ctx context.Context, p *op, empty bool) (bool, error) 
 	case d.content.void(old, false) || old.Normal == p.rec.Normal:
 		return false, nil
 	}
-	l := &ledger.Leaving{Since: d.opt.Now().UTC(), Item: p.it.encode(), Becomes: p.rec.Encode(), Body: p.raw}
+	l := &ledger.Leaving{Since: d.opt.Now().UTC(), Item: p.it.Encode(), Becomes: p.rec.Encode(), Body: p.raw}
 	was, err := d.led.Leaving(p.loc)
 	if err != nil {
 		return false, err
@@ -145,7 +146,7 @@ func (d *Destination) withLeaving(b kv.Batch, o *op) {
 }
 
 // stay keeps what is leaving and listed, unless it is listed as what it is to become.
-func (d *Destination) stay(v *inventory, snap kv.Reader) error {
+func (d *Destination) stay(v *feed.Inventory, snap kv.Reader) error {
 	if d.led.NoneLeaving() {
 		return nil
 	}
@@ -162,7 +163,7 @@ func (d *Destination) stay(v *inventory, snap kv.Reader) error {
 			return err
 		} else if l == nil {
 			continue
-		} else if is, _ := p.it.differs(p.rec); l.Becomes != nil && is != provenSame && is != seemsSame {
+		} else if is, _ := p.it.Differs(p.rec); l.Becomes != nil && is != feed.ProvenSame && is != feed.SeemsSame {
 			continue
 		}
 		d.led.Stay(b, p.loc)

@@ -1,11 +1,15 @@
 package destination
 
-import "time"
+import (
+	"time"
+
+	"github.com/rsbridge/rsbridge/destination/feed"
+)
 
 // limits bound what a source can make us do. They are far above what an honest
 // source sends, and each has its own message when it is met.
 type limits struct {
-	readLimits
+	feed.Limits
 
 	triples    int64         // of one representation
 	retryFirst time.Duration // before a pending resource is tried again; doubles
@@ -19,7 +23,7 @@ type limits struct {
 
 func defaultLimits() limits {
 	return limits{
-		readLimits: defaultReadLimits(),
+		Limits:     feed.DefaultLimits(),
 		triples:    5_000_000,
 		retryFirst: 2 * time.Second, retryMax: time.Hour, failAfter: 3,
 		window: 2000, few: 500, diffCap: 200_000,

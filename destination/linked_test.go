@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/destination/feed"
 )
 
 // pages makes the source of a bench a site of pages: one entry, and what the addresses
@@ -17,7 +19,7 @@ func pages(b *bench, entry *string, at map[string]string) {
 	s.hook = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/set/resourcelist.xml" {
 			w.Header().Set("Content-Type", "application/xml")
-			io.WriteString(w, fmt.Sprintf(strings.Replace(changeListXML, "changelist", "resourcelist", 1), `at="`+stamp(s.now)+`"`, *entry))
+			io.WriteString(w, fmt.Sprintf(strings.Replace(changeListXML, "changelist", "resourcelist", 1), `at="`+feed.Stamp(s.now)+`"`, *entry))
 			return true
 		}
 		body, ok := at[r.URL.Path]

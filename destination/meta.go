@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 )
 
@@ -18,12 +19,12 @@ type meta struct {
 
 // position is how far the source was read.
 type position struct {
-	readPosition
+	feed.Position
 	ByList      bool           `json:"by_list,omitempty"` // the baseline under way is taken from the Resource List: with its changes newer than a dump may be
 	Resolved    resolvedSource `json:"resolved,omitzero"`
 	Recheck     recheck        `json:"recheck,omitzero"`
 	Gap         string         `json:"gap,omitempty"`
-	GapFrom     *cursor        `json:"gap_from,omitempty"` // before the gap
+	GapFrom     *feed.Cursor   `json:"gap_from,omitempty"` // before the gap
 	GapSince    time.Time      `json:"gap_since,omitzero"` // when it was met
 	Unpublished unpublished    `json:"unpublished,omitzero"`
 }
@@ -68,7 +69,7 @@ func unseal(raw json.RawMessage, v any) error {
 
 // sealed is the ledger's part, with position and history written into it.
 func (m *meta) sealed() *ledger.Meta {
-	m.Position, m.History = seal(m.position), seal(m.history)
+	m.Meta.Position, m.History = seal(m.position), seal(m.history)
 	return &m.Meta
 }
 

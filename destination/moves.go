@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -88,7 +89,7 @@ func sortDepartures(gone []departure) {
 
 // findMoves compares what is gone with what is listed, by entity. It costs
 // nothing but a pass over the list while nothing is gone.
-func (d *Destination) findMoves(ctx context.Context, v *inventory, snap kv.Reader) (*moves, error) {
+func (d *Destination) findMoves(ctx context.Context, v *feed.Inventory, snap kv.Reader) (*moves, error) {
 	m := &moves{}
 	var gone []departure
 	n := 0
@@ -125,8 +126,8 @@ func (d *Destination) findMoves(ctx context.Context, v *inventory, snap kv.Reade
 
 // pairMoves takes out of a window of changes the deletions whose entity has
 // another location in the same window, and gives what each of those replaces.
-func (d *Destination) pairMoves(items []*item) (map[ledger.Hash][]ledger.Hash, error) {
-	homes := map[string]*item{}
+func (d *Destination) pairMoves(items []*feed.Item) (map[ledger.Hash][]ledger.Hash, error) {
+	homes := map[string]*feed.Item{}
 	deletions := 0
 	for _, it := range items {
 		switch {
@@ -240,8 +241,8 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 
 // recheckHeld compares again where deletions are held for what a list lacks, and the list
 // has changed since.
-func (d *Destination) recheckHeld(ctx context.Context, r *run, o *offer, m *meta) error {
-	if m.HeldDeletions == nil || !m.HeldDeletions.Implied || r.dry || r.full || !o.followed() || r.rep.Mode == "baseline" {
+func (d *Destination) recheckHeld(ctx context.Context, r *run, o *feed.Offer, m *meta) error {
+	if m.HeldDeletions == nil || !m.HeldDeletions.Implied || r.dry || r.full || !o.Followed() || r.rep.Mode == "baseline" {
 		return nil
 	}
 	_, err := d.compareAgain(ctx, r, o, &m.Inventory, "deletions were held; the source's list was compared again")
@@ -250,7 +251,7 @@ func (d *Destination) recheckHeld(ctx context.Context, r *run, o *offer, m *meta
 
 // compareAgain compares with the list or dump of the source, and goes on from there, if it
 // is another than known and not older than the mirror.
-func (d *Destination) compareAgain(ctx context.Context, r *run, o *offer, known *listState, why string) (compared bool, err error) {
+func (d *Destination) compareAgain(ctx context.Context, r *run, o *feed.Offer, known *feed.ListState, why string) (compared bool, err error) {
 	var end func(*meta)
 	switch {
 	case o.ResourceList != "":
@@ -260,7 +261,7 @@ func (d *Destination) compareAgain(ctx context.Context, r *run, o *offer, known 
 	default:
 		return false, nil
 	}
-	if errors.Is(err, errUnchangedList) || errors.Is(err, errStaleList) {
+	if errors.Is(err, feed.ErrUnchanged) || errors.Is(err, errStaleList) {
 		return false, nil
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
@@ -439,14 +440,14 @@ func TestCutOffBehindTheCursor(t *testing.T) {
 		b.sync()
 		d := b.open()
 		at := d.snapshotMeta().Cursor
-		w := d.window(&run{}, &offer{}, at)
+		w := d.window(&run{}, &feed.Offer{}, at)
 		last := -time.Minute
 		if waits {
 			last = 2 * time.Minute
 		}
 		for i, since := range []time.Duration{time.Minute, last} {
-			it := &item{Loc: b.src.url(fmt.Sprintf("/set/r/e%d.nt", i)), Change: "deleted", Time: at.Newest.Time.Add(since)}
-			if err := w.add(context.Background(), change{it: it, served: it.Time}); err != nil {
+			it := &feed.Item{Loc: b.src.url(fmt.Sprintf("/set/r/e%d.nt", i)), Change: "deleted", Time: at.Newest.Time.Add(since)}
+			if err := w.add(context.Background(), feed.Change{Item: it, Served: it.Time}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -17,7 +18,7 @@ type packageCache struct {
 }
 
 type cachedPackage struct {
-	dl  *download
+	dl  *feed.Download
 	zip *resourcesync.Package
 	err error
 }
@@ -27,7 +28,7 @@ const maxCached = 8
 
 // obtainPackaged takes one resource from the package whose manifest told of it,
 // where its own address does not give it.
-func (d *Destination) obtainPackaged(ctx context.Context, it *item) (*outcome, error) {
+func (d *Destination) obtainPackaged(ctx context.Context, it *feed.Item) (*outcome, error) {
 	if err := d.placeAllowed(it.Package); err != nil {
 		return nil, err
 	}
@@ -40,7 +41,7 @@ func (d *Destination) obtainPackaged(ctx context.Context, it *item) (*outcome, e
 			return nil, fmt.Errorf("package %s: %d others were opened in this run already", clip.Middle(it.Package), maxCached)
 		}
 		p = &cachedPackage{}
-		p.dl, p.zip, p.err = d.src.openPackage(ctx, pkg{url: it.Package, promise: fetch.Promise{Length: -1}}, 2)
+		p.dl, p.zip, p.err = d.src.OpenPackage(ctx, feed.Package{URL: it.Package, Promise: fetch.Promise{Length: -1}}, 2)
 		if c.open == nil {
 			c.open = map[string]*cachedPackage{}
 		}
@@ -52,7 +53,7 @@ func (d *Destination) obtainPackaged(ctx context.Context, it *item) (*outcome, e
 	if p.err != nil {
 		return nil, fmt.Errorf("package %s: %w", clip.Middle(it.Package), p.err)
 	}
-	body, err := d.src.readMember(p.zip, it.Path)
+	body, err := d.src.ReadMember(p.zip, it.Path)
 	if err == nil {
 		err = it.Promise.Verify(body)
 	}

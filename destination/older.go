@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -17,8 +18,8 @@ import (
 
 // agrees tells that an older list has what is mirrored, and no cache gave it: taking it loses
 // nothing. Where it lacks only what could not be had, the newer one was wrong.
-func (d *Destination) agrees(v *inventory) (bool, error) {
-	if v.copied {
+func (d *Destination) agrees(v *feed.Inventory) (bool, error) {
+	if v.Copied {
 		return false, nil
 	}
 	snap := d.store.Snapshot()
@@ -36,8 +37,8 @@ func (d *Destination) agrees(v *inventory) (bool, error) {
 
 // forgetUnlisted forgets what only a list named that is not served any more, and could not be had.
 // v is not taken. The list that named it is not known any more: it is compared when it is back.
-func (d *Destination) forgetUnlisted(ctx context.Context, v *inventory) error {
-	if v.copied || v.partial() != "" || d.led.NoFaults() {
+func (d *Destination) forgetUnlisted(ctx context.Context, v *feed.Inventory) error {
+	if v.Copied || v.Partial() != "" || d.led.NoFaults() {
 		return nil
 	}
 	snap := d.store.Snapshot()
@@ -64,15 +65,15 @@ func (d *Destination) forgetUnlisted(ctx context.Context, v *inventory) error {
 		return err
 	}
 	return d.saveMeta(func(m *meta) {
-		m.Inventory = listState{URL: m.Inventory.URL, At: m.Inventory.At, Ahead: m.Inventory.Ahead}
+		m.Inventory = feed.ListState{URL: m.Inventory.URL, At: m.Inventory.At, Ahead: m.Inventory.Ahead}
 		m.Recheck.Next = d.opt.Now().UTC()
 	})
 }
 
 // waitOlder keeps why a list or dump is not taken.
-func (d *Destination) waitOlder(r *run, kind resourcesync.Capability, v *inventory) error {
+func (d *Destination) waitOlder(r *run, kind resourcesync.Capability, v *feed.Inventory) error {
 	m := d.snapshotMeta()
-	next := olderList{Since: m.Older.Since, Why: fmt.Sprintf("the %s%s is older than the one%s that was taken: it is an old copy, or the source was set back; it is taken when it is still there a day later, or at once by sync --full", kindName(kind), ofTime(v.state.At), ofTime(m.Inventory.At))}
+	next := feed.OlderList{Since: m.Older.Since, Why: fmt.Sprintf("the %s%s is older than the one%s that was taken: it is an old copy, or the source was set back; it is taken when it is still there a day later, or at once by sync --full", feed.KindName(kind), feed.OfTime(v.State.At), feed.OfTime(m.Inventory.At))}
 	if next.Since.IsZero() {
 		next.Since = d.opt.Now().UTC()
 	}
@@ -82,6 +83,6 @@ func (d *Destination) waitOlder(r *run, kind resourcesync.Capability, v *invento
 
 // ofList tells of a resource that fails that a list named it, and no change.
 func ofList(f *ledger.Fault) bool {
-	it, err := decodeItem(f.Item)
+	it, err := feed.DecodeItem(f.Item)
 	return err == nil && it.Change == ""
 }

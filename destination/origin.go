@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
@@ -105,8 +106,8 @@ func (d *Destination) Describe(ctx context.Context, entity string, at time.Time)
 
 // fetchGraph fetches a description; of what is no RDF it gives the digest of the bytes.
 func (d *Destination) fetchGraph(ctx context.Context, address string) (ts []rdfres.Triple, other rdfres.Digest, err error) {
-	p := place{URL: address, Promise: fetch.Promise{Length: -1}}
-	a, err := d.fetch.Get(ctx, fetch.Request{URL: address, Accept: acceptRDF, Gzip: true, MaxBytes: d.lim.resource, Attempts: 3})
+	p := feed.Place{URL: address, Promise: fetch.Promise{Length: -1}}
+	a, err := d.fetch.Get(ctx, fetch.Request{URL: address, Accept: acceptRDF, Gzip: true, MaxBytes: d.lim.Resource, Attempts: 3})
 	if err != nil {
 		return nil, other, err
 	}

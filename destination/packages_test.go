@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -206,7 +207,7 @@ func TestIsZIP(t *testing.T) {
 		{"http://s.example/a.tar.gz", "", false},
 		{"http://s.example/a.zip", "application/warc", false},
 	} {
-		if p := (pkg{url: c.url, promise: fetch.Promise{Type: c.typ}}); p.isZIP() != c.want {
+		if p := (feed.Package{URL: c.url, Promise: fetch.Promise{Type: c.typ}}); p.IsZIP() != c.want {
 			t.Errorf("%s %q: %t", c.url, c.typ, !c.want)
 		}
 	}

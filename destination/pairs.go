@@ -4,22 +4,23 @@ import (
 	"bytes"
 	"iter"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
 // merged pairs what the source says with what is recorded, by location.
-func (d *Destination) merged(v *inventory, snap kv.Reader) iter.Seq2[pairing, error] {
+func (d *Destination) merged(v *feed.Inventory, snap kv.Reader) iter.Seq2[pairing, error] {
 	return func(yield func(pairing, error) bool) {
-		nextItem, stopItems := iter.Pull2(v.items())
+		nextItem, stopItems := iter.Pull2(v.Items())
 		defer stopItems()
 		nextRec, stopRecs := iter.Pull2(d.led.Records(snap))
 		defer stopRecs()
 		il, it, iok := nextItem()
 		rl, rec, rok := nextRec()
 		for iok || rok {
-			if iok && it.err != nil {
-				yield(pairing{}, it.err)
+			if iok && it.Err != nil {
+				yield(pairing{}, it.Err)
 				return
 			}
 			if rok && rec.Err != nil {
@@ -29,13 +30,13 @@ func (d *Destination) merged(v *inventory, snap kv.Reader) iter.Seq2[pairing, er
 			p := pairing{}
 			switch {
 			case iok && (!rok || string(il[:]) < string(rl[:])):
-				p.loc, p.it = il, it.item
+				p.loc, p.it = il, it.Item
 				il, it, iok = nextItem()
 			case rok && (!iok || string(rl[:]) < string(il[:])):
 				p.loc, p.rec = rl, rec.Record
 				rl, rec, rok = nextRec()
 			default:
-				p.loc, p.it, p.rec = il, it.item, rec.Record
+				p.loc, p.it, p.rec = il, it.Item, rec.Record
 				il, it, iok = nextItem()
 				rl, rec, rok = nextRec()
 			}
@@ -87,7 +88,7 @@ func (d *Destination) withFaults(pairs iter.Seq2[pairing, error]) iter.Seq2[pair
 // pairing is one location as the source (it) and the records (rec) have it.
 type pairing struct {
 	loc ledger.Hash
-	it  *item          // nil: not in the source; Change "deleted": told to be gone
+	it  *feed.Item     // nil: not in the source; Change "deleted": told to be gone
 	rec *ledger.Record // nil: not recorded
 
 	fault *ledger.Fault // nil: none, or not asked for
@@ -102,8 +103,8 @@ func (p *pairing) here() bool { return p.rec != nil && !p.rec.Has(ledger.FlagKep
 // disagrees tells that the two are otherwise.
 func (p *pairing) disagrees() bool {
 	if p.there() && p.here() {
-		v, _ := p.it.differs(p.rec)
-		return v == different
+		v, _ := p.it.Differs(p.rec)
+		return v == feed.Different
 	}
 	return p.there() != p.here()
 }

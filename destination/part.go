@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -55,13 +56,13 @@ func (d *Destination) inPart(o *outcome) bool {
 
 // outside tells that a resource need not be fetched to know that it is not in the
 // part.
-func (d *Destination) outside(it *item) bool {
+func (d *Destination) outside(it *feed.Item) bool {
 	return len(d.cfg.Select.Classes) == 0 && !d.whole() && it.Bad == "" && it.Entity != "" && !d.hasPrefix(it.Entity) && !d.hasPrefix(it.Loc)
 }
 
 // expected is what is known of a resource before it is fetched: by classes it may be outside
 // as well.
-func (d *Destination) expected(it *item) *ledger.Record {
+func (d *Destination) expected(it *feed.Item) *ledger.Record {
 	if d.outside(it) {
 		return &ledger.Record{Flags: ledger.FlagUnselected}
 	}
@@ -69,8 +70,8 @@ func (d *Destination) expected(it *item) *ledger.Record {
 }
 
 // left is the outcome of what is outside. Its promises stand for it.
-func (d *Destination) left(it *item) *outcome {
-	rec := it.record()
+func (d *Destination) left(it *feed.Item) *outcome {
+	rec := it.Record()
 	rec.Flags |= ledger.FlagUnselected
 	if rec.Graph = it.Promise.Graph; !rec.Graph.IsZero() {
 		rec.Flags |= ledger.FlagWireNames

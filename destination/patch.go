@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
@@ -19,8 +20,8 @@ import (
 // fetch and both ends can be verified, else whole. An RDF Patch comes first: it
 // applies to the triples that are kept, a JSON Patch to a document that must be
 // made of them and read again.
-func (d *Destination) updateJob(it *item, loc ledger.Hash, rec *ledger.Record) job {
-	var usable []patchOffer
+func (d *Destination) updateJob(it *feed.Item, loc ledger.Hash, rec *ledger.Record) job {
+	var usable []feed.PatchOffer
 	for _, p := range it.Patches {
 		if fits(&p, it, rec) {
 			usable = append(usable, p)
@@ -29,7 +30,7 @@ func (d *Destination) updateJob(it *item, loc ledger.Hash, rec *ledger.Record) j
 	if len(usable) == 0 {
 		return d.fetchJob(it)
 	}
-	slices.SortStableFunc(usable, func(a, b patchOffer) int { return rank(&a) - rank(&b) })
+	slices.SortStableFunc(usable, func(a, b feed.PatchOffer) int { return rank(&a) - rank(&b) })
 	return func(ctx context.Context) *outcome {
 		for i := range usable {
 			p := &usable[i]
@@ -49,25 +50,25 @@ func (d *Destination) updateJob(it *item, loc ledger.Hash, rec *ledger.Record) j
 // fits tells whether a patch is of what is kept, makes what is promised, and is
 // shorter than the whole: a JSON Patch at most half of it, for what it changes is
 // read from the records, written, patched and read again.
-func fits(p *patchOffer, it *item, rec *ledger.Record) bool {
+func fits(p *feed.PatchOffer, it *feed.Item, rec *ledger.Record) bool {
 	if rec.Has(ledger.FlagMapped) || !rec.Has(ledger.FlagWireNames) || rec.Triples == 0 || it.Promise.Graph.IsZero() || it.Promise.Hashes.SHA256 == "" || it.Promise.Length <= p.Promise.Length {
 		return false
 	}
 	if p.Promise.Type == rdfres.RDFPatchType {
-		return p.base == rec.Graph && p.result == it.Promise.Graph
+		return p.Base == rec.Graph && p.Result == it.Promise.Graph
 	}
-	return 2*p.Promise.Length <= it.Promise.Length && p.base.String() == rec.Hashes.SHA256 && p.result.String() == it.Promise.Hashes.SHA256
+	return 2*p.Promise.Length <= it.Promise.Length && p.Base.String() == rec.Hashes.SHA256 && p.Result.String() == it.Promise.Hashes.SHA256
 }
 
 // rank is lower for what costs less to apply.
-func rank(p *patchOffer) int {
+func rank(p *feed.PatchOffer) int {
 	if p.Promise.Type == rdfres.RDFPatchType {
 		return 0
 	}
 	return 1
 }
 
-func (d *Destination) obtainPatched(ctx context.Context, it *item, loc ledger.Hash, rec *ledger.Record, p *patchOffer) (*outcome, error) {
+func (d *Destination) obtainPatched(ctx context.Context, it *feed.Item, loc ledger.Hash, rec *ledger.Record, p *feed.PatchOffer) (*outcome, error) {
 	if err := d.placeAllowed(p.URL); err != nil {
 		return nil, err
 	}
@@ -82,34 +83,34 @@ func (d *Destination) obtainPatched(ctx context.Context, it *item, loc ledger.Ha
 		return o, err
 	}
 	var doc []byte
-	if p.Promise.Type == jsonPatchType {
+	if p.Promise.Type == feed.JSONPatchType {
 		if doc, err = codec.Encode(rdfres.JSONLD, rec.Entity, before); err != nil {
 			return nil, err
 		}
-		if rdfres.Digest(sha256.Sum256(doc)) != p.base {
+		if rdfres.Digest(sha256.Sum256(doc)) != p.Base {
 			return nil, errors.New("the patch applies to other bytes than those that can be made of what is kept")
 		}
 	}
-	a, err := d.fetch.Get(ctx, fetch.Request{URL: p.URL, Accept: p.Promise.Type, MaxBytes: d.lim.resource, Attempts: 2, Gzip: p.Promise.Length > 8<<10})
+	a, err := d.fetch.Get(ctx, fetch.Request{URL: p.URL, Accept: p.Promise.Type, MaxBytes: d.lim.Resource, Attempts: 2, Gzip: p.Promise.Length > 8<<10})
 	if err != nil {
 		return nil, err
 	}
 	if err := p.Promise.VerifyAnswer(a); err != nil {
-		return nil, fmt.Errorf("%s %w: %w", clip.Middle(p.URL), errMismatch, err)
+		return nil, fmt.Errorf("%s %w: %w", clip.Middle(p.URL), feed.ErrMismatch, err)
 	}
 	if doc != nil {
 		if doc, err = jsonpatch.Apply(doc, a.Body); err != nil {
 			return nil, err
 		}
 		if err := it.Promise.Verify(doc); err != nil {
-			return nil, fmt.Errorf("what the patch makes %w: %w", errMismatch, err)
+			return nil, fmt.Errorf("what the patch makes %w: %w", feed.ErrMismatch, err)
 		}
-		return made(d.represent(ctx, it, place{URL: it.Loc, Promise: it.Promise}, doc, fetch.Kind{}))
+		return made(d.represent(ctx, it, feed.Place{URL: it.Loc, Promise: it.Promise}, doc, fetch.Kind{}))
 	}
-	after, _, err := rdfres.ApplyPatch(before, a.Body, rdfres.ReadOptions{Name: p.URL, MaxBytes: d.lim.resource})
+	after, _, err := rdfres.ApplyPatch(before, a.Body, rdfres.ReadOptions{Name: p.URL, MaxBytes: d.lim.Resource})
 	if err != nil {
 		return nil, err
 	}
 	// The same checks as of a whole representation, on the lines of the graph.
-	return made(d.represent(ctx, it, place{URL: it.Loc, Promise: fetch.Promise{Type: rdfres.NTriples.MediaType(), Length: -1}}, appendLines(nil, after), fetch.Kind{}))
+	return made(d.represent(ctx, it, feed.Place{URL: it.Loc, Promise: fetch.Promise{Type: rdfres.NTriples.MediaType(), Length: -1}}, appendLines(nil, after), fetch.Kind{}))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
 )
@@ -17,7 +18,7 @@ import (
 
 // resolvedSource is the place to which the configured address leads, and the way there.
 type resolvedSource struct {
-	Way     way       `json:"way"`
+	Way     feed.Way  `json:"way"`
 	To      string    `json:"to"`
 	Sitemap bool      `json:"sitemap,omitempty"` // To is a plain Sitemap or a feed
 	Runs    int       `json:"runs,omitempty"`    // Runs counts those that found this place, up to confirmedRuns
@@ -31,8 +32,8 @@ const (
 )
 
 // resolved names the set that was found.
-func resolved(o *offer) resolvedSource {
-	return resolvedSource{Way: o.way, To: o.address(), Sitemap: o.plain}
+func resolved(o *feed.Offer) resolvedSource {
+	return resolvedSource{Way: o.Way, To: o.Address(), Sitemap: o.Plain}
 }
 
 // doubts tells whether a place looks wrong beside the one of before: it was found by a weaker
@@ -40,7 +41,7 @@ func resolved(o *offer) resolvedSource {
 // Sitemap and a document at the root of a site prove nothing against another one.
 func (was *resolvedSource) doubts(now resolvedSource, rootConfigured bool) bool {
 	switch {
-	case was.Runs < confirmedRuns, was.Sitemap, was.Way == byAddress && rootConfigured:
+	case was.Runs < confirmedRuns, was.Sitemap, was.Way == feed.ByAddress && rootConfigured:
 		return false
 	case now.Sitemap:
 		return true
@@ -62,10 +63,10 @@ func (d *Destination) follow(m *meta) {
 }
 
 // accept refuses an offer that looks wrong for the moment, as while a site is mended.
-func (d *Destination) accept(ctx context.Context, o *offer) error {
+func (d *Destination) accept(ctx context.Context, o *feed.Offer) error {
 	m, now := d.snapshotMeta(), resolved(o)
 	was := &m.Resolved
-	if m.Stage == ledger.None || !d.follows(&m.Identity) || !was.doubts(now, isSiteRoot(d.cfg.Source)) {
+	if m.Stage == ledger.None || !d.follows(&m.Identity) || !was.doubts(now, feed.IsSiteRoot(d.cfg.Source)) {
 		return nil
 	}
 	if was.Doubted.IsZero() {
@@ -74,7 +75,7 @@ func (d *Destination) accept(ctx context.Context, o *offer) error {
 			return err
 		}
 	}
-	if d.opt.Now().Sub(was.Doubted) >= doubtLasts && !(now.Sitemap && d.src.leadsToSource(ctx, was.To)) {
+	if d.opt.Now().Sub(was.Doubted) >= feed.DoubtLasts && !(now.Sitemap && d.src.LeadsToSource(ctx, was.To)) {
 		return nil
 	}
 	return fmt.Errorf("discover %s: %s, and the mirror is of %s; nothing was changed: where the source has moved for good, give its new address", clip.Middle(d.cfg.Source), o.Found, clip.Middle(was.To))
@@ -82,7 +83,7 @@ func (d *Destination) accept(ctx context.Context, o *offer) error {
 
 // noteResolved keeps where the source was found. Of another place nothing is known that was
 // learned of the one before, and everything is compared.
-func (d *Destination) noteResolved(r *run, o *offer) error {
+func (d *Destination) noteResolved(r *run, o *feed.Offer) error {
 	m := d.snapshotMeta()
 	was, now := m.Resolved, resolved(o)
 	same := now.To == was.To
@@ -111,5 +112,5 @@ func (d *Destination) noteResolved(r *run, o *offer) error {
 // leaveSource forgets what is known of lists that are not followed any more. The cursor stays:
 // where there are changes alone it tells that some were lost.
 func (m *meta) leaveSource() {
-	m.Inventory, m.Missing, m.Rises, m.Recheck = listState{}, missing{}, false, recheck{}
+	m.Inventory, m.Missing, m.Rises, m.Recheck = feed.ListState{}, feed.Missing{}, false, recheck{}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
@@ -15,21 +16,21 @@ import (
 // set that was not scanned yet is right.
 func Reach(ctx context.Context, cfg Config, log *slog.Logger) error {
 	lim := defaultLimits()
-	c, err := fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Names: cfg.Settings, Concurrency: max(cfg.Concurrency, 1), Agent: cfg.UserAgent, Limits: &lim.Limits, Log: log})
+	c, err := fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Names: cfg.Settings, Concurrency: max(cfg.Concurrency, 1), Agent: cfg.UserAgent, Limits: &lim.Limits.Limits, Log: log})
 	if err != nil {
 		return err
 	}
 	address, _, _ := webguard.Hide(cfg.Source)
-	src := newSource(sourceOptions{Source: address, Set: cfg.Set, Client: c, Limits: &lim.readLimits, Settings: cfg.Settings, TempDir: cfg.TempDir, Now: time.Now, Log: log})
-	if _, err = src.discover(ctx); errors.Is(err, errNothingYet) {
+	src := feed.New(feed.Options{Source: address, Set: cfg.Set, Client: c, Limits: &lim.Limits, Settings: cfg.Settings, TempDir: cfg.TempDir, Now: time.Now, Log: log})
+	if _, err = src.Discover(ctx); errors.Is(err, feed.ErrNothingYet) {
 		return nil
 	}
 	return err
 }
 
 // discover finds the set to be followed, unless it looks wrong beside that of earlier runs.
-func (d *Destination) discover(ctx context.Context) (*offer, error) {
-	o, err := d.src.discover(ctx)
+func (d *Destination) discover(ctx context.Context) (*feed.Offer, error) {
+	o, err := d.src.Discover(ctx)
 	if err == nil {
 		err = d.accept(ctx, o)
 	}

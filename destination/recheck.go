@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -23,13 +24,13 @@ type recheck struct {
 
 // compareDue makes the comparison that is due, after the changes were applied: what it finds then
 // no change told. The cursor stays.
-func (d *Destination) compareDue(ctx context.Context, r *run, o *offer) error {
+func (d *Destination) compareDue(ctx context.Context, r *run, o *feed.Offer) error {
 	m := d.snapshotMeta()
 	due := m.Recheck
 	switch {
-	case r.dry || r.compared || due == (recheck{}) || !o.followed() || !m.Until.IsZero():
+	case r.dry || r.compared || due == (recheck{}) || !o.Followed() || !m.Until.IsZero():
 		return nil
-	case !o.listed(): // the changes alone tell what the source has
+	case !o.Listed(): // the changes alone tell what the source has
 		return d.saveMeta(func(m *meta) { m.Recheck = recheck{} })
 	case strings.HasPrefix(m.HeldGap, "gap:"): // a person decides
 		return nil
@@ -52,8 +53,8 @@ func (d *Destination) compareDue(ctx context.Context, r *run, o *offer) error {
 
 // anotherDump tells whether the source has another Resource Dump of the time of the one that was
 // taken: one of the two is wrong.
-func (d *Destination) anotherDump(ctx context.Context, o *offer, m *meta) (bool, error) {
-	dl, r, err := d.src.document(ctx, fetch.Request{URL: o.ResourceDump, ETag: m.Inventory.ETag, Modified: m.Inventory.Modified}, resourcesync.ResourceDump)
+func (d *Destination) anotherDump(ctx context.Context, o *feed.Offer, m *meta) (bool, error) {
+	dl, r, err := d.src.Document(ctx, fetch.Request{URL: o.ResourceDump, ETag: m.Inventory.ETag, Modified: m.Inventory.Modified}, resourcesync.ResourceDump)
 	if err != nil {
 		d.log.Warn("the mirror rests on one Resource Dump, and it cannot be had again", "error", err)
 		return false, nil
@@ -62,13 +63,13 @@ func (d *Destination) anotherDump(ctx context.Context, o *offer, m *meta) (bool,
 	switch same := dl.NotModified || dl.Digest.String() == m.Inventory.Digest; {
 	case !same && r.Head().SnapshotTime().Equal(m.Inventory.At):
 		return true, nil
-	case !same, d.opt.Now().Sub(m.Recheck.Next) >= doubtLasts:
+	case !same, d.opt.Now().Sub(m.Recheck.Next) >= feed.DoubtLasts:
 		return false, d.saveMeta(func(m *meta) { m.Recheck = recheck{} })
 	}
 	return false, nil
 }
 
-func (d *Destination) compareNext(ctx context.Context, r *run, o *offer, m *meta) error {
+func (d *Destination) compareNext(ctx context.Context, r *run, o *feed.Offer, m *meta) error {
 	proven, err := d.provenByInventory(ctx, o)
 	if err != nil {
 		return err
@@ -77,15 +78,15 @@ func (d *Destination) compareNext(ctx context.Context, r *run, o *offer, m *meta
 	if proven {
 		return done()
 	}
-	var known *listState
+	var known *feed.ListState
 	if m.Recheck.Why == "" {
 		last := m.Inventory
 		last.Vague, last.Fresh, last.Size = false, false, 0 // whatever it proves, the same bytes are no other list, and nothing less
 		known = &last
 	}
-	v, err := d.src.readInventory(ctx, o, known)
-	if errors.Is(err, errUnchangedList) {
-		if d.opt.Now().Sub(m.Recheck.Next) >= doubtLasts {
+	v, err := d.src.ReadInventory(ctx, o, known)
+	if errors.Is(err, feed.ErrUnchanged) {
+		if d.opt.Now().Sub(m.Recheck.Next) >= feed.DoubtLasts {
 			return done()
 		}
 		return nil
@@ -93,13 +94,13 @@ func (d *Destination) compareNext(ctx context.Context, r *run, o *offer, m *meta
 	if err != nil {
 		return err
 	}
-	if v.stale(&m.Cursor) {
-		if at := v.state.At; at.Before(m.Inventory.At) && !m.Inventory.Ahead { // both as the source tells them
-			r.rep.Held = fmt.Sprintf("the Resource List is of %s, and one of %s was taken: the mirror is compared with the next newer one", stamp(at), stamp(m.Inventory.At))
+	if v.Stale(&m.Cursor) {
+		if at := v.State.At; at.Before(m.Inventory.At) && !m.Inventory.Ahead { // both as the source tells them
+			r.rep.Held = fmt.Sprintf("the Resource List is of %s, and one of %s was taken: the mirror is compared with the next newer one", feed.Stamp(at), feed.Stamp(m.Inventory.At))
 		}
 		return errors.Join(d.forgetUnlisted(ctx, v), v.Close())
 	}
-	v.sparing = m.Recheck.Why == ""
+	v.Sparing = m.Recheck.Why == ""
 	before := r.c
 	if err := d.mend(ctx, r, o, v); err != nil {
 		return err
@@ -118,7 +119,7 @@ func (d *Destination) compareNext(ctx context.Context, r *run, o *offer, m *meta
 // mend makes the mirror equal to an inventory, which it closes, and keeps the cursor: a list may
 // not promise enough to tell what the changes tell. The cursor never stands behind what is
 // mirrored: a source that is set back to there would seem to go on.
-func (d *Destination) mend(ctx context.Context, r *run, o *offer, v *inventory) error {
+func (d *Destination) mend(ctx context.Context, r *run, o *feed.Offer, v *feed.Inventory) error {
 	end, err := d.compareWith(ctx, r, o, v)
 	if err != nil {
 		return err
@@ -129,8 +130,8 @@ func (d *Destination) mend(ctx context.Context, r *run, o *offer, v *inventory) 
 		if m.Until.IsZero() {
 			m.closeGap()
 		}
-		if later := before.Sequence != nil && m.Cursor.number() > before.number(); o.followed() && !(later && o.ChangeList == "") { // else a Change Dump is behind the list
-			if n := m.Cursor.Ahead; n != nil && !before.passed(n) {
+		if later := before.Sequence != nil && m.Cursor.Number() > before.Number(); o.Followed() && !(later && o.ChangeList == "") { // else a Change Dump is behind the list
+			if n := m.Cursor.Ahead; n != nil && !before.Passed(n) {
 				before.Ahead = n
 			}
 			m.Cursor = before
@@ -139,12 +140,12 @@ func (d *Destination) mend(ctx context.Context, r *run, o *offer, v *inventory) 
 }
 
 // provenByInventory tells whether the source's inventory is that of the records.
-func (d *Destination) provenByInventory(ctx context.Context, o *offer) (bool, error) {
-	root, err := d.src.inventoryRoot(ctx, o)
+func (d *Destination) provenByInventory(ctx context.Context, o *feed.Offer) (bool, error) {
+	root, err := d.src.InventoryRoot(ctx, o)
 	if err != nil || root == nil {
 		return false, err
 	}
-	want, err := parseGraph(root.Digest)
+	want, err := feed.ParseGraph(root.Digest)
 	if err != nil {
 		d.log.Info("the source's inventory is passed over", "why", err)
 		return false, nil
@@ -155,7 +156,7 @@ func (d *Destination) provenByInventory(ctx context.Context, o *offer) (bool, er
 	}
 	defer v.local.Close()
 	have, err := v.build(ctx)
-	if errors.Is(err, errInventory) {
+	if errors.Is(err, feed.ErrInventory) {
 		return false, nil
 	}
 	return err == nil && have.Digest == want, err

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
@@ -123,7 +124,7 @@ func TestWrongAnswerOnTheWay(t *testing.T) {
 }
 
 func otherList(s *testSource) string {
-	return urlset + `<rs:md capability="resourcelist" at="` + stamp(s.now) + `"/><url><loc>` + s.url("/set/r/about.nt") + `</loc></url></urlset>`
+	return urlset + `<rs:md capability="resourcelist" at="` + feed.Stamp(s.now) + `"/><url><loc>` + s.url("/set/r/about.nt") + `</loc></url></urlset>`
 }
 
 // A list that lacks resources deletes them, where that is allowed; the next list brings them

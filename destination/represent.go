@@ -16,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
@@ -28,7 +29,7 @@ import (
 
 // outcome is a resource fetched and verified, or why it could not be.
 type outcome struct {
-	it   *item
+	it   *feed.Item
 	rec  *ledger.Record  // new state
 	wire []byte          // wire form, sorted N-Triples
 	ts   []rdfres.Triple // of the wire form, nil when they are to be read from it
@@ -67,7 +68,7 @@ const bigBody = 4 << 20
 // version comes first, then loc, then what else offers it; a place on another
 // host or of an unknown scheme is passed over.
 // What is in none may still be in the package that told of it.
-func (d *Destination) obtain(ctx context.Context, it *item) *outcome {
+func (d *Destination) obtain(ctx context.Context, it *feed.Item) *outcome {
 	o := d.obtainSingly(ctx, it)
 	if o.err == nil || it.Package == "" || it.Path == "" || it.Bad != "" || ctx.Err() != nil || errors.Is(o.err, errContent) || errors.Is(o.err, fetch.ErrSourceGone) {
 		return o
@@ -80,7 +81,7 @@ func (d *Destination) obtain(ctx context.Context, it *item) *outcome {
 	return p
 }
 
-func (d *Destination) obtainSingly(ctx context.Context, it *item) *outcome {
+func (d *Destination) obtainSingly(ctx context.Context, it *feed.Item) *outcome {
 	if it.Bad != "" {
 		return &outcome{it: it, err: fmt.Errorf("the source's entry %w: %s", errContent, it.Bad)}
 	}
@@ -88,22 +89,22 @@ func (d *Destination) obtainSingly(ctx context.Context, it *item) *outcome {
 		return d.left(it)
 	}
 	if d.files == nil && d.passedOver(it) {
-		rec := it.record()
+		rec := it.Record()
 		rec.NotRDF(it.File)
 		o := &outcome{it: it, rec: rec, notRDF: true}
 		sum, _ := rdfres.ParseDigest(it.Promise.Hashes.SHA256) // zero where none is promised
 		d.otherwise(o, sum, nil)
 		return o
 	}
-	var places []place
+	var places []feed.Place
 	if it.Version != nil {
 		places = append(places, *it.Version)
 	}
-	plain := place{URL: it.Loc, Promise: it.Promise}
-	isRDF := typeOfRDF(it.Promise.Type)
+	plain := feed.Place{URL: it.Loc, Promise: it.Promise}
+	isRDF := feed.IsTypeOfRDF(it.Promise.Type)
 	others := d.others(it)
 	if !isRDF && it.Promise.Type != "" && d.content.seeksRDF() { // those of another type come first, and only where loc is not RDF
-		var rest []place
+		var rest []feed.Place
 		for _, o := range others {
 			if o.Promise.Type != it.Promise.Type {
 				places = append(places, o)
@@ -127,11 +128,11 @@ func (d *Destination) obtainSingly(ctx context.Context, it *item) *outcome {
 		if ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) {
 			return &outcome{it: it, err: cmp.Or(err, context.Cause(ctx))}
 		}
-		if len(it.found) > 0 { // the page links to it
-			places, it.found = append(places, it.found...), nil
+		if len(it.Found) > 0 { // the page links to it
+			places, it.Found = append(places, it.Found...), nil
 			generic = true
 		}
-		alternate := generic && slices.ContainsFunc(places[i+1:], func(p place) bool { return typeOfRDF(p.Promise.Type) })
+		alternate := generic && slices.ContainsFunc(places[i+1:], func(p feed.Place) bool { return feed.IsTypeOfRDF(p.Promise.Type) })
 		if err == nil && !o.notRDF {
 			return o
 		}
@@ -160,8 +161,8 @@ func (d *Destination) obtainSingly(ctx context.Context, it *item) *outcome {
 
 // others are the further places of a resource, with the RDF that it links to by the
 // relations that are configured.
-func (d *Destination) others(it *item) []place {
-	var out []place
+func (d *Destination) others(it *feed.Item) []feed.Place {
+	var out []feed.Place
 	for _, p := range it.Others {
 		if p.Rel == "" || slices.Contains(d.cfg.Linked, p.Rel) {
 			out = append(out, p)
@@ -171,7 +172,7 @@ func (d *Destination) others(it *item) []place {
 }
 
 // linked gives the RDF that a page links to, by its headers or in its head.
-func (d *Destination) linked(a *fetch.Answer) (out []place) {
+func (d *Destination) linked(a *fetch.Answer) (out []feed.Place) {
 	base, err := url.Parse(a.URL)
 	if err != nil || len(d.cfg.Linked) == 0 {
 		return nil
@@ -181,10 +182,10 @@ func (d *Destination) linked(a *fetch.Answer) (out []place) {
 		page = bytes.NewReader(a.Body[:min(len(a.Body), maxHead)])
 	}
 	links := resourcesync.TypedLinks(a.Header.Values("Link"), page, base, d.cfg.Linked...)
-	slices.SortStableFunc(links, func(a, b resourcesync.Link) int { return cmp.Compare(formatRank(a.Type), formatRank(b.Type)) })
+	slices.SortStableFunc(links, func(a, b resourcesync.Link) int { return cmp.Compare(feed.FormatRank(a.Type), feed.FormatRank(b.Type)) })
 	for _, l := range links {
-		if typeOfRDF(l.Type) && len(out) < maxPlaces {
-			out = append(out, place{URL: l.Href, Promise: fetch.Promise{Length: -1, Type: fetch.Essence(l.Type)}, Rel: l.Rel})
+		if feed.IsTypeOfRDF(l.Type) && len(out) < feed.MaxPlaces {
+			out = append(out, feed.Place{URL: l.Href, Promise: fetch.Promise{Length: -1, Type: fetch.Essence(l.Type)}, Rel: l.Rel})
 		}
 	}
 	return out
@@ -196,11 +197,11 @@ const maxHead = 256 << 10
 // passedOver tells what a triple store has no use for, so that it is counted and
 // never fetched: files that the source calls so, and what is promised to be of a
 // type that is no RDF, with no other form that is.
-func (d *Destination) passedOver(it *item) bool {
+func (d *Destination) passedOver(it *feed.Item) bool {
 	if it.File {
 		return true
 	}
-	if !definitelyNotRDF(it.Promise.Type) || !it.AsOf.IsZero() {
+	if !feed.IsTypeOfNoRDF(it.Promise.Type) || !it.AsOf.IsZero() {
 		return false
 	}
 	for _, o := range d.others(it) {
@@ -209,7 +210,7 @@ func (d *Destination) passedOver(it *item) bool {
 		}
 	}
 	_, packed, _ := formatOfName(it.Loc)
-	return !packed || it.Promise.Type != gzipType
+	return !packed || it.Promise.Type != feed.GzipType
 }
 
 func moreTelling(have, err error) error {
@@ -230,14 +231,14 @@ func (d *Destination) placeAllowed(address string) error {
 	return nil
 }
 
-func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outcome, error) {
+func (d *Destination) obtainFrom(ctx context.Context, it *feed.Item, p feed.Place) (*outcome, error) {
 	big := p.Promise.Length > bigBody
 	if big {
 		d.bigMu.Lock()
 		defer d.bigMu.Unlock()
 	}
-	if p.Promise.Length > d.lim.resource {
-		return nil, fmt.Errorf("%s: %w: %d bytes are promised, at most %d are taken (%s)", clip.Middle(p.URL), fetch.ErrTooLarge, p.Promise.Length, d.lim.resource, d.cfg.Settings.Of("max_resource_bytes"))
+	if p.Promise.Length > d.lim.Resource {
+		return nil, fmt.Errorf("%s: %w: %d bytes are promised, at most %d are taken (%s)", clip.Middle(p.URL), fetch.ErrTooLarge, p.Promise.Length, d.lim.Resource, d.cfg.Settings.Of("max_resource_bytes"))
 	}
 	accept := "*/*"
 	switch {
@@ -248,9 +249,9 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 	}
 	tag := ""
 	if p.URL == it.Loc {
-		tag = it.etag
+		tag = it.ETag
 	}
-	a, err := d.fetch.Get(ctx, fetch.Request{URL: p.URL, Accept: accept, ETag: tag, MaxBytes: d.lim.resource, Attempts: 3,
+	a, err := d.fetch.Get(ctx, fetch.Request{URL: p.URL, Accept: accept, ETag: tag, MaxBytes: d.lim.Resource, Attempts: 3,
 		Gzip: p.Promise.Encoding == "gzip" || p.Promise.Length < 0 || p.Promise.Length > 8<<10})
 	if errors.Is(err, fetch.ErrTooLarge) {
 		err = fmt.Errorf("%w (%s)", err, d.cfg.Settings.Of("max_resource_bytes"))
@@ -262,7 +263,7 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 		return &outcome{it: it, same: true}, nil
 	}
 	if err := p.Promise.VerifyAnswer(a); err != nil {
-		return nil, fmt.Errorf("%s %w: %w%s", clip.Middle(p.URL), errMismatch, err, mismatchHint)
+		return nil, fmt.Errorf("%s %w: %w%s", clip.Middle(p.URL), feed.ErrMismatch, err, feed.MismatchHint)
 	}
 	if !big && (len(a.Body) > bigBody || len(a.Body) > bigBody/100 && fetch.IsGzip(a.Body)) {
 		d.bigMu.Lock()
@@ -270,9 +271,9 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 	}
 	o, err := d.represent(ctx, it, p, a.Body, a.Kind())
 	if p.URL == it.Loc && (err == nil && o.notRDF || errors.Is(err, errContent)) {
-		it.found = d.linked(a)
+		it.Found = d.linked(a)
 	}
-	if err == nil && p.Promise.Unproven() && unsettled(it.LastMod, fetch.ServedAt(a.Header, d.opt.Now())) {
+	if err == nil && p.Promise.Unproven() && feed.Unsettled(it.LastMod, fetch.ServedAt(a.Header, d.opt.Now())) {
 		o.rec.Unsettle()
 	}
 	if err == nil {
@@ -282,7 +283,7 @@ func (d *Destination) obtainFrom(ctx context.Context, it *item, p place) (*outco
 }
 
 // represent makes a record of a verified body, with its triples or bytes.
-func (d *Destination) represent(ctx context.Context, it *item, p place, body []byte, kind fetch.Kind) (*outcome, error) {
+func (d *Destination) represent(ctx context.Context, it *feed.Item, p feed.Place, body []byte, kind fetch.Kind) (*outcome, error) {
 	if kind := listKind(body); kind != "" {
 		return nil, fmt.Errorf("%s %w: it is a %s, and no resource", clip.Middle(p.URL), errContent, kind)
 	}
@@ -291,8 +292,8 @@ func (d *Destination) represent(ctx context.Context, it *item, p place, body []b
 
 // representRDF makes the wire form of a verified body and the record to come. What
 // is no RDF gives a record without triples.
-func (d *Destination) representRDF(ctx context.Context, it *item, p place, body []byte, kind fetch.Kind) (*outcome, error) {
-	rec := it.record()
+func (d *Destination) representRDF(ctx context.Context, it *feed.Item, p feed.Place, body []byte, kind fetch.Kind) (*outcome, error) {
+	rec := it.Record()
 	if rec.Hashes.SHA256 == "" && rec.Hashes.SHA1 == "" && rec.Hashes.MD5 == "" && p.URL == it.Loc {
 		rec.Hashes = resourcesync.HashesOf(body, rec.Hashes)
 	}
@@ -306,7 +307,7 @@ func (d *Destination) representRDF(ctx context.Context, it *item, p place, body 
 		}
 		ts, ok, err = d.readRDF(ctx, p, base, body, kind)
 	}
-	if !ok && !it.File && !definitelyNotRDF(p.Promise.Type) && d.isMirrored(it.Loc) {
+	if !ok && !it.File && !feed.IsTypeOfNoRDF(p.Promise.Type) && d.isMirrored(it.Loc) {
 		return nil, fmt.Errorf("%s %w: its description is mirrored, and what comes now is none (an error page in its place?)", clip.Middle(p.URL), errContent)
 	}
 	if !ok || it.File {
@@ -326,7 +327,7 @@ func (d *Destination) representRDF(ctx context.Context, it *item, p place, body 
 		wire = appendLines(nil, ts)
 		got := rdfres.Digest(sha256.Sum256(wire))
 		if got != it.Promise.Graph {
-			return nil, fmt.Errorf("%s %w: graph digest is %s, promised was %s%s", clip.Middle(p.URL), errMismatch, got, it.Promise.Graph, mismatchHint)
+			return nil, fmt.Errorf("%s %w: graph digest is %s, promised was %s%s", clip.Middle(p.URL), feed.ErrMismatch, got, it.Promise.Graph, feed.MismatchHint)
 		}
 		wireNames = allWireNames(ts)
 	}
@@ -389,9 +390,9 @@ func listKind(body []byte) string {
 // readRDF reads the triples of a body; ok is false where it is no RDF. What is packed with
 // gzip is read as what it holds: no format of RDF begins with its two bytes, whatever
 // type and suffix say.
-func (d *Destination) readRDF(ctx context.Context, p place, base string, body []byte, kind fetch.Kind) (ts []rdfres.Triple, ok bool, err error) {
+func (d *Destination) readRDF(ctx context.Context, p feed.Place, base string, body []byte, kind fetch.Kind) (ts []rdfres.Triple, ok bool, err error) {
 	for layer := 0; layer < 2 && err == nil && fetch.IsGzip(body); layer++ {
-		if body, err = fetch.Gunzip(body, d.lim.resource); err != nil {
+		if body, err = fetch.Gunzip(body, d.lim.Resource); err != nil {
 			err = fmt.Errorf("unpack gzip: %w", err)
 		}
 	}
@@ -401,7 +402,7 @@ func (d *Destination) readRDF(ctx context.Context, p place, base string, body []
 		format, certain, ok = rdfres.JSONLD, true, true
 	}
 	if err = cmp.Or(err, several); ok && err == nil {
-		ts, err = codec.Decode(format, body, rdfres.ReadOptions{Base: base, Name: p.URL, Charset: kind.Charset(), MaxBytes: d.lim.resource, Lax: true, OneGraph: true, LinkedContext: linked,
+		ts, err = codec.Decode(format, body, rdfres.ReadOptions{Base: base, Name: p.URL, Charset: kind.Charset(), MaxBytes: d.lim.Resource, Lax: true, OneGraph: true, LinkedContext: linked,
 			Context: func(address string) ([]byte, string, error) { return d.contexts.Get(ctx, address) }})
 	}
 	return ts, ok && (err == nil || certain || errors.Is(err, rdfres.ErrRemoteContext)), err
@@ -432,9 +433,9 @@ func appendLines(b []byte, ts []rdfres.Triple) []byte {
 // chooseFormat finds the serialization: by the promised type, the type of the
 // answer, the suffix, the content. certain is false when only the content spoke.
 // A type or suffix that much else has as well counts when the content is like it.
-func chooseFormat(p place, body []byte, contentType string) (f rdfres.Format, certain, ok bool) {
+func chooseFormat(p feed.Place, body []byte, contentType string) (f rdfres.Format, certain, ok bool) {
 	for _, t := range []string{p.Promise.Type, contentType} {
-		if f, ok := rdfres.FormatByMediaType(t); ok && typeOfRDF(t) {
+		if f, ok := rdfres.FormatByMediaType(t); ok && feed.IsTypeOfRDF(t) {
 			return f, true, true
 		}
 	}
@@ -453,7 +454,7 @@ func chooseFormat(p place, body []byte, contentType string) (f rdfres.Format, ce
 		return f, ok, ok
 	}
 	for _, t := range []string{p.Promise.Type, fetch.Essence(contentType)} {
-		if definitelyNotRDF(t) {
+		if feed.IsTypeOfNoRDF(t) {
 			return "", false, false
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/destination/feed"
 )
 
 const changeListXML = `<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:rs="http://www.openarchives.org/rs/terms/"><rs:md capability="changelist" %s/>%s</urlset>`
@@ -33,19 +35,19 @@ func TestAnotherChangeList(t *testing.T) {
 					return ok
 				}
 				write := func(address string, first, last int, closed bool) {
-					root := fmt.Sprintf(`modified="%s"`, stamp(s.now))
+					root := fmt.Sprintf(`modified="%s"`, feed.Stamp(s.now))
 					if tells {
-						root = fmt.Sprintf(`from="%s"`, stamp(s.changesFrom))
+						root = fmt.Sprintf(`from="%s"`, feed.Stamp(s.changesFrom))
 						if first > 0 {
-							root = fmt.Sprintf(`from="%s"`, stamp(s.log[first-1].at))
+							root = fmt.Sprintf(`from="%s"`, feed.Stamp(s.log[first-1].at))
 						}
 						if closed {
-							root += fmt.Sprintf(` until="%s"`, stamp(s.log[last-1].at))
+							root += fmt.Sprintf(` until="%s"`, feed.Stamp(s.log[last-1].at))
 						}
 					}
 					entries := ""
 					for _, l := range s.log[first:last] {
-						entries += fmt.Sprintf(`<url><loc>%s</loc><lastmod>%s</lastmod><rs:md change="%s"/></url>`, s.url(l.folder+l.name), stamp(l.at), l.kind)
+						entries += fmt.Sprintf(`<url><loc>%s</loc><lastmod>%s</lastmod><rs:md change="%s"/></url>`, s.url(l.folder+l.name), feed.Stamp(l.at), l.kind)
 					}
 					list, lists[address] = address, fmt.Sprintf(changeListXML, root, entries)
 				}

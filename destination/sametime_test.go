@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	rs "github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -110,7 +111,7 @@ func TestIndexOfTheSameBytes(t *testing.T) {
 					}
 				}
 				if !rep.InSync || rep.Mode != "none" || n != want || s.notModified < n {
-					t.Errorf("at %s: %+v, %d requests, %d not modified, want %d: %v", stamp(s.date), rep, n, s.notModified, want, s.requests)
+					t.Errorf("at %s: %+v, %d requests, %d not modified, want %d: %v", feed.Stamp(s.date), rep, n, s.notModified, want, s.requests)
 				}
 			}
 			poll(parts)
@@ -146,7 +147,7 @@ func TestStaleListOfTheSameTime(t *testing.T) {
 	s.drop = len(s.log) - 1
 	rep := b.sync()
 	if rep.InSync || !strings.Contains(rep.Held, "no newer inventory") {
-		t.Fatalf("a list of %s closes the gap behind it: %+v", stamp(at), rep)
+		t.Fatalf("a list of %s closes the gap behind it: %+v", feed.Stamp(at), rep)
 	}
 	if got := b.mir.lines(graphA); !strings.Contains(strings.Join(got, ""), nt("e3", "3")) {
 		t.Errorf("what was changed in the second of the list was taken out: %v", got)

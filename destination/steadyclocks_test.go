@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	rs "github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -134,7 +135,7 @@ func playSteadyClock(t *testing.T, seed uint64) {
 			s.put(fmt.Sprintf("e%d.nt", e), nt(fmt.Sprintf("e%d", e), fmt.Sprint(100+r.IntN(900))))
 		}
 		if n := len(s.log); n > 0 {
-			trace = append(trace, fmt.Sprintf("%d %s %s at %s", n, s.log[n-1].kind, s.log[n-1].name, stamp(s.log[n-1].at)))
+			trace = append(trace, fmt.Sprintf("%d %s %s at %s", n, s.log[n-1].kind, s.log[n-1].name, feed.Stamp(s.log[n-1].at)))
 		}
 	}
 	for range 5 {

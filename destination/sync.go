@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
@@ -60,7 +61,7 @@ type run struct {
 	compared     bool                 // with a list or dump
 	accept       string               // id of the deletions that are held and go
 	departs      bool                 // what is leaving is weighed at the end
-	root         *inventoryDoc        // of the source as the run begins, where that alone tells how far it is
+	root         *feed.InventoryDoc   // of the source as the run begins, where that alone tells how far it is
 	planGone     int64                // dry run: resources that a list lacks
 	planEmpty    bool                 // dry run: that list is empty
 	absent       bool                 // what was tried again is not there
@@ -113,7 +114,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	}
 	d.packages.close()
 	d.contexts.Forget()
-	d.src.settle()
+	d.src.Settle()
 	d.twins = nil
 	if ferr := d.finish(ctx, r, start, err); ferr != nil {
 		err = errors.Join(err, ferr)
@@ -166,7 +167,7 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		return err
 	}
 	if offer.ChangeList == "" { // which tells each change as soon as the inventory
-		if r.root, err = d.src.inventoryRoot(ctx, offer); err != nil {
+		if r.root, err = d.src.InventoryRoot(ctx, offer); err != nil {
 			return err
 		}
 	}
@@ -258,7 +259,7 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if err := d.increment(ctx, r, offer, 0); err != nil {
 		return err
 	}
-	if m = d.snapshotMeta(); offer.followed() && offer.listed() && r.complete && !r.compared && r.root.beyond(&m.Cursor) {
+	if m = d.snapshotMeta(); offer.Followed() && offer.Listed() && r.complete && !r.compared && r.root.Beyond(&m.Cursor) {
 		if _, err := d.takeNewer(ctx, r, offer, &m, "the Change Dump ends before the source's newest change"); err != nil {
 			return err
 		}
@@ -510,7 +511,7 @@ func (d *Destination) retry(ctx context.Context, r *run) error {
 			if f.Run == d.runName() || (!r.retry && f.Waits(now, d.lim.retryMax)) {
 				continue
 			}
-			it, err := decodeItem(f.Item)
+			it, err := feed.DecodeItem(f.Item)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -545,9 +546,9 @@ func (d *Destination) retry(ctx context.Context, r *run) error {
 // unlisted compares with a list or dump that is newer than the one that was taken, because
 // the source does not have what it told of: what it does not list either is gone, whether or
 // not a change told so. What fails for long is looked for in the same list too.
-func (d *Destination) unlisted(ctx context.Context, r *run, o *offer) error {
+func (d *Destination) unlisted(ctx context.Context, r *run, o *feed.Offer) error {
 	m := d.snapshotMeta()
-	if !o.followed() || !m.Until.IsZero() || m.told() != "" {
+	if !o.Followed() || !m.Until.IsZero() || m.told() != "" {
 		return nil
 	}
 	if r.absent {
@@ -562,22 +563,22 @@ func (d *Destination) unlisted(ctx context.Context, r *run, o *offer) error {
 	if !r.failing || o.ResourceList == "" {
 		return nil
 	}
-	v, err := d.src.readInventory(ctx, o, nil)
+	v, err := d.src.ReadInventory(ctx, o, nil)
 	if err != nil {
 		d.log.Warn("some of what the source told of fails, and its list cannot be had", "error", err)
 		return nil
 	}
-	if v.stale(&m.Cursor) {
+	if v.Stale(&m.Cursor) {
 		return errors.Join(d.forgetUnlisted(ctx, v), v.Close())
 	}
 	before := r.c
-	v.sparing = true
+	v.Sparing = true
 	err = d.mend(ctx, r, o, v)
 	r.c.unchanged, r.c.outside = before.unchanged, before.outside // they were counted
 	return err
 }
 
-func (d *Destination) fetchJob(it *item) job {
+func (d *Destination) fetchJob(it *feed.Item) job {
 	switch {
 	case it.Change == "deleted" && it.Bad == "": // there is nothing to fetch, also when the mirror has refused it before
 		return func(context.Context) *outcome { return &outcome{it: it} }
@@ -628,7 +629,7 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 		if oldest.IsZero() || t.Before(oldest) {
 			oldest = t
 		}
-		if len(rep.Problems) < d.lim.named {
+		if len(rep.Problems) < d.lim.Named {
 			rep.Problems = append(rep.Problems, problemOf(f.Fault))
 		}
 	}
@@ -637,8 +638,8 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 		if err := d.notePublished(r.root); err != nil {
 			return err
 		}
-		if d.snapshotMeta().Older != (olderList{}) {
-			if err := d.saveMeta(func(m *meta) { m.Older = olderList{} }); err != nil {
+		if d.snapshotMeta().Older != (feed.OlderList{}) {
+			if err := d.saveMeta(func(m *meta) { m.Older = feed.OlderList{} }); err != nil {
 				return err
 			}
 		}

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/jsonpatch"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
@@ -776,7 +777,7 @@ var _ = io.EOF
 func (s *testSource) capabilityLinks() []rs.Link {
 	links := []rs.Link{{Rel: "up", Href: s.url("/.well-known/resourcesync"), Length: -1}}
 	if s.inventory {
-		links = append(links, rs.Link{Rel: inventoryRel, Href: s.url("/set/inventory.json"), Length: -1})
+		links = append(links, rs.Link{Rel: feed.InventoryRel, Href: s.url("/set/inventory.json"), Length: -1})
 	}
 	return links
 }
@@ -788,7 +789,7 @@ func (s *testSource) serveInventory(w http.ResponseWriter, r *http.Request) {
 	var entries []rdfres.InventoryEntry
 	for k, body := range s.bodies {
 		e := s.entry(k, body, 0, rs.Meta{})
-		d, err := parseGraph(e.Meta.Ext[rs.ExtGraph])
+		d, err := feed.ParseGraph(e.Meta.Ext[rs.ExtGraph])
 		if err != nil {
 			s.t.Error(err)
 		}

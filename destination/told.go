@@ -3,6 +3,8 @@ package destination
 import (
 	"context"
 	"log/slog"
+
+	"github.com/rsbridge/rsbridge/destination/feed"
 )
 
 // The log tells, at level debug, what became of every change that was met: "change is
@@ -21,14 +23,14 @@ func (d *Destination) tell(o *op) {
 	change := o.it != nil && o.it.Change != ""
 	again := false
 	if f, err := d.led.Fault(o.loc); err == nil && f != nil {
-		if it, err := decodeItem(f.Item); err == nil && it.Change != "" {
-			if again = change && it.identity() == o.it.identity(); !again {
+		if it, err := feed.DecodeItem(f.Item); err == nil && it.Change != "" {
+			if again = change && it.Identity() == o.it.Identity(); !again {
 				d.superseded(it, o.it)
 			}
 		}
 	}
 	if l, err := d.led.Leaving(o.loc); err == nil && l != nil && !o.settle {
-		if it, err := deletionOf(l); err == nil && it != nil && !(change && it.identity() == o.it.identity()) {
+		if it, err := deletionOf(l); err == nil && it != nil && !(change && it.Identity() == o.it.Identity()) {
 			d.superseded(it, o.it)
 		}
 	}
@@ -49,7 +51,7 @@ func (d *Destination) telling() bool {
 
 // superseded tells that of a change; by is nil or of no change where a list or dump
 // took its place.
-func (d *Destination) superseded(it, by *item) {
+func (d *Destination) superseded(it, by *feed.Item) {
 	switch {
 	case !d.telling():
 	case by == nil || by.Change == "":
@@ -59,24 +61,24 @@ func (d *Destination) superseded(it, by *item) {
 	}
 }
 
-func (d *Destination) tellFate(fate string, it *item, more ...any) {
+func (d *Destination) tellFate(fate string, it *feed.Item, more ...any) {
 	d.log.Debug(fate, append([]any{"sequence", it.Sequence, "change", it.Change, "time", it.Time, "loc", it.Loc}, more...)...)
 }
 
 // tellThrough tells up to where changes are applied.
-func (d *Destination) tellThrough(c *cursor) {
+func (d *Destination) tellThrough(c *feed.Cursor) {
 	if !d.telling() {
 		return
 	}
-	d.log.Debug("changes are applied", "through", c.number(), "until", c.Time)
+	d.log.Debug("changes are applied", "through", c.Number(), "until", c.Time)
 }
 
 // tellPassed tells of the changes that a comparison has passed over.
-func (d *Destination) tellPassed(before, after *cursor) {
+func (d *Destination) tellPassed(before, after *feed.Cursor) {
 	if !d.telling() {
 		return
 	}
-	if after.number() > before.number() || after.Sequence == nil && after.Time.After(before.Time) {
-		d.log.Debug("changes are superseded by a list", "after", before.number(), "through", after.number(), "from", before.Time, "until", after.Time)
+	if after.Number() > before.Number() || after.Sequence == nil && after.Time.After(before.Time) {
+		d.log.Debug("changes are superseded by a list", "after", before.Number(), "through", after.Number(), "from", before.Time, "until", after.Time)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/rsbridge/rsbridge/destination/feed"
 )
 
 // A source may publish its changes later than it makes them: with the next dump, or by a schedule
@@ -18,10 +20,10 @@ type unpublished struct {
 
 // notePublished keeps what the source had changed when the run began and what no list or dump had
 // at its end. root is of the beginning.
-func (d *Destination) notePublished(root *inventoryDoc) error {
+func (d *Destination) notePublished(root *feed.InventoryDoc) error {
 	m := d.snapshotMeta()
 	var next unpublished
-	if root.beyond(&m.Cursor) {
+	if root.Beyond(&m.Cursor) {
 		if next = m.Unpublished; next.Sequence == 0 {
 			if next.Since = root.Time; next.Since.IsZero() {
 				next.Since = m.Cursor.Time
@@ -40,7 +42,7 @@ func (m *meta) notPublished() string {
 	if m.Unpublished.Sequence == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the source stands at change %d and publishes its changes up to %d", m.Unpublished.Sequence, m.Cursor.number())
+	return fmt.Sprintf("the source stands at change %d and publishes its changes up to %d", m.Unpublished.Sequence, m.Cursor.Number())
 }
 
 // behind tells whether changes are published that are not applied.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
@@ -20,20 +21,20 @@ import (
 // changed, so without them there is an error and no mirror.
 
 // syncUntil makes the mirror what the source was at r.until.
-func (d *Destination) syncUntil(ctx context.Context, r *run, o *offer) error {
+func (d *Destination) syncUntil(ctx context.Context, r *run, o *feed.Offer) error {
 	if now := d.opt.Now(); r.until.After(now) {
-		return fmt.Errorf("until %s is in the future", stamp(r.until))
+		return fmt.Errorf("until %s is in the future", feed.Stamp(r.until))
 	}
 	r.mode("baseline")
-	r.why("the source as it was at %s", stamp(r.until))
-	v, err := d.src.readInventoryUntil(ctx, o, r.until)
+	r.why("the source as it was at %s", feed.Stamp(r.until))
+	v, err := d.src.ReadInventoryUntil(ctx, o, r.until)
 	if err != nil {
 		return err
 	}
-	if v.backward {
-		r.why("made from its Resource List of %s and the changes since", stamp(v.state.At))
+	if v.Backward {
+		r.why("made from its Resource List of %s and the changes since", feed.Stamp(v.State.At))
 	} else {
-		r.why("made from its Resource List of %s and the changes up to then", stamp(v.state.At))
+		r.why("made from its Resource List of %s and the changes up to then", feed.Stamp(v.State.At))
 	}
 	if r.dry {
 		_, err := d.compareWith(ctx, r, o, v)
@@ -59,8 +60,8 @@ func (d *Destination) syncUntil(ctx context.Context, r *run, o *offer) error {
 	return d.checkpoint(ctx, ledger.Following, func(m *meta) {
 		end(m)
 		m.Gap = ""
-		m.Inventory = listState{}
-		m.Cursor = cursor{Time: r.until, Sequence: v.sequence}
+		m.Inventory = feed.ListState{}
+		m.Cursor = feed.Cursor{Time: r.until, Sequence: v.Sequence}
 	})
 }
 
@@ -70,7 +71,7 @@ func (d *Destination) leaveUntil(r *run) error {
 	if m.Until.IsZero() {
 		return nil
 	}
-	r.why("the mirror stood at %s, as was asked for, and goes on to the present", stamp(m.Until))
+	r.why("the mirror stood at %s, as was asked for, and goes on to the present", feed.Stamp(m.Until))
 	again := m.Cursor.Sequence == nil // lists without numbers may not tell whether they reach back to then
 	r.full = r.full || again
 	return d.saveMeta(func(m *meta) {
@@ -84,9 +85,9 @@ func (d *Destination) leaveUntil(r *run) error {
 // whole seconds, so one of the second that is asked for may have come later. The lists
 // tell every change since that second began, and none of this resource up to the time:
 // then it is the last of the second before.
-func (d *Destination) obtainAsOf(ctx context.Context, it *item) *outcome {
+func (d *Destination) obtainAsOf(ctx context.Context, it *feed.Item) *outcome {
 	fail := func(format string, a ...any) *outcome {
-		return &outcome{it: it, err: fmt.Errorf("its version of %s %w: "+format, append([]any{stamp(it.AsOf), errContent}, a...)...)}
+		return &outcome{it: it, err: fmt.Errorf("its version of %s %w: "+format, append([]any{feed.Stamp(it.AsOf), errContent}, a...)...)}
 	}
 	if it.Bad != "" || d.outside(it) || d.files == nil && d.passedOver(it) {
 		return d.obtainSingly(ctx, it)
@@ -111,7 +112,7 @@ func (d *Destination) obtainAsOf(ctx context.Context, it *item) *outcome {
 	var a *fetch.Answer
 	for _, asOf := range []time.Time{second, second.Add(-time.Second)} {
 		var err error
-		if a, err = d.fetch.Get(ctx, fetch.Request{URL: it.TimeGate, Accept: acceptRDF, MaxBytes: d.lim.resource, Attempts: 3, AsOf: asOf}); err != nil {
+		if a, err = d.fetch.Get(ctx, fetch.Request{URL: it.TimeGate, Accept: acceptRDF, MaxBytes: d.lim.Resource, Attempts: 3, AsOf: asOf}); err != nil {
 			var fe *fetch.Error
 			if errors.As(err, &fe) && fe.Gone {
 				return fail("the source does not keep it: %v", err)
@@ -123,14 +124,14 @@ func (d *Destination) obtainAsOf(ctx context.Context, it *item) *outcome {
 		case err != nil:
 			return fail("%s does not tell of when its answer is (Memento-Datetime)", clip.Middle(a.URL))
 		case at.After(asOf):
-			return fail("the earliest that the source keeps is of %s", stamp(at))
+			return fail("the earliest that the source keeps is of %s", feed.Stamp(at))
 		}
 		if at.Before(second) {
 			break
 		}
 	}
 	// Nothing is promised of it; its address tells the format.
-	o, err := d.represent(ctx, it, place{URL: it.Loc, Promise: fetch.Promise{Length: -1}}, a.Body, a.Kind())
+	o, err := d.represent(ctx, it, feed.Place{URL: it.Loc, Promise: fetch.Promise{Length: -1}}, a.Body, a.Kind())
 	if err != nil {
 		return &outcome{it: it, err: err}
 	}

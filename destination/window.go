@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
@@ -16,16 +17,16 @@ import (
 type window struct {
 	d     *Destination
 	r     *run
-	order []*item
+	order []*feed.Item
 	items map[ledger.Hash]int // position in order
 	count int
-	at    cursor // behind everything that was added
+	at    feed.Cursor // behind everything that was added
 	any   bool
-	ahead *newest // the last change of a window that was cut off before, until it is met
-	stays bool    // so does the cursor: what was added is not proven to follow it yet
+	ahead *feed.Newest // the last change of a window that was cut off before, until it is met
+	stays bool         // so does the cursor: what was added is not proven to follow it yet
 
 	dump     string // the Change Dump, "" for none
-	packages *changePackages
+	packages *feed.ChangePackages
 	packaged bool // some of the collected are in a package that is read as a list
 }
 
@@ -34,79 +35,79 @@ const maxTogether = 10
 
 // window begins at a cursor. Where the changes themselves come from the Change Dump,
 // it is no other place of their bytes.
-func (d *Destination) window(r *run, o *offer, from cursor) *window {
-	from.reads = nil
+func (d *Destination) window(r *run, o *feed.Offer, from feed.Cursor) *window {
+	from.Reads = nil
 	w := &window{d: d, r: r, items: map[ledger.Hash]int{}, at: from, ahead: from.Ahead}
-	if _, kind := o.changes(); kind == resourcesync.ChangeList {
+	if _, kind := o.Changes(); kind == resourcesync.ChangeList {
 		w.dump = o.ChangeDump
 	}
 	return w
 }
 
-func (w *window) add(ctx context.Context, c change) error {
-	w.stays = c.unproven
-	if c.it == nil { // the end of a list
-		w.at.end(&c)
+func (w *window) add(ctx context.Context, c feed.Change) error {
+	w.stays = c.Unproven
+	if c.Item == nil { // the end of a list
+		w.at.End(&c)
 		if w.packaged {
 			return w.apply(ctx, nil) // while the package is open
 		}
 		return nil
 	}
-	if n := w.ahead; n != nil && n.looksLike(c.it) {
+	if n := w.ahead; n != nil && n.LooksLike(c.Item) {
 		w.ahead = nil
 	}
 	// Entries of one number (a resource that moved: deleted here, created there)
 	// are never cut apart, because the cursor could not stand between them.
-	together := c.it.Sequence > 0 && c.it.Sequence == w.at.number()
+	together := c.Item.Sequence > 0 && c.Item.Sequence == w.at.Number()
 	if together && len(w.order) >= maxTogether*w.limit() {
-		return fmt.Errorf("%s: more than %d changes have the number %d", clip.Middle(c.list), len(w.order), c.it.Sequence)
+		return fmt.Errorf("%s: more than %d changes have the number %d", clip.Middle(c.List), len(w.order), c.Item.Sequence)
 	}
 	if len(w.order) >= w.limit() && !together {
 		if err := w.apply(ctx, nil); err != nil {
 			return err
 		}
 	}
-	loc := ledger.HashOf(c.it.Loc)
-	passed := w.r.passed[ledger.HashOf(c.it.identity())] // a later one has been compared: the mirror would go back
+	loc := ledger.HashOf(c.Item.Loc)
+	passed := w.r.passed[ledger.HashOf(c.Item.Identity())] // a later one has been compared: the mirror would go back
 	if _, ok := w.items[loc]; ok && w.d.cfg.Keep == "versions" && !together && !passed {
 		if err := w.apply(ctx, nil); err != nil { // each of them is a version
 			return err
 		}
 	}
 	if i, ok := w.items[loc]; ok && !passed {
-		w.d.superseded(w.order[i], c.it)
+		w.d.superseded(w.order[i], c.Item)
 		w.order[i] = nil // only the last counts
 	}
 	if !passed {
 		w.items[loc] = len(w.order)
-		w.order = append(w.order, c.it)
-		w.packaged = w.packaged || c.it.pkg != nil
+		w.order = append(w.order, c.Item)
+		w.packaged = w.packaged || c.Item.Opened != nil
 	}
 	w.any = true
 	if w.r.dry {
-		w.r.plan.Change(c.list, c.kind())
+		w.r.plan.Change(c.List, c.Kind())
 	}
-	w.at.take(&c)
+	w.at.Take(&c)
 	return nil
 }
 
 // unmet is the gap that a source has which does not tell any more of changes that a run
 // applied in part before it was cut off.
 func (w *window) unmet() error {
-	return &gapError{why: fmt.Sprintf("the source does not tell of a change any more up to which a run was under way that did not end (%s): it was set back, as by restoring a backup, or what told of it is not offered any more", w.ahead)}
+	return &feed.GapError{Why: fmt.Sprintf("the source does not tell of a change any more up to which a run was under way that did not end (%s): it was set back, as by restoring a backup, or what told of it is not offered any more", w.ahead)}
 }
 
 // again tells that the last of what is collected is of before the cursor, as where lists
 // overlap. The run after one that was cut off may not meet it.
 func (w *window) again() bool {
 	was := w.d.snapshotMeta().Cursor
-	return w.at.precedes(&was)
+	return w.at.Precedes(&was)
 }
 
 // limit is how many changes are applied together.
 func (w *window) limit() int {
 	if w.dump != "" {
-		return max(w.d.lim.window, packageWindow)
+		return max(w.d.lim.window, feed.PackageWindow)
 	}
 	return w.d.lim.window
 }
@@ -160,7 +161,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 				continue
 			}
 			loc := ledger.HashOf(it.Loc)
-			it.tried = true
+			it.Tried = true
 			rec, err := d.led.Record(loc)
 			if err != nil {
 				yield(nil, err)
@@ -170,7 +171,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 			switch {
 			case it.Bad != "", it.Change == "deleted":
 			case rec != nil && !rec.Has(ledger.FlagKept):
-				if v, _ := it.differs(rec); v == provenSame {
+				if v, _ := it.Differs(rec); v == feed.ProvenSame {
 					j = func(context.Context) *outcome { return &outcome{it: it, rec: rec} }
 				} else {
 					if j = w.fromPackage(it); j == nil {
@@ -225,7 +226,7 @@ func (d *Destination) withFormer(j job, loc ledger.Hash, rec *ledger.Record) job
 }
 
 // finish applies the rest and remembers the document that was read to its end.
-func (w *window) finish(ctx context.Context, dl *download, address string) error {
+func (w *window) finish(ctx context.Context, dl *feed.Download, address string) error {
 	w.r.complete, w.stays = true, false
 	if w.any {
 		w.r.mode("incremental")
@@ -233,7 +234,7 @@ func (w *window) finish(ctx context.Context, dl *download, address string) error
 	} else if w.r.rep.Mode == "" {
 		w.r.why("no change since the last poll")
 	}
-	w.at.finish(address, dl)
+	w.at.Finish(address, dl)
 	if w.r.dry {
 		return w.apply(ctx, nil)
 	}
@@ -241,32 +242,32 @@ func (w *window) finish(ctx context.Context, dl *download, address string) error
 }
 
 // fromPackage is the job of a change whose bytes are in a package, nil for others.
-func (w *window) fromPackage(it *item) job {
-	if it.pkg == nil || it.Path == "" || it.Bad != "" {
+func (w *window) fromPackage(it *feed.Item) job {
+	if it.Opened == nil || it.Path == "" || it.Bad != "" {
 		return w.packagedElsewhere(it)
 	}
 	d := w.d
-	body, err := d.src.readMember(it.pkg.zip, it.Path)
+	body, err := d.src.ReadMember(it.Opened.ZIP, it.Path)
 	return func(ctx context.Context) *outcome { return d.packaged(ctx, it, body, err) }
 }
 
 // packagesFor reads the Change Dump when there is much to fetch.
-func (w *window) packagesFor(ctx context.Context, items []*item) error {
+func (w *window) packagesFor(ctx context.Context, items []*feed.Item) error {
 	d := w.d
 	if w.dump == "" || w.r.dry {
 		return nil
 	}
-	var wanted []*item
+	var wanted []*feed.Item
 	for _, it := range items {
 		if it != nil && it.Bad == "" && it.Change != "deleted" {
 			wanted = append(wanted, it)
 		}
 	}
-	if len(wanted) < packageFew {
+	if len(wanted) < feed.PackageFew {
 		return nil
 	}
 	if w.packages == nil {
-		c, err := d.src.readChangeDump(ctx, w.dump)
+		c, err := d.src.ReadChangeDump(ctx, w.dump)
 		if err != nil {
 			if ctx.Err() != nil {
 				return err
@@ -277,25 +278,25 @@ func (w *window) packagesFor(ctx context.Context, items []*item) error {
 		}
 		w.packages = c
 	}
-	w.packages.choose(ctx, d.src, wanted)
+	w.packages.Choose(ctx, d.src, wanted)
 	return ctx.Err()
 }
 
 // close ends the use of packages and tells of it.
 func (w *window) close() {
 	if c := w.packages; c != nil {
-		c.close()
-		if c.served > 0 {
-			w.r.why("%d changes came in %d packages of the Change Dump, which costs less than fetching each", c.served, c.used)
+		c.Close()
+		if c.Served > 0 {
+			w.r.why("%d changes came in %d packages of the Change Dump, which costs less than fetching each", c.Served, c.Used)
 		}
 		w.packages = nil
 	}
 }
 
 // packagedElsewhere is the job of a change whose bytes one of the packages has, nil for none.
-func (w *window) packagedElsewhere(it *item) job {
+func (w *window) packagedElsewhere(it *feed.Item) job {
 	d := w.d
-	body := w.packages.body(d.src, it)
+	body := w.packages.Body(d.src, it)
 	if body == nil {
 		return nil
 	}
@@ -310,7 +311,7 @@ func (w *window) packagedElsewhere(it *item) job {
 
 // packaged represents a member of a package; where that is not as promised, the
 // resource is fetched by itself.
-func (d *Destination) packaged(ctx context.Context, it *item, body []byte, err error) *outcome {
+func (d *Destination) packaged(ctx context.Context, it *feed.Item, body []byte, err error) *outcome {
 	if it.Bad != "" {
 		return d.obtainSingly(ctx, it)
 	}
@@ -335,8 +336,8 @@ func (d *Destination) packaged(ctx context.Context, it *item, body []byte, err e
 }
 
 // representMember is represent of a member of a package. An empty one proves nothing.
-func (d *Destination) representMember(ctx context.Context, it *item, body []byte) (*outcome, error) {
-	p := place{URL: it.Loc, Promise: it.Promise}
+func (d *Destination) representMember(ctx context.Context, it *feed.Item, body []byte) (*outcome, error) {
+	p := feed.Place{URL: it.Loc, Promise: it.Promise}
 	o, err := d.represent(ctx, it, p, body, fetch.Kind{})
 	if err == nil && o.empty && unpromised(p) && d.isMirrored(it.Loc) {
 		return nil, errEmptyMember

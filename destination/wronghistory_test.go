@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/internal/teststores"
@@ -223,11 +224,11 @@ func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, errorInRDF)
 	case wrongFuture:
 		to := f.src.time().Add(time.Duration(1+draw.IntN(100)) * 7 * time.Hour)
-		f.give(w, now, replaceOnce(atOf, without(now.body, func(int) bool { return false }), ` at="`+stamp(to)+`"`))
+		f.give(w, now, replaceOnce(atOf, without(now.body, func(int) bool { return false }), ` at="`+feed.Stamp(to)+`"`))
 	case wrongMore:
 		change := ""
 		if strings.Contains(address, "/change") {
-			change = `<rs:md xmlns:rs="http://www.openarchives.org/rs/terms/" change="created" datetime="` + stamp(f.src.time()) + `"/>`
+			change = `<rs:md xmlns:rs="http://www.openarchives.org/rs/terms/" change="created" datetime="` + feed.Stamp(f.src.time()) + `"/>`
 		}
 		more := "<url><loc>http://foreign.example/" + fmt.Sprint(f.phase) + "</loc>" + change + "</url><url><loc>" + foreignHost + "/absent" + fmt.Sprint(f.phase) + "</loc>" + change + "</url></urlset>"
 		f.give(w, now, bytes.Replace(without(now.body, func(int) bool { return false }), []byte("</urlset>"), []byte(more), 1))

@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rsbridge/rsbridge/destination/feed"
 )
 
 // listWith is a Resource List of all that a source has, of a time, with further entries.
 func listWith(s *testSource, at time.Time, entries string) string {
 	var b strings.Builder
-	b.WriteString(urlset + `<rs:md capability="resourcelist" at="` + stamp(at) + `"/>`)
+	b.WriteString(urlset + `<rs:md capability="resourcelist" at="` + feed.Stamp(at) + `"/>`)
 	for name := range s.bodies {
 		fmt.Fprintf(&b, `<url><loc>%s</loc></url>`, s.url("/set/r/"+name))
 	}

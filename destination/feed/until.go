@@ -1,4 +1,4 @@
-package destination
+package feed
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// readInventoryUntil reads what the source was at a time.
-func (src *source) readInventoryUntil(ctx context.Context, o *offer, until time.Time) (_ *inventory, err error) {
+// ReadInventoryUntil reads what the source was at a time.
+func (src *Source) ReadInventoryUntil(ctx context.Context, o *Offer, until time.Time) (_ *Inventory, err error) {
 	fail := func(format string, a ...any) error {
-		return fmt.Errorf("a mirror of %s cannot be made: "+format, append([]any{stamp(until)}, a...)...)
+		return fmt.Errorf("a mirror of %s cannot be made: "+format, append([]any{Stamp(until)}, a...)...)
 	}
 	if o.ChangeList == "" {
 		return nil, fail("the source has no Change Lists, so nothing tells what it was then")
@@ -26,7 +26,7 @@ func (src *source) readInventoryUntil(ctx context.Context, o *offer, until time.
 	if err != nil {
 		return nil, fmt.Errorf("temporary files: %w", err)
 	}
-	v := &inventory{sorter: sorter, until: until, overlaid: true}
+	v := &Inventory{Sorter: sorter, Until: until, Overlaid: true}
 	defer func() {
 		if err != nil {
 			v.Close()
@@ -39,12 +39,12 @@ func (src *source) readInventoryUntil(ctx context.Context, o *offer, until time.
 	if err := src.listUntil(ctx, o, v); err != nil {
 		return nil, err
 	}
-	var told []interval
+	var told []Interval
 	counted := sequences{}
-	err = src.eachPart(ctx, documents, resourcesync.ChangeList, func(_ part, pdl *download, pr *resourcesync.Reader) error {
+	err = src.eachPart(ctx, documents, resourcesync.ChangeList, func(_ Part, pdl *Download, pr *resourcesync.Reader) error {
 		h := pr.Head()
-		i := interval{h.Meta.From, h.Meta.Until}
-		err := eachEntry(pr, pdl.URL, func(e *resourcesync.Entry) error {
+		i := Interval{h.Meta.From, h.Meta.Until}
+		err := EachEntry(pr, pdl.URL, func(e *resourcesync.Entry) error {
 			it, err := src.changeItem(e, pr, pdl)
 			switch {
 			case err != nil:
@@ -54,41 +54,41 @@ func (src *source) readInventoryUntil(ctx context.Context, o *offer, until time.
 			case it.Blind:
 				return fail("%s", it.Bad)
 			}
-			if i.from.IsZero() {
-				i.from = it.Time
+			if i.From.IsZero() {
+				i.From = it.Time
 			}
 			counted.see(it, until)
-			if !v.backward && it.Time.Before(v.at) {
+			if !v.Backward && it.Time.Before(v.At) {
 				return nil
 			}
 			return v.addUntil(it)
 		})
-		if i.from.IsZero() { // an empty one that does not tell where it begins
+		if i.From.IsZero() { // an empty one that does not tell where it begins
 			return err
 		}
-		if told = append(told, i); v.begins.IsZero() || i.from.Before(v.begins) {
-			v.begins = i.from
+		if told = append(told, i); v.begins.IsZero() || i.From.Before(v.begins) {
+			v.begins = i.From
 		}
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("Change Lists: %w", err)
 	}
-	lo, hi := v.at, until
-	if v.backward {
-		lo, hi = until.Truncate(time.Second), v.at // TimeGates know whole seconds
+	lo, hi := v.At, until
+	if v.Backward {
+		lo, hi = until.Truncate(time.Second), v.At // TimeGates know whole seconds
 	}
-	if v.alone() {
+	if v.Alone() {
 		lo = until
 	}
-	switch at := covered(told, lo, hi); {
+	switch at := Covered(told, lo, hi); {
 	case !at.IsZero():
-		return nil, fail("between %s and %s the source's Change Lists and archives leave out the time from %s on", stamp(lo), stamp(hi), stamp(at))
-	case v.alone() && (v.begins.IsZero() || v.begins.After(until)):
+		return nil, fail("between %s and %s the source's Change Lists and archives leave out the time from %s on", Stamp(lo), Stamp(hi), Stamp(at))
+	case v.Alone() && (v.begins.IsZero() || v.begins.After(until)):
 		return nil, fail("the source has no Resource List, and its Change Lists and archives begin later")
 	}
-	v.sequence = counted.at(v.sequence, v.backward)
-	v.at = until
+	v.Sequence = counted.at(v.Sequence, v.Backward)
+	v.At = until
 	return v, nil
 }
 
@@ -98,7 +98,7 @@ type sequences struct {
 	some, unknown bool
 }
 
-func (s *sequences) see(it *item, until time.Time) {
+func (s *sequences) see(it *Item, until time.Time) {
 	s.some = true
 	switch {
 	case it.Sequence == 0:
@@ -129,26 +129,26 @@ func (s *sequences) at(list *uint64, backward bool) *uint64 {
 }
 
 // changeDocuments are the Change Lists of now and of the archive.
-func (src *source) changeDocuments(ctx context.Context, o *offer) ([]part, error) {
-	dl, r, err := src.document(ctx, fetch.Request{URL: o.ChangeList}, resourcesync.ChangeList)
+func (src *Source) changeDocuments(ctx context.Context, o *Offer) ([]Part, error) {
+	dl, r, err := src.Document(ctx, fetch.Request{URL: o.ChangeList}, resourcesync.ChangeList)
 	if err != nil {
 		return nil, fmt.Errorf("Change List: %w", err)
 	}
 	defer dl.Close()
-	current, err := src.parts(ctx, dl, r, resourcesync.ChangeList)
+	current, err := src.Parts(ctx, dl, r, resourcesync.ChangeList)
 	if err != nil {
 		return nil, err
 	}
-	sortParts(current) // of changes of one time the last counts
-	old, err := src.archived(ctx, archiveOf(o.ChangeArchive, r.Head()), resourcesync.ChangeListArchive)
+	SortParts(current) // of changes of one time the last counts
+	old, err := src.Archived(ctx, ArchiveOf(o.ChangeArchive, r.Head()), resourcesync.ChangeListArchive)
 	if err != nil {
 		return nil, err
 	}
 	seen := map[string]bool{}
-	var all []part
+	var all []Part
 	for _, p := range append(old, current...) {
-		if !seen[p.url] {
-			seen[p.url] = true
+		if !seen[p.URL] {
+			seen[p.URL] = true
 			all = append(all, p)
 		}
 	}
@@ -157,39 +157,39 @@ func (src *source) changeDocuments(ctx context.Context, o *offer) ([]part, error
 
 // listUntil adds the Resource List to begin with: the last one of before, else
 // that of now, else the Resource Dump. Without any there are the changes alone.
-func (src *source) listUntil(ctx context.Context, o *offer, v *inventory) error {
+func (src *Source) listUntil(ctx context.Context, o *Offer, v *Inventory) error {
 	address := o.ResourceList
-	var dl *download
+	var dl *Download
 	var r *resourcesync.Reader
 	var err error
 	archive := o.ListArchive
 	if address != "" {
-		if dl, r, err = src.document(ctx, fetch.Request{URL: address}, resourcesync.ResourceList); err != nil {
+		if dl, r, err = src.Document(ctx, fetch.Request{URL: address}, resourcesync.ResourceList); err != nil {
 			return fmt.Errorf("Resource List: %w", err)
 		}
 		defer func() { dl.Close() }()
-		archive = archiveOf(archive, r.Head())
+		archive = ArchiveOf(archive, r.Head())
 	}
-	if r == nil || r.Head().SnapshotTime().After(v.until) {
-		lists, err := src.archived(ctx, archive, resourcesync.ResourceListArchive)
+	if r == nil || r.Head().SnapshotTime().After(v.Until) {
+		lists, err := src.Archived(ctx, archive, resourcesync.ResourceListArchive)
 		if err != nil {
 			return err
 		}
-		best := part{}
+		best := Part{}
 		for _, p := range lists {
-			if !p.at.IsZero() && !p.at.After(v.until) && p.at.After(best.at) {
+			if !p.at.IsZero() && !p.at.After(v.Until) && p.at.After(best.at) {
 				best = p
 			}
 		}
-		if best.url != "" {
-			adl, ar, err := src.document(ctx, fetch.Request{URL: best.url}, resourcesync.ResourceList)
+		if best.URL != "" {
+			adl, ar, err := src.Document(ctx, fetch.Request{URL: best.URL}, resourcesync.ResourceList)
 			if err != nil {
 				return fmt.Errorf("archived Resource List: %w", err)
 			}
 			if dl != nil {
 				dl.Close()
 			}
-			dl, r, address = adl, ar, best.url
+			dl, r, address = adl, ar, best.URL
 			defer func() { adl.Close() }()
 		}
 	}
@@ -202,34 +202,34 @@ func (src *source) listUntil(ctx context.Context, o *offer, v *inventory) error 
 	}
 	each := func(r *resourcesync.Reader, address string) error {
 		v.reads(r)
-		return eachEntry(r, address, func(e *resourcesync.Entry) error {
-			it := newItem(e, nil, address)
+		return EachEntry(r, address, func(e *resourcesync.Entry) error {
+			it := NewItem(e, nil, address)
 			it.Change = ""
 			if it.Blind {
 				v.blind++
 			}
-			v.listed++
-			return v.add(it)
+			v.Listed++
+			return v.Add(it)
 		})
 	}
 	if !h.Index {
 		return each(r, dl.URL)
 	}
-	parts, err := src.parts(ctx, dl, r, resourcesync.ResourceList)
+	parts, err := src.Parts(ctx, dl, r, resourcesync.ResourceList)
 	if err != nil {
 		return err
 	}
-	return src.eachPart(ctx, parts, resourcesync.ResourceList, func(_ part, pdl *download, pr *resourcesync.Reader) error {
+	return src.eachPart(ctx, parts, resourcesync.ResourceList, func(_ Part, pdl *Download, pr *resourcesync.Reader) error {
 		return each(pr, pdl.URL)
 	})
 }
 
 // dumpUntil adds what the manifests of the Resource Dump tell of, where there is one and no list.
-func (src *source) dumpUntil(ctx context.Context, o *offer, v *inventory) error {
+func (src *Source) dumpUntil(ctx context.Context, o *Offer, v *Inventory) error {
 	if o.ResourceDump == "" {
 		return nil
 	}
-	dl, r, err := src.document(ctx, fetch.Request{URL: o.ResourceDump}, resourcesync.ResourceDump)
+	dl, r, err := src.Document(ctx, fetch.Request{URL: o.ResourceDump}, resourcesync.ResourceDump)
 	if err != nil {
 		return fmt.Errorf("Resource Dump: %w", err)
 	}
@@ -237,42 +237,42 @@ func (src *source) dumpUntil(ctx context.Context, o *offer, v *inventory) error 
 	if err := v.isOfUntil(r.Head(), o.ResourceDump); err != nil {
 		return err
 	}
-	packages, err := src.dumpPackages(ctx, dl, r, &v.state)
+	packages, err := src.DumpPackages(ctx, dl, r, &v.State)
 	if err != nil {
 		return fmt.Errorf("Resource Dump: %w", err)
 	}
 	for _, p := range packages {
 		if err := src.manifestInventory(ctx, p, v); err != nil {
-			return fmt.Errorf("package %s: %w", clip.Middle(p.url), err)
+			return fmt.Errorf("package %s: %w", clip.Middle(p.URL), err)
 		}
 	}
 	return nil
 }
 
 // isOfUntil takes from a list or dump where the source was, which must be told.
-func (v *inventory) isOfUntil(h *resourcesync.Head, address string) error {
-	if v.at = h.SnapshotTime(); v.at.IsZero() {
-		return fmt.Errorf("a mirror of %s cannot be made: %s does not tell of when it is", stamp(v.until), clip.Middle(address))
+func (v *Inventory) isOfUntil(h *resourcesync.Head, address string) error {
+	if v.At = h.SnapshotTime(); v.At.IsZero() {
+		return fmt.Errorf("a mirror of %s cannot be made: %s does not tell of when it is", Stamp(v.Until), clip.Middle(address))
 	}
-	v.backward = v.at.After(v.until)
-	v.state = listState{URL: address, At: v.at}
+	v.Backward = v.At.After(v.Until)
+	v.State = ListState{URL: address, At: v.At}
 	if s, ok := sequenceOf(&h.Meta); ok {
-		v.sequence = &s
+		v.Sequence = &s
 	}
 	return nil
 }
 
-// alone tells that there is neither a list nor a dump to begin with.
-func (v *inventory) alone() bool { return v.state.URL == "" }
+// Alone tells that there is neither a list nor a dump to begin with.
+func (v *Inventory) Alone() bool { return v.State.URL == "" }
 
-// untold tells that the changes alone do not reach back to what is recorded, so that it is
+// Untold tells that the changes alone do not reach back to what is recorded, so that it is
 // still as it was.
-func (v *inventory) untold(rec *ledger.Record) bool {
-	return !v.until.IsZero() && v.alone() && rec.Since().Before(v.begins)
+func (v *Inventory) Untold(rec *ledger.Record) bool {
+	return !v.Until.IsZero() && v.Alone() && rec.Since().Before(v.begins)
 }
 
 // addUntil sorts by location, then time; entries of a list have none.
-func (v *inventory) addUntil(it *item) error {
+func (v *Inventory) addUntil(it *Item) error {
 	loc := ledger.HashOf(it.Loc)
 	k := append(make([]byte, 0, 32), loc[:]...)
 	at := uint64(0)
@@ -280,34 +280,34 @@ func (v *inventory) addUntil(it *item) error {
 		at = uint64(it.Time.UnixMicro()) ^ 1<<63
 	}
 	k = binary.BigEndian.AppendUint64(k, at)
-	k = binary.BigEndian.AppendUint64(k, v.order)
-	v.order++
-	it.AsOf = v.until // so that the TimeGate is kept
-	return v.sorter.Add(k, it.encode())
+	k = binary.BigEndian.AppendUint64(k, v.Order)
+	v.Order++
+	it.AsOf = v.Until // so that the TimeGate is kept
+	return v.Sorter.Add(k, it.Encode())
 }
 
 // itemsUntil is items of a point in time.
-func (v *inventory) itemsUntil() iter.Seq2[ledger.Hash, itemOr] {
+func (v *Inventory) itemsUntil() iter.Seq2[ledger.Hash, itemOr] {
 	return func(yield func(ledger.Hash, itemOr) bool) {
 		var have ledger.Hash
-		var listed, before, after, next *item // next is the first after it that is no deletion
+		var listed, before, after, next *Item // next is the first after it that is no deletion
 		some, later := false, false           // the list may tell of a later state, as one does that took long to make
 		emit := func() bool {
 			it := listed
-			later = later || listed != nil && listed.LastMod.After(v.until)
+			later = later || listed != nil && listed.LastMod.After(v.Until)
 			switch {
 			case before != nil && (next == nil || !before.isAlso(next)):
 				it = before
-			case after == nil, before == nil && listed != nil && !v.backward && !later:
+			case after == nil, before == nil && listed != nil && !v.Backward && !later:
 			case before == nil && after.Change == "created":
 				it = after
 				it.Change = "deleted" // it was not there yet
 			default:
-				it = &item{Loc: after.Loc, Entity: after.Entity, LastMod: v.until, Promise: fetch.Promise{Length: -1}, TimeGate: after.TimeGate, AsOf: v.until}
+				it = &Item{Loc: after.Loc, Entity: after.Entity, LastMod: v.Until, Promise: fetch.Promise{Length: -1}, TimeGate: after.TimeGate, AsOf: v.Until}
 				if it.TimeGate == "" && listed != nil {
 					it.TimeGate = listed.TimeGate
 				}
-				return yield(have, itemOr{item: it})
+				return yield(have, itemOr{Item: it})
 			}
 			if it == nil {
 				return true
@@ -315,11 +315,11 @@ func (v *inventory) itemsUntil() iter.Seq2[ledger.Hash, itemOr] {
 			if after == nil || it.Change == "deleted" || !it.Promise.Unproven() { // else its address has another version, and nothing shows that
 				it.AsOf = time.Time{}
 			}
-			return yield(have, itemOr{item: it})
+			return yield(have, itemOr{Item: it})
 		}
-		for rec, err := range v.sorter.Sort() {
+		for rec, err := range v.Sorter.Sort() {
 			if err != nil {
-				yield(ledger.Hash{}, itemOr{err: err})
+				yield(ledger.Hash{}, itemOr{Err: err})
 				return
 			}
 			if some && string(rec.Key[:16]) != string(have[:]) {
@@ -330,14 +330,14 @@ func (v *inventory) itemsUntil() iter.Seq2[ledger.Hash, itemOr] {
 			}
 			some = true
 			copy(have[:], rec.Key)
-			it, err := decodeItem(rec.Value)
+			it, err := DecodeItem(rec.Value)
 			switch {
 			case err != nil:
-				yield(ledger.Hash{}, itemOr{err: err})
+				yield(ledger.Hash{}, itemOr{Err: err})
 				return
 			case binary.BigEndian.Uint64(rec.Key[16:]) == 0:
 				listed = it
-			case !it.Time.After(v.until):
+			case !it.Time.After(v.Until):
 				before = it
 			default:
 				if listed != nil && listed.LastMod.IsZero() && it.Change != "deleted" {
@@ -360,7 +360,7 @@ func (v *inventory) itemsUntil() iter.Seq2[ledger.Hash, itemOr] {
 
 // isAlso tells that a later change promises the same version: changes may be told with the
 // hash, or the version, of what their resource is now.
-func (it *item) isAlso(later *item) bool {
+func (it *Item) isAlso(later *Item) bool {
 	if it.Version != nil && later.Version != nil {
 		return it.Version.URL == later.Version.URL
 	}

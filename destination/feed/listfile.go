@@ -1,4 +1,4 @@
-package destination
+package feed
 
 import (
 	"context"
@@ -11,32 +11,32 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// download is a list or package on disk. Close removes it.
-type download struct {
+// Download is a list or package on disk. Close removes it.
+type Download struct {
 	*fetch.Body
 	index    bool // an index, known once it was opened
 	numbered bool // its root tells the position in the source's log; likewise
 	untold   bool // an index of which nothing proves which list is the last; likewise
 	pkg      *changePackage
-	zip      *resourcesync.Package // a package that is read as the Change List that its manifest is
+	ZIP      *resourcesync.Package // a package that is read as the Change List that its manifest is
 	closer   io.Closer             // of its manifest
 	pages    []listPage            // where it goes on by next links: all, the first included
 	ends     string                // where the last next link leads, to another part of the same index
 }
 
 // download brings a list or package to the folder for temporary files.
-func (src *documents) download(ctx context.Context, r fetch.Request) (*download, error) {
+func (src *documents) download(ctx context.Context, r fetch.Request) (*Download, error) {
 	b, err := src.fetch.Download(ctx, src.opt.TempDir, r)
 	if err != nil {
 		return nil, err
 	}
-	return &download{Body: b}, nil
+	return &Download{Body: b}, nil
 }
 
 // name stands for the document as it is.
-func (d *download) name() uint64 { return hash64(d.URL + " " + d.Digest.String()) }
+func (d *Download) name() uint64 { return hash64(d.URL + " " + d.Digest.String()) }
 
-func (d *download) Close() error {
+func (d *Download) Close() error {
 	if d == nil || d.Body == nil {
 		return nil
 	}
@@ -49,14 +49,14 @@ func (d *download) Close() error {
 
 // etag and modified are the validators of the body; a document in pages has none, since those of
 // its first page say nothing of the others.
-func (d *download) etag() string {
+func (d *Download) etag() string {
 	if len(d.pages) > 0 {
 		return ""
 	}
 	return d.Body.ETag()
 }
 
-func (d *download) modified() string {
+func (d *Download) modified() string {
 	if len(d.pages) > 0 {
 		return ""
 	}
@@ -64,7 +64,7 @@ func (d *download) modified() string {
 }
 
 // length is the size of a document that its root alone tells to be the same, 0 for one in pages.
-func (d *download) length() int64 {
+func (d *Download) length() int64 {
 	if len(d.pages) > 0 {
 		return 0
 	}
@@ -74,22 +74,22 @@ func (d *download) length() int64 {
 // settled tells that the answer is of at least two seconds after a time, so that
 // no other state of the source has it. A time may be told without its seconds, or as a
 // day.
-func (d *download) settled(at time.Time) bool {
+func (d *Download) settled(at time.Time) bool {
 	answered, err := http.ParseTime(d.Header.Get("Date"))
-	return err == nil && !at.IsZero() && answered.Sub(at) >= lasts(at)
+	return err == nil && !at.IsZero() && answered.Sub(at) >= Lasts(at)
 }
 
 // listTakes is how long a list may take to be made: its time is that of its beginning.
 const listTakes = 6 * time.Hour
 
 // past tells that no other list of a time will be there any more.
-func (d *download) past(at time.Time) bool {
+func (d *Download) past(at time.Time) bool {
 	answered, err := http.ParseTime(d.Header.Get("Date"))
-	return err == nil && !at.IsZero() && answered.Sub(at) >= lasts(at)+listTakes
+	return err == nil && !at.IsZero() && answered.Sub(at) >= Lasts(at)+listTakes
 }
 
 // listState recognizes a list or dump, of which this is the document.
-func (d *download) listState(address string, h *resourcesync.Head) listState {
+func (d *Download) listState(address string, h *resourcesync.Head) ListState {
 	at := h.SnapshotTime()
-	return listState{URL: address, ETag: d.etag(), Modified: d.modified(), Digest: d.Digest.String(), At: at, Index: h.Index, Fresh: !d.settled(at), past: d.past(at)}
+	return ListState{URL: address, ETag: d.etag(), Modified: d.modified(), Digest: d.Digest.String(), At: at, Index: h.Index, Fresh: !d.settled(at), past: d.past(at)}
 }

@@ -1,4 +1,4 @@
-package destination
+package feed
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 // A list of any number of changes in any order takes the same memory, and gives them in the
 // order of their times, those of one time as they stand.
 func TestChangeSorter(t *testing.T) {
-	src := newSource(sourceOptions{TempDir: t.TempDir(), MemoryBytes: 1 << 20})
+	src := New(Options{TempDir: t.TempDir(), MemoryBytes: 1 << 20})
 	heap := func() int64 {
 		runtime.GC()
 		var m runtime.MemStats
@@ -20,7 +20,7 @@ func TestChangeSorter(t *testing.T) {
 		return int64(m.HeapAlloc)
 	}
 	held := func(n int) int64 {
-		s, err := src.newChangeSorter(&download{}, false)
+		s, err := src.newChangeSorter(&Download{}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +28,7 @@ func TestChangeSorter(t *testing.T) {
 		begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		r := rand.New(rand.NewPCG(1, 2))
 		for i := range n {
-			it := &item{Loc: fmt.Sprintf("http://example.org/%d/%0200d", i, 0), Change: "updated", Blind: i%3 == 0, TimeGate: fmt.Sprint(i)}
+			it := &Item{Loc: fmt.Sprintf("http://example.org/%d/%0200d", i, 0), Change: "updated", Blind: i%3 == 0, TimeGate: fmt.Sprint(i)}
 			if i%10 > 0 {
 				it.Time = begin.Add(time.Duration(r.IntN(1000)) * time.Second)
 			}
@@ -37,7 +37,7 @@ func TestChangeSorter(t *testing.T) {
 			}
 		}
 		size, got := heap(), 0
-		var last *item
+		var last *Item
 		for it, err := range s.items() {
 			if err != nil {
 				t.Fatal(err)
@@ -65,7 +65,7 @@ func TestChangeSorter(t *testing.T) {
 	}
 }
 
-func number(t *testing.T, it *item) (n int) {
+func number(t *testing.T, it *Item) (n int) {
 	if _, err := fmt.Sscan(it.TimeGate, &n); err != nil {
 		t.Fatal(err)
 	}

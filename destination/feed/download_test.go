@@ -1,4 +1,4 @@
-package destination
+package feed
 
 import (
 	"net/http"
@@ -29,7 +29,7 @@ func TestSettled(t *testing.T) {
 		{"2026-02-01T00:00:00Z", "2026-02-01T15:00:00Z", false},
 		{"2026-02-01T00:00:00Z", "2026-02-02T00:00:02Z", true},
 	} {
-		d := &download{Body: &fetch.Body{Header: http.Header{"Date": {at(c.answered).Format(http.TimeFormat)}}}}
+		d := &Download{Body: &fetch.Body{Header: http.Header{"Date": {at(c.answered).Format(http.TimeFormat)}}}}
 		if d.settled(at(c.at)) != c.settled {
 			t.Errorf("%+v", c)
 		}

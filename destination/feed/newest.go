@@ -1,4 +1,4 @@
-package destination
+package feed
 
 import (
 	"fmt"
@@ -9,11 +9,11 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// newest is the change at which a cursor stands: the last one that was applied.
+// Newest is the change at which a cursor stands: the last one that was applied.
 // A number alone proves nothing: the log of a source that was restored from a
 // backup goes back and then grows past our number with other changes. So each
 // poll looks for this very change in the lists that are offered.
-type newest struct {
+type Newest struct {
 	Sequence uint64    `json:"sequence,omitempty"` // 0: the source tells none
 	Time     time.Time `json:"time,omitzero"`
 	Loc      string    `json:"loc"`
@@ -24,17 +24,17 @@ type newest struct {
 	Graph    string    `json:"graph,omitempty"` // likewise, hexadecimal
 }
 
-func newestOf(it *item) *newest {
-	n := &newest{Sequence: it.Sequence, Time: it.Time, Loc: it.Loc, Change: it.Change, Hashes: it.Promise.Hashes.String(), Length: max(it.Promise.Length, 0), LastMod: it.LastMod}
+func newestOf(it *Item) *Newest {
+	n := &Newest{Sequence: it.Sequence, Time: it.Time, Loc: it.Loc, Change: it.Change, Hashes: it.Promise.Hashes.String(), Length: max(it.Promise.Length, 0), LastMod: it.LastMod}
 	if !it.Promise.Graph.IsZero() {
 		n.Graph = it.Promise.Graph.String()
 	}
 	return n
 }
 
-// is tells whether an entry is the change that was applied.
-func (n *newest) is(it *item) bool {
-	if !n.looksLike(it) {
+// Is tells whether an entry is the change that was applied.
+func (n *Newest) Is(it *Item) bool {
+	if !n.LooksLike(it) {
 		return false
 	}
 	if n.Length > 0 && it.Promise.Length > 0 && n.Length != it.Promise.Length || !n.LastMod.IsZero() && !it.LastMod.IsZero() && !n.LastMod.Equal(it.LastMod) {
@@ -51,31 +51,31 @@ func (n *newest) is(it *item) bool {
 	return true
 }
 
-// looksLike tells of an entry by resource, kind and time alone.
-func (n *newest) looksLike(it *item) bool {
+// LooksLike tells of an entry by resource, kind and time alone.
+func (n *Newest) LooksLike(it *Item) bool {
 	return n.Loc == it.Loc && n.Change == it.Change && n.Time.Equal(it.Time)
 }
 
-func (n *newest) String() string {
+func (n *Newest) String() string {
 	if n.Time.IsZero() {
 		return fmt.Sprintf("%s %s", clip.Middle(n.Loc), n.Change)
 	}
-	return fmt.Sprintf("%s %s at %s", clip.Middle(n.Loc), n.Change, stamp(n.Time))
+	return fmt.Sprintf("%s %s at %s", clip.Middle(n.Loc), n.Change, Stamp(n.Time))
 }
 
 // sighting is what a pass over a list found of the newest change.
 type sighting struct {
 	seen      bool  // the very change
-	other     *item // another change of its number
-	backwards *item // a later number with an earlier time
+	other     *Item // another change of its number
+	backwards *Item // a later number with an earlier time
 }
 
-func (s *sighting) look(n *newest, it *item) {
+func (s *sighting) look(n *Newest, it *Item) {
 	if n == nil || s.seen {
 		return
 	}
 	switch {
-	case n.is(it) && (n.Sequence == 0 || it.Sequence == 0 || n.Sequence == it.Sequence):
+	case n.Is(it) && (n.Sequence == 0 || it.Sequence == 0 || n.Sequence == it.Sequence):
 		s.seen = true
 	case n.Sequence == 0 || it.Sequence == 0:
 	case it.Sequence == n.Sequence && s.other == nil:
@@ -85,12 +85,12 @@ func (s *sighting) look(n *newest, it *item) {
 	}
 }
 
-// proof is the search for the newest change through the lists of one poll.
-type proof struct {
-	from    *cursor // where the poll began
+// Proof is the search for the newest change through the lists of one poll.
+type Proof struct {
+	From    *Cursor // where the poll began
 	done    bool
-	met     bool // by the change itself
-	old     bool // the lists are of an archive, and those after it
+	Met     bool // by the change itself
+	Old     bool // the lists are of an archive, and those after it
 	earlier bool // a list was read that ends before it
 
 	until  time.Time // where the lists that were read end
@@ -105,17 +105,17 @@ type proof struct {
 }
 
 // seeks tells that the newest change is still looked for.
-func (p *proof) seeks() bool { return p != nil && p.from.Newest != nil && !p.done }
+func (p *Proof) seeks() bool { return p != nil && p.From.Newest != nil && !p.done }
 
 // knows tells that a list was applied up to its end, and is read again since it is another.
-func (p *proof) knows(list string, from time.Time) bool {
-	return list == p.from.List && p.from.Closed && p.from.Position > 0 && !from.IsZero() && from.Equal(p.from.Begin)
+func (p *Proof) knows(list string, from time.Time) bool {
+	return list == p.From.List && p.From.Closed && p.From.Position > 0 && !from.IsZero() && from.Equal(p.From.Begin)
 }
 
 // check looks at what was found in a list, before any of its changes is handed
 // out. A *gapError says that the log is not the one that was followed.
-func (p *proof) check(s *changeScan, list string) error {
-	n, f := p.from.Newest, s.head.Meta.From
+func (p *Proof) check(s *changeScan, list string) error {
+	n, f := p.From.Newest, s.head.Meta.From
 	if f.After(p.begins) {
 		p.begins = f
 	}
@@ -132,29 +132,29 @@ func (p *proof) check(s *changeScan, list string) error {
 	numbered := n.Sequence > 0 && s.numbered
 	switch {
 	case s.sight.seen && (!n.Time.IsZero() || numbered || p.inPlace(s, list)):
-		p.done, p.met = true, true
+		p.done, p.Met = true, true
 		return nil
 	case s.sight.other != nil:
-		return &gapError{why: fmt.Sprintf("change %d of the source is now %s, and was %s when it was applied: the source was set back, as by restoring a backup, and went another way", n.Sequence, newestOf(s.sight.other), n)}
+		return &GapError{Why: fmt.Sprintf("change %d of the source is now %s, and was %s when it was applied: the source was set back, as by restoring a backup, and went another way", n.Sequence, newestOf(s.sight.other), n)}
 	case s.sight.backwards != nil:
-		return &gapError{why: fmt.Sprintf("the source's change %d is of %s, before that of change %d at which we stand (%s): times run backwards, as after restoring a backup", s.sight.backwards.Sequence, stamp(s.sight.backwards.Time), n.Sequence, stamp(n.Time))}
+		return &GapError{Why: fmt.Sprintf("the source's change %d is of %s, before that of change %d at which we stand (%s): times run backwards, as after restoring a backup", s.sight.backwards.Sequence, Stamp(s.sight.backwards.Time), n.Sequence, Stamp(n.Time))}
 	case s.count == 0 || numbered && s.firstSeq > n.Sequence:
 		switch {
 		case p.earlier:
 			return p.lost(n)
-		case s.count == 0 && !f.IsZero() && f.Equal(p.from.Begin) && (list == p.from.List || f.Before(n.Time)) && p.from.Position > 0:
-			return &gapError{why: fmt.Sprintf("Change List %s is empty and had the change at which we stand (%s): it was rewritten, or the source was set back", clip.Middle(list), n)}
+		case s.count == 0 && !f.IsZero() && f.Equal(p.From.Begin) && (list == p.From.List || f.Before(n.Time)) && p.From.Position > 0:
+			return &GapError{Why: fmt.Sprintf("Change List %s is empty and had the change at which we stand (%s): it was rewritten, or the source was set back", clip.Middle(list), n)}
 		case p.lacks != "" || f.IsZero() && p.unknown != "":
 		case n.Sequence == 0 && p.lists == 1 && f.IsZero():
 			p.unknown = list
 		case n.Sequence == 0 && n.Time.IsZero() && (f.IsZero() || p.notBehind(f)):
-		case f.IsZero() || f.Equal(p.from.Begin) || !f.Before(n.Time) && !f.After(p.from.stands()):
+		case f.IsZero() || f.Equal(p.From.Begin) || !f.Before(n.Time) && !f.After(p.From.stands()):
 			p.done = true // it begins right behind the newest change, or is the list that we know
 			return nil
-		case f.After(p.from.stands()):
-			return &gapError{why: fmt.Sprintf("the source's Change Lists begin anew at %s, after the change at which we stand (%s)", stamp(f), n)}
+		case f.After(p.From.stands()):
+			return &GapError{Why: fmt.Sprintf("the source's Change Lists begin anew at %s, after the change at which we stand (%s)", Stamp(f), n)}
 		case s.count > 0 || !s.closed || s.head.Meta.Until.After(n.Time):
-			return &gapError{why: fmt.Sprintf("Change List %s begins before the change at which we stand and does not have it (%s): the source was set back, as by restoring a backup", clip.Middle(list), n)}
+			return &GapError{Why: fmt.Sprintf("Change List %s begins before the change at which we stand and does not have it (%s): the source was set back, as by restoring a backup", clip.Middle(list), n)}
 		}
 		return nil
 	case numbered && s.lastSeq < n.Sequence:
@@ -164,12 +164,12 @@ func (p *proof) check(s *changeScan, list string) error {
 		return p.lost(n)
 	}
 	if n.Time.IsZero() { // only behind a list that begins where we stand need it not be
-		at, same := p.from.stands(), list == p.from.List && f.Equal(p.from.Begin) || p.notBehind(f)
+		at, same := p.From.stands(), list == p.From.List && f.Equal(p.From.Begin) || p.notBehind(f)
 		p.done = p.lists == 1 && !same && !at.IsZero() && !f.IsZero() && !f.Before(at)
 		return nil
 	}
 	if p.knows(list, f) {
-		return &gapError{why: fmt.Sprintf("Change List %s was at its end, and does not have the change any more at which we stand (%s): it was rewritten, or the source was set back", clip.Middle(list), n)}
+		return &GapError{Why: fmt.Sprintf("Change List %s was at its end, and does not have the change any more at which we stand (%s): it was rewritten, or the source was set back", clip.Middle(list), n)}
 	}
 	// No numbers: a list that covers the time of the newest change has it.
 	if s.minTime.IsZero() {
@@ -193,29 +193,29 @@ func (p *proof) check(s *changeScan, list string) error {
 	case (endless && p.more || until.Equal(n.Time)) && !s.maxTime.After(n.Time):
 		p.lacks = list
 	case endless || until.After(n.Time):
-		return &gapError{why: fmt.Sprintf("Change List %s covers the change at which we stand and does not have it (%s): it was rewritten, or the source was set back", clip.Middle(list), n)}
+		return &GapError{Why: fmt.Sprintf("Change List %s covers the change at which we stand and does not have it (%s): it was rewritten, or the source was set back", clip.Middle(list), n)}
 	}
 	return nil
 }
 
 // stoodIn is the last list with changes as it was applied to its end, where the newest change
 // is its last one; nil where that is not known.
-func (p *proof) stoodIn() *seen {
-	if k := p.from.Seen; k != nil && len(k.Tail) > 0 && p.from.Last.URL != "" {
+func (p *Proof) stoodIn() *seen {
+	if k := p.From.Seen; k != nil && len(k.Tail) > 0 && p.From.Last.URL != "" {
 		return k
 	}
 	return nil
 }
 
 // notBehind tells that a list that begins at a time is not behind the one with the newest change.
-func (p *proof) notBehind(begins time.Time) bool {
+func (p *Proof) notBehind(begins time.Time) bool {
 	k := p.stoodIn()
 	return k != nil && !begins.After(k.Begin)
 }
 
 // inPlace tells whether a change without time or number that looks like the newest one is it:
 // what is before it tells it from others, in its list or in all that are offered.
-func (p *proof) inPlace(s *changeScan, list string) bool {
+func (p *Proof) inPlace(s *changeScan, list string) bool {
 	k, f := p.stoodIn(), s.head.Meta.From
 	if k == nil {
 		return s.found || !s.closed || !p.knows(list, f)
@@ -226,38 +226,38 @@ func (p *proof) inPlace(s *changeScan, list string) bool {
 	return s.place.is() || s.seen.begins() && !f.IsZero() && f.Equal(k.Begin)
 }
 
-func (p *proof) lost(n *newest) error {
-	return &gapError{why: fmt.Sprintf("change %d of the source, at which we stand (%s), is in no Change List any more, though those around it are: the source was set back, as by restoring a backup", n.Sequence, n)}
+func (p *Proof) lost(n *Newest) error {
+	return &GapError{Why: fmt.Sprintf("change %d of the source, at which we stand (%s), is in no Change List any more, though those around it are: the source was set back, as by restoring a backup", n.Sequence, n)}
 }
 
 // missing is for lists that tell no end: the newest change should be in or behind one that is
 // followed by others.
-func (p *proof) missing(n *newest) error {
-	return &gapError{why: fmt.Sprintf("neither Change List %s nor those behind it have the change at which we stand (%s): they were rewritten, or the source was set back", clip.Middle(p.lacks), n)}
+func (p *Proof) missing(n *Newest) error {
+	return &GapError{Why: fmt.Sprintf("neither Change List %s nor those behind it have the change at which we stand (%s): they were rewritten, or the source was set back", clip.Middle(p.lacks), n)}
 }
 
 // end tells after the last list that the newest change should have been in one.
-func (p *proof) end() error {
+func (p *Proof) end() error {
 	if p == nil || p.done {
 		return nil
 	}
-	if p.from.Newest == nil { // of which only the list is known that was the last
-		if b := p.from.Begin; p.from.Sequence == nil && p.from.Closed && p.begins.Before(b) && !p.begins.IsZero() {
-			return &gapError{why: fmt.Sprintf("the Change List that begins at %s, up to which we stand, is not there any more, and the last one begins at %s: the source was set back, as by restoring a backup", stamp(b), stamp(p.begins))}
+	if p.From.Newest == nil { // of which only the list is known that was the last
+		if b := p.From.Begin; p.From.Sequence == nil && p.From.Closed && p.begins.Before(b) && !p.begins.IsZero() {
+			return &GapError{Why: fmt.Sprintf("the Change List that begins at %s, up to which we stand, is not there any more, and the last one begins at %s: the source was set back, as by restoring a backup", Stamp(b), Stamp(p.begins))}
 		}
 		return nil
 	}
-	switch n := p.from.Newest; {
+	switch n := p.From.Newest; {
 	case p.earlier:
-		return &gapError{why: fmt.Sprintf("the source's changes end before number %d, at which we stand (%s): it was set back, as by restoring a backup", n.Sequence, n)}
+		return &GapError{Why: fmt.Sprintf("the source's changes end before number %d, at which we stand (%s): it was set back, as by restoring a backup", n.Sequence, n)}
 	case p.unknown != "":
-		return &gapError{why: fmt.Sprintf("the change at which we stand (%s) is in no Change List any more, and %s does not tell where it begins", n, clip.Middle(p.unknown))}
+		return &GapError{Why: fmt.Sprintf("the change at which we stand (%s) is in no Change List any more, and %s does not tell where it begins", n, clip.Middle(p.unknown))}
 	case p.lacks != "":
 		return p.missing(n)
 	case n.Sequence == 0 && n.Time.IsZero():
-		return &gapError{why: fmt.Sprintf("the change at which we stand (%s) is in no Change List any more: they were rewritten, or the source was set back", n)}
+		return &GapError{Why: fmt.Sprintf("the change at which we stand (%s) is in no Change List any more: they were rewritten, or the source was set back", n)}
 	case !p.open && !p.until.IsZero() && p.until.Before(n.Time):
-		return &gapError{why: fmt.Sprintf("the source's changes end at %s, before the one at which we stand (%s): it was set back, or its clock was", stamp(p.until), n)}
+		return &GapError{Why: fmt.Sprintf("the source's changes end at %s, before the one at which we stand (%s): it was set back, or its clock was", Stamp(p.until), n)}
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package destination
+package feed
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 // (no ZIP) is replaced by the copy of its manifest that it links to (contents), and
 // its bytes by the representations themselves.
 
-// kindName is a capability as people write it.
-func kindName(c resourcesync.Capability) string {
+// KindName is a capability as people write it.
+func KindName(c resourcesync.Capability) string {
 	switch c {
 	case resourcesync.ChangeDump:
 		return "Change Dump"
@@ -32,44 +32,44 @@ func kindName(c resourcesync.Capability) string {
 
 // packagesAfter are the packages of a Change Dump that are not applied yet, in the
 // order of their times; the one at whose end the cursor stands is the first.
-func (src *source) packagesAfter(ctx context.Context, dl *download, r *resourcesync.Reader, from *cursor) ([]part, error) {
-	c, err := src.listPackages(ctx, dl, r)
+func (src *Source) packagesAfter(ctx context.Context, dl *Download, r *resourcesync.Reader, from *Cursor) ([]Part, error) {
+	c, err := src.ListPackages(ctx, dl, r)
 	if err != nil {
 		return nil, fmt.Errorf("Change Dump: %w", err)
 	}
-	parts := c.parts()
-	sortParts(parts)
+	parts := c.Parts()
+	SortParts(parts)
 	for i := range parts {
-		if parts[i].url == from.List && from.Closed {
+		if parts[i].URL == from.List && from.Closed {
 			return parts[i:], nil
 		}
 	}
-	before := func(p part) bool { return !p.until.IsZero() && !from.Time.IsZero() && p.until.Before(from.applied()) }
-	if len(parts) > 0 && !slices.ContainsFunc(parts, func(p part) bool { return !before(p) }) {
+	before := func(p Part) bool { return !p.Until.IsZero() && !from.Time.IsZero() && p.Until.Before(from.Applied()) }
+	if len(parts) > 0 && !slices.ContainsFunc(parts, func(p Part) bool { return !before(p) }) {
 		return parts[len(parts)-1:], nil // that the changes end before the one at which we stand is told by reading them, and which it is behind a baseline
 	}
 	return slices.DeleteFunc(parts, before), nil
 }
 
-func (c *changePackages) parts() []part {
-	parts := make([]part, len(c.list))
-	for i := range c.list {
-		p := &c.list[i]
-		parts[i] = part{url: p.url, from: p.from, until: p.until, lastmod: p.lastmod, old: p.old, meta: true, pkg: p}
+func (c *ChangePackages) Parts() []Part {
+	parts := make([]Part, len(c.List))
+	for i := range c.List {
+		p := &c.List[i]
+		parts[i] = Part{URL: p.URL, From: p.from, Until: p.Until, lastmod: p.lastmod, old: p.old, meta: true, pkg: p}
 	}
 	return parts
 }
 
 // samePackage tells whether the package that was applied up to its end is still
 // the same: by the hash that is promised of it, else by asking.
-func (src *source) samePackage(ctx context.Context, p *changePackage, from *cursor) (bool, error) {
-	if h := p.promise.Hashes.SHA256; h != "" {
+func (src *Source) samePackage(ctx context.Context, p *changePackage, from *Cursor) (bool, error) {
+	if h := p.Promise.Hashes.SHA256; h != "" {
 		return h == from.Last.Digest, nil
 	}
 	if from.Last.ETag == "" && from.Last.Modified == "" {
 		return false, nil
 	}
-	dl, err := src.download(ctx, fetch.Request{URL: p.url, ETag: from.Last.ETag, Modified: from.Last.Modified, MaxBytes: src.lim.pkg})
+	dl, err := src.download(ctx, fetch.Request{URL: p.URL, ETag: from.Last.ETag, Modified: from.Last.Modified, MaxBytes: src.lim.Package})
 	if err != nil {
 		return false, err
 	}
@@ -78,30 +78,30 @@ func (src *source) samePackage(ctx context.Context, p *changePackage, from *curs
 }
 
 // document opens a package as the Change List that its manifest is.
-func (p *changePackage) document(ctx context.Context, src *documents) (*download, *resourcesync.Reader, error) {
-	manifest := p.contents != "" && src.fetch.MayFetch(p.contents)
-	if !p.isZIP() && !manifest {
-		return nil, nil, fmt.Errorf("package %s is of type %q; only ZIP packages are read, and it links to no copy of its manifest", clip.Middle(p.url), p.promise.Type)
+func (p *changePackage) document(ctx context.Context, src *documents) (*Download, *resourcesync.Reader, error) {
+	manifest := p.Contents != "" && src.fetch.MayFetch(p.Contents)
+	if !p.IsZIP() && !manifest {
+		return nil, nil, fmt.Errorf("package %s is of type %q; only ZIP packages are read, and it links to no copy of its manifest", clip.Middle(p.URL), p.Promise.Type)
 	}
-	if src.plan != nil && p.isZIP() {
-		src.plan.Fetch(&p.promise)
+	if src.plan != nil && p.IsZIP() {
+		src.plan.Fetch(&p.Promise)
 	}
-	if !p.isZIP() || manifest && src.plan != nil {
-		if !p.isZIP() {
-			src.log.Warn("a package that is no ZIP is passed over; its manifest tells what to fetch", "package", p.url, "type", p.promise.Type)
+	if !p.IsZIP() || manifest && src.plan != nil {
+		if !p.IsZIP() {
+			src.log.Warn("a package that is no ZIP is passed over; its manifest tells what to fetch", "package", p.URL, "type", p.Promise.Type)
 		}
-		dl, r, err := src.document(ctx, fetch.Request{URL: p.contents}, resourcesync.ChangeDumpManifest)
+		dl, r, err := src.Document(ctx, fetch.Request{URL: p.Contents}, resourcesync.ChangeDumpManifest)
 		if err == nil {
-			dl.pkg, dl.URL = p, p.url
+			dl.pkg, dl.URL = p, p.URL
 			p.complete(r.Head())
 		}
 		return dl, r, err
 	}
-	dl, z, err := src.openPackage(ctx, p.pkg, 0)
+	dl, z, err := src.OpenPackage(ctx, p.Package, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("package %s: %w", clip.Middle(p.url), err)
+		return nil, nil, fmt.Errorf("package %s: %w", clip.Middle(p.URL), err)
 	}
-	dl.pkg, dl.URL, dl.zip = p, p.url, z
+	dl.pkg, dl.URL, dl.ZIP = p, p.URL, z
 	r, err := dl.manifest()
 	if err == nil {
 		if c := r.Head().Meta.Capability; c != resourcesync.ChangeDumpManifest && c != "" {
@@ -109,7 +109,7 @@ func (p *changePackage) document(ctx context.Context, src *documents) (*download
 		}
 	}
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("package %s: %w", clip.Middle(p.url), err), dl.Close())
+		return nil, nil, errors.Join(fmt.Errorf("package %s: %w", clip.Middle(p.URL), err), dl.Close())
 	}
 	return dl, r, nil
 }
@@ -120,17 +120,17 @@ func (p *changePackage) complete(h *resourcesync.Head) {
 		h.Meta.From = p.from
 	}
 	if h.Meta.Until.IsZero() {
-		h.Meta.Until = p.until
+		h.Meta.Until = p.Until
 	}
 }
 
 // manifest reads the manifest of a package from its start.
-func (d *download) manifest() (*resourcesync.Reader, error) {
+func (d *Download) manifest() (*resourcesync.Reader, error) {
 	if d.closer != nil {
 		d.closer.Close()
 		d.closer = nil
 	}
-	r, closer, err := d.zip.Manifest()
+	r, closer, err := d.ZIP.Manifest()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", clip.Middle(d.URL), err)
 	}

@@ -1,4 +1,4 @@
-package destination
+package feed
 
 import (
 	"context"
@@ -13,75 +13,75 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// change is one entry of a Change List, or, with it == nil, the end of a list.
-type change struct {
-	it       *item
-	list     string
+// Change is one entry of a Change List, or, with it == nil, the end of a list.
+type Change struct {
+	Item     *Item
+	List     string
 	position int // entries of the list up to and with this one
 	closed   bool
 	until    time.Time
 	sequence *uint64 // at the end: the position in the source's log that the list reaches
-	state    listState
+	state    ListState
 	from     time.Time // at the end: where the list begins
-	served   time.Time // what the list says of later times is not known yet
-	document uint64    // the list as it is, see download.name
-	unproven bool      // the change at which the poll began has not been met yet, and may be of another history
-	newest   *newest   // at the end: the change at which the cursor stands, where it does not know it
+	Served   time.Time // what the list says of later times is not known yet
+	Document uint64    // the list as it is, see download.name
+	Unproven bool      // the change at which the poll began has not been met yet, and may be of another history
+	newest   *Newest   // at the end: the change at which the cursor stands, where it does not know it
 	seen     *seen     // at the end: what the list looks like, nil with numbers
 }
 
-// kind is where a change is from: a list, or a package of a Change Dump.
-func (c *change) kind() resourcesync.Capability {
-	if c.it.Package != "" {
+// Kind is where a change is from: a list, or a package of a Change Dump.
+func (c *Change) Kind() resourcesync.Capability {
+	if c.Item.Package != "" {
 		return resourcesync.ChangeDump
 	}
 	return resourcesync.ChangeList
 }
 
-// gapError says that changes between the cursor and what the source still
+// GapError says that changes between the cursor and what the source still
 // offers are lost, or that its history is another one than we followed.
-type gapError struct {
-	why     string
-	missing []string // lists that are named and not there, which it is for
-	then    string   // what the mirror follows meanwhile, where the source tells no changes at all
-	root    bool     // it is the root of the changes
-	unread  []string // lists that are there and are not read for it
-	timed   bool     // and all of their index tell where they begin
-	behind  bool     // the changes end before the list or dump from which they are to be followed, as far as their root tells
+type GapError struct {
+	Why     string
+	Missing []string // lists that are named and not there, which it is for
+	Then    string   // what the mirror follows meanwhile, where the source tells no changes at all
+	Root    bool     // it is the root of the changes
+	Unread  []string // lists that are there and are not read for it
+	Timed   bool     // and all of their index tell where they begin
+	Behind  bool     // the changes end before the list or dump from which they are to be followed, as far as their root tells
 }
 
-func (e *gapError) Error() string { return e.why }
+func (e *GapError) Error() string { return e.Why }
 
-// eachChange reads the changes after from, in order, from a Change List or an
+// EachChange reads the changes after from, in order, from a Change List or an
 // index of them, or from a Change Dump. With strict a gap is a *gapError before
 // any change is handed out that lies behind it; without, what is there is taken.
-func (src *source) eachChange(ctx context.Context, o *offer, from *cursor, strict bool, f func(change) error) error {
-	address, kind := o.changes()
-	dl, r, err := src.changesRoot(ctx, fetch.Request{URL: address}, kind)
+func (src *Source) EachChange(ctx context.Context, o *Offer, from *Cursor, strict bool, f func(Change) error) error {
+	address, kind := o.Changes()
+	dl, r, err := src.ChangesRoot(ctx, fetch.Request{URL: address}, kind)
 	if err != nil {
 		return err
 	}
 	defer dl.Close()
-	return src.eachChangeOf(ctx, dl, r, from, strict, f)
+	return src.EachChangeOf(ctx, dl, r, from, strict, f)
 }
 
-func (src *source) eachChangeOf(ctx context.Context, dl *download, r *resourcesync.Reader, from *cursor, strict bool, f func(change) error) error {
-	from.trail = new(trail)
+func (src *Source) EachChangeOf(ctx context.Context, dl *Download, r *resourcesync.Reader, from *Cursor, strict bool, f func(Change) error) error {
+	from.Trail = new(Trail)
 	h := r.Head()
 	rootSequence, hasRoot := sequenceOf(&h.Meta)
 	if strict && hasRoot && from.Sequence != nil && rootSequence < *from.Sequence {
-		return &gapError{why: fmt.Sprintf("the source stands at change %d and we at %d: it was set back, as by restoring a backup", rootSequence, *from.Sequence), behind: from.Newest == nil}
+		return &GapError{Why: fmt.Sprintf("the source stands at change %d and we at %d: it was set back, as by restoring a backup", rootSequence, *from.Sequence), Behind: from.Newest == nil}
 	}
-	var p *proof
+	var p *Proof
 	if strict {
-		p = &proof{from: from}
+		p = &Proof{From: from}
 	}
 	if h.Meta.Capability == resourcesync.ChangeDump {
 		parts, err := src.packagesAfter(ctx, dl, r, from)
 		if err != nil {
 			return err
 		}
-		if strict && from.Closed && len(parts) > 0 && parts[0].url == from.List {
+		if strict && from.Closed && len(parts) > 0 && parts[0].URL == from.List {
 			switch same, err := src.samePackage(ctx, parts[0].pkg, from); {
 			case err != nil:
 				return err
@@ -89,15 +89,15 @@ func (src *source) eachChangeOf(ctx context.Context, dl *download, r *resourcesy
 				p.done, parts = true, parts[1:]
 			}
 		}
-		return src.eachChangeIn(ctx, parts, from, p, f)
+		return src.EachChangeIn(ctx, parts, from, p, f)
 	}
 	if !h.Index {
 		if strict && !hasRoot && from.Sequence == nil && !from.Closed && from.List != "" && from.List != dl.URL {
 			switch begins := !h.Meta.From.IsZero(); {
 			case begins && src.standsAt(ctx, from.List):
-				return src.eachChangeIn(ctx, []part{{url: from.List, left: true}, {url: dl.URL}}, from, p, f)
+				return src.EachChangeIn(ctx, []Part{{URL: from.List, left: true}, {URL: dl.URL}}, from, p, f)
 			case !begins && from.Newest == nil:
-				return &gapError{why: fmt.Sprintf("Change List %s, which was followed, is offered no more, and %s does not tell where it begins", clip.Middle(from.List), clip.Middle(dl.URL))}
+				return &GapError{Why: fmt.Sprintf("Change List %s, which was followed, is offered no more, and %s does not tell where it begins", clip.Middle(from.List), clip.Middle(dl.URL))}
 			}
 		}
 		if err := src.listChanges(dl, from, p, true, f); err != nil {
@@ -105,7 +105,7 @@ func (src *source) eachChangeOf(ctx context.Context, dl *download, r *resourcesy
 		}
 		return p.end()
 	}
-	parts, err := src.parts(ctx, dl, r, resourcesync.ChangeList)
+	parts, err := src.Parts(ctx, dl, r, resourcesync.ChangeList)
 	if err != nil {
 		return err
 	}
@@ -116,23 +116,23 @@ func (src *source) eachChangeOf(ctx context.Context, dl *download, r *resourcesy
 	if parts, err = src.present(parts, from, strict); err != nil {
 		return err
 	}
-	if strict && len(parts) > 1 && parts[0].url == from.List && from.Closed {
-		switch same, err := src.sameClosed(ctx, p, parts[0].url); {
+	if strict && len(parts) > 1 && parts[0].URL == from.List && from.Closed {
+		switch same, err := src.sameClosed(ctx, p, parts[0].URL); {
 		case err != nil:
 			return err
 		case same:
 			parts = parts[1:]
 			if from.Seen != nil {
-				from.trail.follow(from.Seen.Tail)
+				from.Trail.follow(from.Seen.Tail)
 			}
 		}
 	}
-	err = src.eachChangeIn(ctx, parts, from, p, f)
+	err = src.EachChangeIn(ctx, parts, from, p, f)
 	var absent *absentError
 	if !errors.As(err, &absent) {
 		return err
 	}
-	if _, known := src.surveys[absent.url]; known || !slices.ContainsFunc(parts, func(p part) bool { return p.url == absent.url }) {
+	if _, known := src.surveys[absent.url]; known || !slices.ContainsFunc(parts, func(p Part) bool { return p.URL == absent.url }) {
 		return err
 	}
 	if err := src.survey(ctx, parts); err != nil {
@@ -143,8 +143,8 @@ func (src *source) eachChangeOf(ctx context.Context, dl *download, r *resourcesy
 
 // standsAt tells whether the list at which we stand can still be had where the source names
 // another one instead: what came in it since is nowhere else.
-func (src *source) standsAt(ctx context.Context, address string) bool {
-	dl, _, err := src.document(ctx, fetch.Request{URL: address, Attempts: 2}, resourcesync.ChangeList)
+func (src *Source) standsAt(ctx context.Context, address string) bool {
+	dl, _, err := src.Document(ctx, fetch.Request{URL: address, Attempts: 2}, resourcesync.ChangeList)
 	if err != nil {
 		src.log.Debug("the Change List that was followed is there no more", "list", address, "error", err)
 		return false
@@ -152,35 +152,35 @@ func (src *source) standsAt(ctx context.Context, address string) bool {
 	return dl.Close() == nil
 }
 
-// eachChangeIn is eachChange over documents that are in the order of their times.
+// EachChangeIn is eachChange over documents that are in the order of their times.
 // With p a gap is a *gapError.
-func (src *source) eachChangeIn(ctx context.Context, parts []part, from *cursor, p *proof, f func(change) error) error {
+func (src *Source) EachChangeIn(ctx context.Context, parts []Part, from *Cursor, p *Proof, f func(Change) error) error {
 	var last time.Time
 	reached := from.stands()
 	first := true
 	at := *from // moves with what was handed out
-	err := src.eachPart(ctx, parts, resourcesync.ChangeList, func(q part, pdl *download, pr *resourcesync.Reader) error {
+	err := src.eachPart(ctx, parts, resourcesync.ChangeList, func(q Part, pdl *Download, pr *resourcesync.Reader) error {
 		ph := pr.Head()
 		if p != nil {
-			p.more = q.url != parts[len(parts)-1].url
+			p.more = q.URL != parts[len(parts)-1].URL
 		}
-		if p != nil && !first && !last.IsZero() && !ph.Meta.From.IsZero() && ph.Meta.From.After(last) && !from.before(ph.Meta.From) && !at.coversWith(pdl, src) {
-			return &gapError{why: fmt.Sprintf("between the Change List that ends at %s and %s, which begins at %s, changes are missing", stamp(last), clip.Middle(pdl.URL), stamp(ph.Meta.From))}
+		if p != nil && !first && !last.IsZero() && !ph.Meta.From.IsZero() && ph.Meta.From.After(last) && !from.Before(ph.Meta.From) && !at.coversWith(pdl, src) {
+			return &GapError{Why: fmt.Sprintf("between the Change List that ends at %s and %s, which begins at %s, changes are missing", Stamp(last), clip.Middle(pdl.URL), Stamp(ph.Meta.From))}
 		}
-		err := src.listChanges(pdl, &at, p, first, func(c change) error {
-			if c.it != nil && c.it.Sequence > 0 {
-				s := c.it.Sequence
+		err := src.listChanges(pdl, &at, p, first, func(c Change) error {
+			if c.Item != nil && c.Item.Sequence > 0 {
+				s := c.Item.Sequence
 				at.Sequence = &s
 			}
-			if c.it != nil && c.it.Time.After(reached) {
-				reached = c.it.Time
+			if c.Item != nil && c.Item.Time.After(reached) {
+				reached = c.Item.Time
 			}
 			switch {
-			case c.it == nil:
-			case c.it.Time.IsZero():
-				at.anew = at.anew || c.it.Sequence == 0
-			case !c.it.Time.After(from.stands()) && (at.again.IsZero() || c.it.Time.Before(at.again)):
-				at.again = c.it.Time
+			case c.Item == nil:
+			case c.Item.Time.IsZero():
+				at.anew = at.anew || c.Item.Sequence == 0
+			case !c.Item.Time.After(from.stands()) && (at.again.IsZero() || c.Item.Time.Before(at.again)):
+				at.again = c.Item.Time
 			}
 			return f(c)
 		})
@@ -202,8 +202,8 @@ func (src *source) eachChangeIn(ctx context.Context, parts []part, from *cursor,
 // sameClosed tells whether the closed list that was applied up to its end is still the
 // same: one whose end was to come when it was written may have got more changes. This
 // costs one conditional request.
-func (src *source) sameClosed(ctx context.Context, p *proof, address string) (bool, error) {
-	from := p.from
+func (src *Source) sameClosed(ctx context.Context, p *Proof, address string) (bool, error) {
+	from := p.From
 	if from.Newest == nil {
 		return true, nil
 	}
@@ -211,30 +211,30 @@ func (src *source) sameClosed(ctx context.Context, p *proof, address string) (bo
 		return false, nil
 	}
 	same, err := src.listIs(ctx, &from.Last)
-	if isGone(err) {
+	if IsGone(err) {
 		return true, nil // retention took it meanwhile: where the next list begins tells
 	}
 	p.done = same
 	return same, err
 }
 
-// sortParts puts the parts of an index in the order of their intervals where all
+// SortParts puts the parts of an index in the order of their intervals where all
 // tell one. Older dialects, which tell none, list the newest first. told is false where
 // nothing in the index tells an order.
-func sortParts(parts []part) (told bool) {
+func SortParts(parts []Part) (told bool) {
 	if !slices.ContainsFunc(parts, untimed) {
-		slices.SortStableFunc(parts, func(a, b part) int { return a.from.Compare(b.from) })
+		slices.SortStableFunc(parts, func(a, b Part) int { return a.From.Compare(b.From) })
 		return true
 	}
 	newestFirst, oldestFirst := byLastmod(parts)
-	if newestFirst = newestFirst && !slices.ContainsFunc(parts, func(p part) bool { return !p.old }); newestFirst {
+	if newestFirst = newestFirst && !slices.ContainsFunc(parts, func(p Part) bool { return !p.old }); newestFirst {
 		slices.Reverse(parts)
 	}
 	return newestFirst || oldestFirst
 }
 
 // byLastmod tells the order of parts of which all have a lastmod.
-func byLastmod(parts []part) (newestFirst, oldestFirst bool) {
+func byLastmod(parts []Part) (newestFirst, oldestFirst bool) {
 	first, last := parts[0].lastmod, parts[len(parts)-1].lastmod
 	newestFirst, oldestFirst = first.After(last), last.After(first)
 	for i, p := range parts {
@@ -245,12 +245,12 @@ func byLastmod(parts []part) (newestFirst, oldestFirst bool) {
 }
 
 // skipApplied leaves out closed lists that end before the cursor.
-func skipApplied(parts []part, from *cursor) []part {
+func skipApplied(parts []Part, from *Cursor) []Part {
 	n := 0
 	for n < len(parts)-1 {
 		p := parts[n]
-		before := !p.until.IsZero() && !from.Time.IsZero() && p.until.Before(from.applied())
-		if !before && (!(p.url == from.List && from.Closed) || from.Newest != nil) {
+		before := !p.Until.IsZero() && !from.Time.IsZero() && p.Until.Before(from.Applied())
+		if !before && (!(p.URL == from.List && from.Closed) || from.Newest != nil) {
 			break
 		}
 		n++
@@ -258,18 +258,18 @@ func skipApplied(parts []part, from *cursor) []part {
 	return parts[n:]
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // listChanges hands out the changes of one list after the cursor.
 // With p a gap is a *gapError before any change is handed out.
-func (src *source) listChanges(dl *download, cur *cursor, p *proof, first bool, f func(change) error) error {
+func (src *Source) listChanges(dl *Download, cur *Cursor, p *Proof, first bool, f func(Change) error) error {
 	start := *cur // several entries may share a number: what this list hands out does not move its own start
 	from := &start
 	_, served := dl.Served(src.opt.Now())
 	hand := f
 	document := dl.name()
-	f = func(c change) error {
-		c.served, c.unproven, c.document = served, p.seeks(), document
+	f = func(c Change) error {
+		c.Served, c.Unproven, c.Document = served, p.seeks(), document
 		return hand(c)
 	}
 	scan, err := src.scanChanges(dl, from)
@@ -277,12 +277,12 @@ func (src *source) listChanges(dl *download, cur *cursor, p *proof, first bool, 
 		return err
 	}
 	defer scan.sorted.close()
-	if from.trail != nil {
-		*from.trail = scan.seen.trail
+	if from.Trail != nil {
+		*from.Trail = scan.seen.trail
 	}
 	h := scan.head
-	end := change{list: dl.URL, position: scan.count, closed: scan.closed && (dl.pkg != nil || !scan.head.Meta.Until.After(served)), until: h.Meta.Until, from: h.Meta.From, newest: scan.adopt,
-		state: listState{URL: dl.URL, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Package: dl.pkg != nil}}
+	end := Change{List: dl.URL, position: scan.count, closed: scan.closed && (dl.pkg != nil || !scan.head.Meta.Until.After(served)), until: h.Meta.Until, from: h.Meta.From, newest: scan.adopt,
+		state: ListState{URL: dl.URL, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Package: dl.pkg != nil}}
 	if s, ok := sequenceOf(&h.Meta); ok {
 		end.sequence = &s
 	}
@@ -296,7 +296,7 @@ func (src *source) listChanges(dl *download, cur *cursor, p *proof, first bool, 
 		if err := scan.seen.late(h.Meta.From, from.Closed && from.List == dl.URL); err != nil {
 			return err
 		}
-		if err := scan.lacks(dl, from, p.old); err != nil {
+		if err := scan.lacks(dl, from, p.Old); err != nil {
 			return err
 		}
 		if first {
@@ -311,7 +311,7 @@ func (src *source) listChanges(dl *download, cur *cursor, p *proof, first bool, 
 				return err
 			}
 			if scan.wanted(it, from) {
-				if err := f(change{it: it, list: dl.URL, position: 0}); err != nil {
+				if err := f(Change{Item: it, List: dl.URL, position: 0}); err != nil {
 					return err
 				}
 			}
@@ -329,27 +329,27 @@ func (src *source) listChanges(dl *download, cur *cursor, p *proof, first bool, 
 	if t := from.again; scan.start > 0 && !t.IsZero() && (again.IsZero() || t.Before(again)) { // what followed them follows them again
 		again = t
 	}
-	give := func(n int, it *item) error {
+	give := func(n int, it *Item) error {
 		applied := n <= scan.start && (again.IsZero() || it.Time.Before(again)) || scan.byTime && n < scan.passed && (scan.seen.now.Grown || it.Time.IsZero() || it.Time.After(served))
 		if !scan.wanted(it, from) || applied && !from.anew {
 			return nil
 		}
-		return f(change{it: it, list: dl.URL, position: n})
+		return f(Change{Item: it, List: dl.URL, position: n})
 	}
 	if !scan.many {
 		for _, k := range scan.kept {
-			if err := give(k.position, k.item); err != nil {
+			if err := give(k.position, k.Item); err != nil {
 				return err
 			}
 		}
 		return f(end)
 	}
-	r, err := src.reader(dl)
+	r, err := src.Reader(dl)
 	if err != nil {
 		return err
 	}
 	n := 0
-	err = eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
+	err = EachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
 		if n++; n <= scan.start && again.IsZero() && !from.anew {
 			return nil
 		}
@@ -365,13 +365,13 @@ func (src *source) listChanges(dl *download, cur *cursor, p *proof, first bool, 
 	return f(end)
 }
 
-func (src *source) changeItem(e *resourcesync.Entry, r *resourcesync.Reader, dl *download) (*item, error) {
-	it := newItem(e, r, dl.URL)
-	if dl.pkg != nil && dl.pkg.isZIP() {
-		it.Package = dl.pkg.url
+func (src *Source) changeItem(e *resourcesync.Entry, r *resourcesync.Reader, dl *Download) (*Item, error) {
+	it := NewItem(e, r, dl.URL)
+	if dl.pkg != nil && dl.pkg.IsZIP() {
+		it.Package = dl.pkg.URL
 	}
-	if dl.zip != nil {
-		it.pkg = dl
+	if dl.ZIP != nil {
+		it.Opened = dl
 	}
 	address := dl.URL
 	switch it.Change {
@@ -391,7 +391,7 @@ func (src *source) changeItem(e *resourcesync.Entry, r *resourcesync.Reader, dl 
 }
 
 // closed tells that a document with changes will never change again.
-func closed(dl *download, h *resourcesync.Head) bool { return dl.pkg != nil || h.Closed() }
+func closed(dl *Download, h *resourcesync.Head) bool { return dl.pkg != nil || h.Closed() }
 
 // changeScan is what a first pass over a Change List found.
 type changeScan struct {
@@ -416,18 +416,18 @@ type changeScan struct {
 	place     placing // of the newest change, where that tells neither time nor number
 	taken     bool    // it has the change of cursor.Taken
 	seen      looker
-	adopt     *newest // of a cursor that stands at a number without knowing the change
+	adopt     *Newest // of a cursor that stands at a number without knowing the change
 }
 
 type keptItem struct {
-	*item
+	*Item
 	position int
 }
 
 // scanChanges finds where to go on, and whether the list is in order. Lists of
 // early dialects have the newest first; what is out of order is sorted. Of what the
 // numbers say is applied, little is looked at.
-func (src *source) scanChanges(dl *download, from *cursor) (*changeScan, error) {
+func (src *Source) scanChanges(dl *Download, from *Cursor) (*changeScan, error) {
 	numbers := from.Sequence != nil && (from.Newest == nil || from.Newest.Sequence > 0)
 	s, err := src.scanChangesBy(dl, from, numbers)
 	if errors.Is(err, errUnnumbered) { // the position does not follow from the numbers
@@ -438,8 +438,8 @@ func (src *source) scanChanges(dl *download, from *cursor) (*changeScan, error) 
 
 var errUnnumbered = errors.New("some entries tell no number")
 
-func (src *source) scanChangesBy(dl *download, from *cursor, numbers bool) (*changeScan, error) {
-	r, err := src.reader(dl)
+func (src *Source) scanChangesBy(dl *Download, from *Cursor, numbers bool) (*changeScan, error) {
+	r, err := src.Reader(dl)
 	if err != nil {
 		return nil, err
 	}
@@ -451,8 +451,8 @@ func (src *source) scanChangesBy(dl *download, from *cursor, numbers bool) (*cha
 			s.seen.was = k
 		}
 	}
-	if from.trail != nil {
-		s.seen.trail = *from.trail
+	if from.Trail != nil {
+		s.seen.trail = *from.Trail
 	}
 	var last time.Time
 	bytes := int64(0) // of the kept
@@ -464,11 +464,11 @@ func (src *source) scanChangesBy(dl *download, from *cursor, numbers bool) (*cha
 		return numbers && seq > 0 && seq < *from.Sequence && (from.Newest == nil || seq != from.Newest.Sequence)
 	}
 	r.PassLinks(applied)
-	err = eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
-		var it *item
+	err = EachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
+		var it *Item
 		if applied(&e.Meta) {
 			seq, _ := sequenceOf(&e.Meta)
-			it = &item{Loc: e.Loc, Sequence: seq, Time: changeTime(r, e)}
+			it = &Item{Loc: e.Loc, Sequence: seq, Time: changeTime(r, e)}
 		} else {
 			var err error
 			if it, err = src.changeItem(e, r, dl); err != nil {
@@ -478,7 +478,7 @@ func (src *source) scanChangesBy(dl *download, from *cursor, numbers bool) (*cha
 		s.count++
 		switch {
 		case s.many || from.Sequence != nil && it.Sequence > 0 && it.Sequence <= *from.Sequence: // applied, whatever else the list tells
-		case len(s.kept) == src.lim.keptItems, bytes > src.opt.MemoryBytes/8:
+		case len(s.kept) == src.lim.KeptItems, bytes > src.opt.MemoryBytes/8:
 			s.many, s.kept = true, nil
 		default:
 			bytes += it.held()
@@ -512,17 +512,17 @@ func (src *source) scanChangesBy(dl *download, from *cursor, numbers bool) (*cha
 				s.maxTime = it.Time
 			}
 		}
-		if from.Identity != "" && strings.HasPrefix(from.Identity, it.Loc) && it.identity() == from.Identity && (!s.found || from.List != dl.URL || at != from.Position) {
+		if from.Identity != "" && strings.HasPrefix(from.Identity, it.Loc) && it.Identity() == from.Identity && (!s.found || from.List != dl.URL || at != from.Position) {
 			s.found = true
 			at = s.count
 		}
 		if !numbers { // else they are not looked at
 			s.seen.look(it, at == s.count, latest)
 			if n := from.Newest; n != nil && n.Time.IsZero() {
-				s.place.look(&s.seen.trail, n.is(it))
+				s.place.look(&s.seen.trail, n.Is(it))
 			}
 		}
-		if past.look(it.Time); !it.Time.IsZero() && it.Time.Before(from.applied()) {
+		if past.look(it.Time); !it.Time.IsZero() && it.Time.Before(from.Applied()) {
 			s.passed = s.count
 		}
 		if !it.Time.IsZero() && !last.IsZero() {
@@ -604,34 +604,34 @@ func (o *order) rises() bool { return o.rising && !o.falls }
 
 // wanted leaves out what is surely applied: by number where both sides count,
 // else by time. Doubtful ones are applied again, which changes nothing.
-func (s *changeScan) wanted(it *item, from *cursor) bool {
+func (s *changeScan) wanted(it *Item, from *Cursor) bool {
 	if from.Sequence != nil && it.Sequence > 0 {
 		return it.Sequence > *from.Sequence
 	}
 	if s.byTime && !from.Time.IsZero() && !from.anew {
 		if it.Time.IsZero() {
 			until := s.head.Meta.Until
-			return !s.closed || until.IsZero() || !until.Before(from.applied())
+			return !s.closed || until.IsZero() || !until.Before(from.Applied())
 		}
 		// A change of before its own list begins is of a clock that was set back.
-		return !it.Time.Before(from.applied()) || it.Time.Before(s.head.Meta.From)
+		return !it.Time.Before(from.Applied()) || it.Time.Before(s.head.Meta.From)
 	}
 	return true
 }
 
 // gap finds out whether changes between the cursor and this first list are lost.
-func (s *changeScan) gap(list string, from *cursor) error {
+func (s *changeScan) gap(list string, from *Cursor) error {
 	anew := from.Sequence != nil && !s.sight.seen && !from.Begin.IsZero() && !s.head.Meta.From.Equal(from.Begin) && s.head.Meta.From.After(from.stands())
 	if anew {
-		return &gapError{why: fmt.Sprintf("the source's Change Lists begin anew at %s, and we stand at %s", stamp(s.head.Meta.From), stamp(from.Time))}
+		return &GapError{Why: fmt.Sprintf("the source's Change Lists begin anew at %s, and we stand at %s", Stamp(s.head.Meta.From), Stamp(from.Time))}
 	}
 	if from.Sequence != nil && s.count > 0 && s.firstSeq > 0 {
 		if s.firstSeq > *from.Sequence+1 && (s.head.Meta.From.IsZero() || s.head.Meta.From.After(from.stands())) {
-			return &gapError{why: fmt.Sprintf("the source's changes begin with number %d and we stand at %d", s.firstSeq, *from.Sequence)}
+			return &GapError{Why: fmt.Sprintf("the source's changes begin with number %d and we stand at %d", s.firstSeq, *from.Sequence)}
 		}
 		if s.lastSeq < *from.Sequence {
 			if root, ok := sequenceOf(&s.head.Meta); ok && root < *from.Sequence && !s.closed {
-				return &gapError{why: fmt.Sprintf("the source's changes end with number %d and we stand at %d: it was set back", s.lastSeq, *from.Sequence)}
+				return &GapError{Why: fmt.Sprintf("the source's changes end with number %d and we stand at %d: it was set back", s.lastSeq, *from.Sequence)}
 			}
 		}
 		return nil
@@ -639,8 +639,8 @@ func (s *changeScan) gap(list string, from *cursor) error {
 	if s.found || from.Time.IsZero() {
 		return nil
 	}
-	if from.unproven != nil && s.head.Meta.From.IsZero() && (s.minTime.IsZero() || s.minTime.After(from.Time)) {
-		*from.unproven = true
+	if from.Unproven != nil && s.head.Meta.From.IsZero() && (s.minTime.IsZero() || s.minTime.After(from.Time)) {
+		*from.Unproven = true
 	}
 	stands := from.stands()
 	if from.Told.After(stands) && s.head.Meta.From.After(s.served.Add(absurd)) {
@@ -650,11 +650,11 @@ func (s *changeScan) gap(list string, from *cursor) error {
 		if root, ok := sequenceOf(&s.head.Meta); ok && from.Sequence != nil && root == *from.Sequence {
 			return nil // an empty list that begins where we stand
 		}
-		return &gapError{why: fmt.Sprintf("the source's changes begin at %s and we stand at %s", stamp(f), stamp(stands))}
+		return &GapError{Why: fmt.Sprintf("the source's changes begin at %s and we stand at %s", Stamp(f), Stamp(stands))}
 	}
 	empty := from.Last.URL == list && from.Position == 0 // when it was read, so that the change is of an earlier list
 	if from.Identity != "" && from.List == list && !from.Closed && !empty {
-		return &gapError{why: fmt.Sprintf("Change List %s does not have the change any more at which we stand: it was rewritten or went backwards", clip.Middle(list))}
+		return &GapError{Why: fmt.Sprintf("Change List %s does not have the change any more at which we stand: it was rewritten or went backwards", clip.Middle(list))}
 	}
 	return nil
 }
@@ -662,25 +662,25 @@ func (s *changeScan) gap(list string, from *cursor) error {
 // lacks is a gap when a package, or an archived list, is of the time of the last changed
 // resource of the list or dump that was taken, and does not tell of it. What lies beside that
 // when it is taken is of the same source.
-func (s *changeScan) lacks(dl *download, from *cursor, archived bool) error {
+func (s *changeScan) lacks(dl *Download, from *Cursor, archived bool) error {
 	n := from.Taken
 	if n == nil || s.taken || dl.pkg == nil && !archived || from.Root.URL == "" || !s.head.Meta.From.Before(n.Time) || s.head.Meta.Until.Before(n.Time) {
 		return nil
 	}
-	return &gapError{why: fmt.Sprintf("%s has the changes from %s until %s, and not that of %s at %s, as which it is mirrored: the source was set back, as by restoring a backup", clip.Middle(dl.URL), stamp(s.head.Meta.From), stamp(s.head.Meta.Until), clip.Middle(n.Loc), stamp(n.Time))}
+	return &GapError{Why: fmt.Sprintf("%s has the changes from %s until %s, and not that of %s at %s, as which it is mirrored: the source was set back, as by restoring a backup", clip.Middle(dl.URL), Stamp(s.head.Meta.From), Stamp(s.head.Meta.Until), clip.Middle(n.Loc), Stamp(n.Time))}
 }
 
-// changesSince opens the Change List or index, nil when nothing was published
+// ChangesSince opens the Change List or index, nil when nothing was published
 // since the cursor was brought to its end. An index may stay as it is while its open
 // list grows. One that tells the position in the source's log comes to tell it again
 // after the source was set back. So the lists at which the cursor stands are asked for too.
-func (src *source) changesSince(ctx context.Context, address string, kind resourcesync.Capability, from *cursor) (*download, *resourcesync.Reader, error) {
+func (src *Source) ChangesSince(ctx context.Context, address string, kind resourcesync.Capability, from *Cursor) (*Download, *resourcesync.Reader, error) {
 	known := from.Root.URL == address && from.Ahead == nil && len(src.keeper.Position().Missing.Lists) == 0
 	req := fetch.Request{URL: address}
 	if known {
 		req.ETag, req.Modified = from.Root.ETag, from.Root.Modified
 	}
-	dl, rd, err := src.changesRoot(ctx, req, kind)
+	dl, rd, err := src.ChangesRoot(ctx, req, kind)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -696,12 +696,12 @@ func (src *source) changesSince(ctx context.Context, address string, kind resour
 	if err := dl.Close(); err != nil {
 		return nil, nil, err
 	}
-	return src.changesRoot(ctx, fetch.Request{URL: address}, kind)
+	return src.ChangesRoot(ctx, fetch.Request{URL: address}, kind)
 }
 
 // lastListsUnchanged tells whether what came last in the lists of an index that is unchanged is
 // as it was applied.
-func (src *source) lastListsUnchanged(ctx context.Context, from *cursor) bool {
+func (src *Source) lastListsUnchanged(ctx context.Context, from *Cursor) bool {
 	without := from.Position == 0 && from.Newest != nil && from.Filled.URL == "" // by a version that did not keep it
 	if !from.Root.Numbered && (from.Closed || from.Root.Untold) || from.Last.URL == "" || without {
 		return false
@@ -709,14 +709,14 @@ func (src *source) lastListsUnchanged(ctx context.Context, from *cursor) bool {
 	is, err := src.listIs(ctx, &from.Last)
 	if is && err == nil && from.Filled.URL != "" && from.Filled.URL != from.Last.URL {
 		is, err = src.listIs(ctx, &from.Filled)
-		is = is || isGone(err) // retention took it: its changes are applied
+		is = is || IsGone(err) // retention took it: its changes are applied
 	}
 	return is // an error is told when the lists are read
 }
 
 // listIs tells whether a Change List is as it was.
-func (src *source) listIs(ctx context.Context, was *listState) (bool, error) {
-	dl, _, err := src.document(ctx, fetch.Request{URL: was.URL, ETag: was.ETag, Modified: was.Modified}, resourcesync.ChangeList)
+func (src *Source) listIs(ctx context.Context, was *ListState) (bool, error) {
+	dl, _, err := src.Document(ctx, fetch.Request{URL: was.URL, ETag: was.ETag, Modified: was.Modified}, resourcesync.ChangeList)
 	if err != nil {
 		return false, err
 	}

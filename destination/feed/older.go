@@ -1,4 +1,4 @@
-package destination
+package feed
 
 import (
 	"net/http"
@@ -8,12 +8,12 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// doubtLasts is after how long what a source says counts, however odd it looks.
-const doubtLasts = 24 * time.Hour
+// DoubtLasts is after how long what a source says counts, however odd it looks.
+const DoubtLasts = 24 * time.Hour
 
 // isOlder tells that a list or dump is of a time before the one that was taken. One that was made
 // after the last poll is news, whatever clock it tells. The file of a list without a time has one.
-func (m *readPosition) isOlder(address string, dl *download, h *resourcesync.Head) bool {
+func (m *Position) isOlder(address string, dl *Download, h *resourcesync.Head) bool {
 	at, was := h.SnapshotTime(), m.Inventory.At
 	if at.IsZero() && was.IsZero() {
 		at, was = timeOf(at, dl.Header.Get("Last-Modified")), timeOf(was, m.Inventory.Modified)
@@ -35,8 +35,8 @@ func isCopy(h http.Header) bool {
 	return err == nil && age > 0
 }
 
-// pastCaches makes the rest of the run ask past caches. asked tells that it does already.
-func (src *source) pastCaches(why string) (asked bool) {
+// PastCaches makes the rest of the run ask past caches. asked tells that it does already.
+func (src *Source) PastCaches(why string) (asked bool) {
 	if src.fetch.PastCaches() {
 		return true
 	}
@@ -44,26 +44,26 @@ func (src *source) pastCaches(why string) (asked bool) {
 	return false
 }
 
-// olderThanTaken tells that a list or dump is older than the one that was taken, and is not believed yet.
-func (src *source) olderThanTaken(o *offer, v *inventory, dl *download, h *resourcesync.Head) bool {
+// OlderThanTaken tells that a list or dump is older than the one that was taken, and is not believed yet.
+func (src *Source) OlderThanTaken(o *Offer, v *Inventory, dl *Download, h *resourcesync.Head) bool {
 	m := src.keeper.Position()
-	v.copied = isCopy(dl.Header)
-	if o.followed() || !m.isOlder(v.state.URL, dl, h) {
+	v.Copied = isCopy(dl.Header)
+	if o.Followed() || !m.isOlder(v.State.URL, dl, h) {
 		return false
 	}
-	waited := !m.Older.Since.IsZero() && src.opt.Now().Sub(m.Older.Since) >= doubtLasts
-	return !waited || v.copied
+	waited := !m.Older.Since.IsZero() && src.opt.Now().Sub(m.Older.Since) >= DoubtLasts
+	return !waited || v.Copied
 }
 
-func ofTime(t time.Time) string {
+func OfTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return " of " + stamp(t)
+	return " of " + Stamp(t)
 }
 
-// olderList is a list that waits.
-type olderList struct {
+// OlderList is a list that waits.
+type OlderList struct {
 	Why   string    `json:"why,omitempty"`
 	Since time.Time `json:"since,omitzero"`
 }

@@ -1,4 +1,4 @@
-package destination
+package feed
 
 import (
 	"crypto/sha256"
@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// readPosition is how far a source was read, and what was learned of it on the way.
-type readPosition struct {
+// Position is how far a source was read, and what was learned of it on the way.
+type Position struct {
 	LastPoll  time.Time `json:"last_poll,omitzero"`
-	Cursor    cursor    `json:"cursor"`
-	Inventory listState `json:"inventory"`      // the last Resource List or Dump processed as a whole
+	Cursor    Cursor    `json:"cursor"`
+	Inventory ListState `json:"inventory"`      // the last Resource List or Dump processed as a whole
 	Until     time.Time `json:"until,omitzero"` // the mirror is the source as it was then
-	Missing   missing   `json:"missing,omitzero"`
-	Older     olderList `json:"older,omitzero"`
+	Missing   Missing   `json:"missing,omitzero"`
+	Older     OlderList `json:"older,omitzero"`
 	Absent    []string  `json:"absent,omitempty"` // lists and dumps that the source names and does not have
 	Rises     bool      `json:"rises,omitempty"`  // the Change Lists of an index without times were in their order
 }
 
-// cursor is how far the Change Lists are applied.
-type cursor struct {
+// Cursor is how far the Change Lists are applied.
+type Cursor struct {
 	Time     time.Time `json:"time,omitzero"` // everything before is applied
 	Had      time.Time `json:"had,omitzero"`  // when the list or dump was had that is of Time, where that was still to come
 	Told     time.Time `json:"told,omitzero"` // what that list or dump says to be of, where it is so late that Time is another
@@ -31,24 +31,24 @@ type cursor struct {
 	Position int       `json:"position,omitempty"` // entries of List that are applied
 	Identity string    `json:"identity,omitempty"` // of the last of them
 	Closed   bool      `json:"closed,omitempty"`   // List has an end and is applied up to it
-	Root     listState `json:"root"`               // of the Change List or index, when all of it was applied
-	Last     listState `json:"last,omitzero"`      // of List, when all of it was applied
-	Filled   listState `json:"filled,omitzero"`    // likewise of the last Change List before it that has changes, where List has none
+	Root     ListState `json:"root"`               // of the Change List or index, when all of it was applied
+	Last     ListState `json:"last,omitzero"`      // of List, when all of it was applied
+	Filled   ListState `json:"filled,omitzero"`    // likewise of the last Change List before it that has changes, where List has none
 	Begin    time.Time `json:"begin,omitzero"`     // where List begins
-	Newest   *newest   `json:"newest,omitempty"`   // the change of Identity, to find it again
-	Taken    *newest   `json:"taken,omitempty"`    // the last changed resource of the list or dump that was taken, until a package of its time was read
+	Newest   *Newest   `json:"newest,omitempty"`   // the change of Identity, to find it again
+	Taken    *Newest   `json:"taken,omitempty"`    // the last changed resource of the list or dump that was taken, until a package of its time was read
 	Seen     *seen     `json:"seen,omitempty"`     // the list that was last applied up to its end, of those with changes
 	Read     []uint64  `json:"read,omitempty"`     // the lists of the last poll that was not cut off, see download.name
 	again    time.Time // of the first change of before the cursor that an earlier list of this poll has handed out
-	unproven *bool     // set where the lists do not tell whether they reach back to a list or dump; nil: not asked
-	trail    *trail    // of the poll
-	reads    []uint64  // the lists of this poll, see Read
+	Unproven *bool     // set where the lists do not tell whether they reach back to a list or dump; nil: not asked
+	Trail    *Trail    // of the poll
+	Reads    []uint64  // the lists of this poll, see Read
 	anew     bool      // an earlier list of this poll has handed out changes without times: what follows them follows them again
-	Ahead    *newest   `json:"ahead,omitempty"` // the last of the changes that are being applied, or that a comparison saw: some of them, up to it, may stand in the mirror
+	Ahead    *Newest   `json:"ahead,omitempty"` // the last of the changes that are being applied, or that a comparison saw: some of them, up to it, may stand in the mirror
 }
 
-// listState recognizes a document that did not change.
-type listState struct {
+// ListState recognizes a document that did not change.
+type ListState struct {
 	URL      string    `json:"url,omitempty"`
 	ETag     string    `json:"etag,omitempty"`
 	Modified string    `json:"modified,omitempty"`
@@ -81,19 +81,19 @@ type listPart struct {
 // stands tells that the document, with its parts, stands for what it names: an index without
 // a time stays as it is while its parts change, as a list of addresses alone does while what
 // they lead to changes. With a time it does as well until that has gone by: it may be a day.
-func (l *listState) stands() bool {
+func (l *ListState) stands() bool {
 	told := !l.At.IsZero() && !l.Fresh
 	return told || !l.Vague && (!l.Index || len(l.Parts) > 0)
 }
 
 // sameParts tells that another one has the same documents below it, as far as they are kept.
-func (l *listState) sameParts(o *listState) bool {
+func (l *ListState) sameParts(o *ListState) bool {
 	same := func(a, b listPart) bool { return a.URL == b.URL && a.Digest == b.Digest }
 	return len(l.Parts) == 0 || slices.EqualFunc(l.Parts, o.Parts, same)
 }
 
-// mark tells the list, with what is below it as far as that is kept, from another one.
-func (l *listState) mark() string {
+// Mark tells the list, with what is below it as far as that is kept, from another one.
+func (l *ListState) Mark() string {
 	if len(l.Parts) == 0 {
 		return l.Digest
 	}
@@ -105,8 +105,8 @@ func (l *listState) mark() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// kept is what is remembered of a list or dump that was processed.
-func (l *listState) kept() listState {
+// Kept is what is remembered of a list or dump that was processed.
+func (l *ListState) Kept() ListState {
 	k := *l
 	if k.past {
 		k.Parts = nil
@@ -114,9 +114,9 @@ func (l *listState) kept() listState {
 	return k
 }
 
-// applied is the time before which a list without numbers has nothing new. The end of a
+// Applied is the time before which a list without numbers has nothing new. The end of a
 // list may be later than its last change, and a snapshot say that it is of a time to come.
-func (c *cursor) applied() time.Time {
+func (c *Cursor) Applied() time.Time {
 	at := c.Had
 	if n := c.Newest; n != nil && !n.Time.IsZero() {
 		at = n.Time
@@ -127,28 +127,28 @@ func (c *cursor) applied() time.Time {
 	return c.Time
 }
 
-// before tells that everything before a time is applied, whatever of it the lists still have.
-func (c *cursor) before(t time.Time) bool {
+// Before tells that everything before a time is applied, whatever of it the lists still have.
+func (c *Cursor) Before(t time.Time) bool {
 	return !t.After(c.Time) && (c.Had.IsZero() || !t.After(c.Had))
 }
 
 // stands is the time up to which the changes are applied that the source has told.
-func (c *cursor) stands() time.Time {
+func (c *Cursor) stands() time.Time {
 	if n := c.Newest; n != nil && n.Time.After(c.Time) { // by a clock that is ahead
 		return n.Time
 	}
 	return c.Time
 }
 
-// reachesBack watches that for the lists that are read from a cursor.
-func (c *cursor) reachesBack(ask bool) func() error {
+// ReachesBack watches that for the lists that are read from a cursor.
+func (c *Cursor) ReachesBack(ask bool) func() error {
 	unproven := false
 	if ask && c.Newest == nil {
-		c.unproven = &unproven
+		c.Unproven = &unproven
 	}
 	return func() error {
 		if unproven {
-			return errUnreached
+			return ErrUnreached
 		}
 		return nil
 	}
@@ -156,7 +156,7 @@ func (c *cursor) reachesBack(ask bool) func() error {
 
 // reach moves the cursor to a later time, and never to one that was still to come when the
 // list was given: what comes until then is not applied.
-func (c *cursor) reach(t, served time.Time) {
+func (c *Cursor) reach(t, served time.Time) {
 	if t.After(served) {
 		t = served
 	}
@@ -167,35 +167,35 @@ func (c *cursor) reach(t, served time.Time) {
 
 // stand puts the cursor at the end of a list. A list without changes leaves the one before it
 // known, which has the newest change.
-func (c *cursor) stand(end *change) {
+func (c *Cursor) stand(end *Change) {
 	switch {
 	case end.position > 0:
-		c.Seen, c.Filled = end.seen, listState{}
+		c.Seen, c.Filled = end.seen, ListState{}
 		if k := c.Seen; k != nil && (c.Newest == nil || len(k.Tail) == 0 || uint32(k.Tail[0]) != hash32(c.Identity)) {
 			k.Tail = nil
 		}
 	case c.Filled.URL != "":
-	case c.Last.URL != end.list && !c.Last.Package:
+	case c.Last.URL != end.List && !c.Last.Package:
 		c.Filled = c.Last
 	default: // nothing that could be asked for again was before it
 		c.Filled = end.state
 	}
-	c.List, c.Position, c.Closed = end.list, end.position, end.closed
+	c.List, c.Position, c.Closed = end.List, end.position, end.closed
 	c.Last, c.Begin = end.state, end.from
 }
 
-// passed tells that a change is not met any more by who goes on from here.
-func (c *cursor) passed(n *newest) bool {
+// Passed tells that a change is not met any more by who goes on from here.
+func (c *Cursor) Passed(n *Newest) bool {
 	return !n.Time.After(c.Time) || c.Newest != nil && !n.Time.After(c.Newest.Time)
 }
 
 // coversWith tells whether the first change of a list follows the cursor by its
 // number, so that a hole in the times is none in the changes.
-func (c *cursor) coversWith(dl *download, src *source) bool {
+func (c *Cursor) coversWith(dl *Download, src *Source) bool {
 	if c.Sequence == nil {
 		return false
 	}
-	r, err := src.reader(dl)
+	r, err := src.Reader(dl)
 	if err != nil {
 		return false
 	}
@@ -209,8 +209,8 @@ func (c *cursor) coversWith(dl *download, src *source) bool {
 	return ok && s <= *c.Sequence+1
 }
 
-// number is the position in the source's log, 0 where it tells none.
-func (c *cursor) number() uint64 {
+// Number is the position in the source's log, 0 where it tells none.
+func (c *Cursor) Number() uint64 {
 	if c.Sequence == nil {
 		return 0
 	}
@@ -220,23 +220,23 @@ func (c *cursor) number() uint64 {
 // maxRead bounds of how many lists it is remembered that they were read.
 const maxRead = 256
 
-// take moves the cursor behind a change.
-func (c *cursor) take(ch *change) {
-	c.List, c.Position, c.Identity, c.Closed = ch.list, ch.position, ch.it.identity(), false
-	c.Newest, c.Last, c.Filled = newestOf(ch.it), listState{}, listState{}
+// Take moves the cursor behind a change.
+func (c *Cursor) Take(ch *Change) {
+	c.List, c.Position, c.Identity, c.Closed = ch.List, ch.position, ch.Item.Identity(), false
+	c.Newest, c.Last, c.Filled = newestOf(ch.Item), ListState{}, ListState{}
 	c.Read = nil
-	c.Root = listState{URL: c.Root.URL} // should this run be cut off, the cursor is of none that was read to its end
-	c.reach(ch.it.Time, ch.served)
-	if s := ch.it.Sequence; s > 0 {
+	c.Root = ListState{URL: c.Root.URL} // should this run be cut off, the cursor is of none that was read to its end
+	c.reach(ch.Item.Time, ch.Served)
+	if s := ch.Item.Sequence; s > 0 {
 		c.Sequence = &s
 	}
 }
 
-// end moves the cursor to the end of a list.
-func (c *cursor) end(ch *change) {
+// End moves the cursor to the end of a list.
+func (c *Cursor) End(ch *Change) {
 	c.stand(ch)
-	if c.reads = append(c.reads, ch.document); len(c.reads) > 2*maxRead {
-		c.reads = slices.Clone(c.reads[len(c.reads)-maxRead:])
+	if c.Reads = append(c.Reads, ch.Document); len(c.Reads) > 2*maxRead {
+		c.Reads = slices.Clone(c.Reads[len(c.Reads)-maxRead:])
 	}
 	if n := ch.newest; n != nil && (c.Newest == nil || n.Sequence == 0 && !n.Time.Before(c.Newest.Time)) {
 		c.Newest = n
@@ -245,7 +245,7 @@ func (c *cursor) end(ch *change) {
 		c.Taken = nil
 	}
 	if ch.closed {
-		c.reach(ch.until, ch.served)
+		c.reach(ch.until, ch.Served)
 	}
 	if ch.sequence != nil && (c.Sequence == nil || *ch.sequence > *c.Sequence) {
 		s := *ch.sequence
@@ -253,17 +253,17 @@ func (c *cursor) end(ch *change) {
 	}
 }
 
-// finish moves the cursor behind everything that the changes had, of which dl is the root.
-func (c *cursor) finish(address string, dl *download) {
-	c.Read, c.reads = c.reads[max(0, len(c.reads)-maxRead):], nil
-	c.Root = listState{URL: address, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Index: dl.index, Numbered: dl.numbered, Untold: dl.untold}
+// Finish moves the cursor behind everything that the changes had, of which dl is the root.
+func (c *Cursor) Finish(address string, dl *Download) {
+	c.Read, c.Reads = c.Reads[max(0, len(c.Reads)-maxRead):], nil
+	c.Root = ListState{URL: address, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Index: dl.index, Numbered: dl.numbered, Untold: dl.untold}
 }
 
-// precedes tells that its newest change is of before that of another cursor, as where lists overlap.
-func (c *cursor) precedes(o *cursor) bool {
+// Precedes tells that its newest change is of before that of another cursor, as where lists overlap.
+func (c *Cursor) Precedes(o *Cursor) bool {
 	return o.Newest != nil && c.Newest != nil && c.Newest.Sequence == 0 && c.Newest.Time.Before(o.Newest.Time)
 }
 
-// errUnreached says that nothing in the Change Lists proves that they reach back to the list or
+// ErrUnreached says that nothing in the Change Lists proves that they reach back to the list or
 // dump at which the cursor stands: they do not tell where they begin, and have later changes alone.
-var errUnreached = errors.New("the Change Lists do not reach back to the list that is mirrored")
+var ErrUnreached = errors.New("the Change Lists do not reach back to the list that is mirrored")

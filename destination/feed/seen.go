@@ -1,4 +1,4 @@
-package destination
+package feed
 
 import (
 	"encoding/binary"
@@ -52,10 +52,10 @@ func (t *tally) add(digest uint64) {
 
 // entries of an earlier time may be written again with the hash of now; what
 // happened to which resource, and when, stays.
-func briefly(it *item) uint64 { return hash64(it.identity()) }
+func briefly(it *Item) uint64 { return hash64(it.Identity()) }
 
-func fully(it *item) uint64 {
-	return hash64(it.identity() + " " + it.Promise.Hashes.String() + " " + strconv.FormatInt(it.Promise.Length, 10) + " " + stamp(it.LastMod))
+func fully(it *Item) uint64 {
+	return hash64(it.Identity() + " " + it.Promise.Hashes.String() + " " + strconv.FormatInt(it.Promise.Length, 10) + " " + Stamp(it.LastMod))
 }
 
 // looker compares a list with what was seen of it, and sees it anew.
@@ -67,14 +67,14 @@ type looker struct {
 	newest, passed tally    // entries of now.Time, fully and briefly
 	all            tally    // entries of the list that was seen, this one or another
 	prefix, exact  tally    // as many entries as those
-	trail          trail    // the changes up to here
+	trail          Trail    // the changes up to here
 	oldest         uint32   // the entry at the end, where the newest are first
 	told           []uint32 // those of was.Locs with entries of was.Time or later
 }
 
 // A change of a time that is still to come has a wrong one, which says nothing of those
 // before it.
-func (l *looker) look(it *item, cursor bool, latest time.Time) {
+func (l *looker) look(it *Item, cursor bool, latest time.Time) {
 	brief := briefly(it)
 	l.now.All.add(brief)
 	if it.Time.IsZero() {
@@ -157,8 +157,8 @@ func (l *looker) grew() bool {
 	return l.kept() && (l.now.All.N > l.was.All.N || l.was.Grown)
 }
 
-// trail is the last changes of all lists that a poll has passed.
-type trail struct {
+// Trail is the last changes of all lists that a poll has passed.
+type Trail struct {
 	ring [64]uint64
 	n    int
 }
@@ -169,20 +169,20 @@ const maxTail = 16
 // step is a change of a trail.
 func step(loc string, change uint32) uint64 { return uint64(hash32(loc))<<32 | uint64(change) }
 
-func (t *trail) add(h uint64) {
+func (t *Trail) add(h uint64) {
 	t.ring[t.n%len(t.ring)] = h
 	t.n++
 }
 
 // follow goes on where another poll was.
-func (t *trail) follow(tail []uint64) {
+func (t *Trail) follow(tail []uint64) {
 	for _, h := range slices.Backward(tail) {
 		t.add(h)
 	}
 }
 
 // back gives them from the last one backwards, each once, as lists may overlap.
-func (t *trail) back() (tail []uint64) {
+func (t *Trail) back() (tail []uint64) {
 	for i := t.n - 1; i >= max(0, t.n-len(t.ring)) && len(tail) < maxTail; i-- {
 		if h := t.ring[i%len(t.ring)]; !slices.Contains(tail, h) {
 			tail = append(tail, h)
@@ -200,7 +200,7 @@ type placing struct {
 }
 
 // look takes the next change. alike tells that it looks like the newest one.
-func (p *placing) look(t *trail, alike bool) {
+func (p *placing) look(t *Trail, alike bool) {
 	switch {
 	case len(p.tail) == 0 || p.found:
 	case p.back == nil && !alike:
@@ -263,9 +263,9 @@ func (l *looker) late(begin time.Time, ended bool) error {
 	if n := l.before.N - l.was.Before.N; n > 0 {
 		what = fmt.Sprintf("new entries (%d)", n)
 	}
-	return &gapError{why: fmt.Sprintf("Change List %s has %s of before %s, up to which it had been applied: they came late, or their times are wrong", clip.Middle(l.was.List), what, stamp(l.was.Time))}
+	return &GapError{Why: fmt.Sprintf("Change List %s has %s of before %s, up to which it had been applied: they came late, or their times are wrong", clip.Middle(l.was.List), what, Stamp(l.was.Time))}
 }
 
 func (l *looker) gone() error {
-	return &gapError{why: fmt.Sprintf("Change List %s lacks changes up to %s that it had: it was rewritten, or the source was set back", clip.Middle(l.was.List), stamp(l.was.Time))}
+	return &GapError{Why: fmt.Sprintf("Change List %s lacks changes up to %s that it had: it was rewritten, or the source was set back", clip.Middle(l.was.List), Stamp(l.was.Time))}
 }

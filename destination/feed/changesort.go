@@ -1,4 +1,4 @@
-package destination
+package feed
 
 import (
 	"encoding/binary"
@@ -14,12 +14,12 @@ import (
 // round, on disk: a list may have millions of them.
 type changeSorter struct {
 	sorter   *extsort.Sorter
-	dl       *download
+	dl       *Download
 	backward bool
 	n        uint64
 }
 
-func (src *source) newChangeSorter(dl *download, backward bool) (*changeSorter, error) {
+func (src *Source) newChangeSorter(dl *Download, backward bool) (*changeSorter, error) {
 	sorter, err := extsort.New(src.opt.TempDir, src.opt.MemoryBytes/4)
 	if err != nil {
 		return nil, fmt.Errorf("temporary files: %w", err)
@@ -28,7 +28,7 @@ func (src *source) newChangeSorter(dl *download, backward bool) (*changeSorter, 
 }
 
 // sortChanges reads a list into a sorter.
-func (src *source) sortChanges(dl *download, backward bool) (_ *changeSorter, err error) {
+func (src *Source) sortChanges(dl *Download, backward bool) (_ *changeSorter, err error) {
 	s, err := src.newChangeSorter(dl, backward)
 	if err != nil {
 		return nil, err
@@ -38,11 +38,11 @@ func (src *source) sortChanges(dl *download, backward bool) (_ *changeSorter, er
 			s.close()
 		}
 	}()
-	r, err := src.reader(dl)
+	r, err := src.Reader(dl)
 	if err != nil {
 		return nil, err
 	}
-	return s, eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
+	return s, EachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
 		it, err := src.changeItem(e, r, dl)
 		if err != nil {
 			return err
@@ -51,7 +51,7 @@ func (src *source) sortChanges(dl *download, backward bool) (_ *changeSorter, er
 	})
 }
 
-func (s *changeSorter) add(it *item) error {
+func (s *changeSorter) add(it *Item) error {
 	s.n++
 	k := make([]byte, 0, 20)
 	if s.backward {
@@ -66,22 +66,22 @@ func (s *changeSorter) add(it *item) error {
 	if it.Blind {
 		v[len(v)-1] = 1
 	}
-	return s.sorter.Add(k, append(v, it.encode()...))
+	return s.sorter.Add(k, append(v, it.Encode()...))
 }
 
 // items yields the changes in order. Patches are not among what is kept of them: the
 // resources are fetched.
-func (s *changeSorter) items() iter.Seq2[*item, error] {
-	return func(yield func(*item, error) bool) {
+func (s *changeSorter) items() iter.Seq2[*Item, error] {
+	return func(yield func(*Item, error) bool) {
 		for rec, err := range s.sorter.Sort() {
-			var it *item
+			var it *Item
 			if err == nil {
 				d := ledger.Decoder{B: rec.Value}
 				gate, blind := d.String(), d.Flag()
-				if it, err = decodeItem(d.B); err == nil {
+				if it, err = DecodeItem(d.B); err == nil {
 					it.TimeGate, it.Blind = gate, blind
-					if s.dl.zip != nil {
-						it.pkg = s.dl
+					if s.dl.ZIP != nil {
+						it.Opened = s.dl
 					}
 				}
 			}

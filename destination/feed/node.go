@@ -1,4 +1,4 @@
-package destination
+package feed
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-const inventoryRel = resourcesync.NamespaceBridge + "#inventory"
+const InventoryRel = resourcesync.NamespaceBridge + "#inventory"
 
-// errInventory says that the inventory cannot be used; the lists are compared.
-var errInventory = errors.New("the inventory cannot be used")
+// ErrInventory says that the inventory cannot be used; the lists are compared.
+var ErrInventory = errors.New("the inventory cannot be used")
 
-// inventoryDoc is a node as the source gives it.
-type inventoryDoc struct {
+// InventoryDoc is a node as the source gives it.
+type InventoryDoc struct {
 	Sequence uint64    `json:"sequence"`
 	Time     time.Time `json:"time"` // Time is that of the change of this sequence.
 	Path     string    `json:"path"`
@@ -38,36 +38,36 @@ type inventoryDoc struct {
 	} `json:"leaf"`
 }
 
-// inventoryNode fetches a node. What cannot be used is errInventory.
-func (src *documents) inventoryNode(ctx context.Context, address string) (*inventoryDoc, error) {
+// InventoryNode fetches a node. What cannot be used is errInventory.
+func (src *documents) InventoryNode(ctx context.Context, address string) (*InventoryDoc, error) {
 	a, err := src.fetch.Get(ctx, fetch.Request{URL: address, Accept: "application/json", Gzip: true, MaxBytes: src.lim.Page})
 	if err != nil {
 		if ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%w: %w", errInventory, err)
+		return nil, fmt.Errorf("%w: %w", ErrInventory, err)
 	}
-	doc := &inventoryDoc{}
+	doc := &InventoryDoc{}
 	if err := json.Unmarshal(a.Body, doc); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", errInventory, clip.Middle(address), err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrInventory, clip.Middle(address), err)
 	}
 	return doc, nil
 }
 
-// inventoryRoot is the source's present inventory, nil where none can be used.
-func (src *source) inventoryRoot(ctx context.Context, o *offer) (*inventoryDoc, error) {
+// InventoryRoot is the source's present inventory, nil where none can be used.
+func (src *Source) InventoryRoot(ctx context.Context, o *Offer) (*InventoryDoc, error) {
 	if o.Inventory == "" || !src.keeper.Position().Until.IsZero() {
 		return nil, nil
 	}
-	root, err := src.inventoryNode(ctx, o.Inventory)
-	if errors.Is(err, errInventory) {
+	root, err := src.InventoryNode(ctx, o.Inventory)
+	if errors.Is(err, ErrInventory) {
 		src.log.Info("the source's inventory is passed over", "why", err)
 		return nil, nil
 	}
 	return root, err
 }
 
-// beyond tells that an inventory has changes that are not applied.
-func (n *inventoryDoc) beyond(c *cursor) bool {
+// Beyond tells that an inventory has changes that are not applied.
+func (n *InventoryDoc) Beyond(c *Cursor) bool {
 	return n != nil && c.Sequence != nil && n.Sequence > *c.Sequence
 }

@@ -1,4 +1,4 @@
-package destination
+package feed
 
 import (
 	"context"
@@ -27,9 +27,9 @@ type surveyed struct {
 	begin, end time.Time // of its changes; zero where it does not tell
 }
 
-// missing are Change Lists for which a gap is told. They stay known when their index names
+// Missing are Change Lists for which a gap is told. They stay known when their index names
 // them no more: that does not bring back what was in them.
-type missing struct {
+type Missing struct {
 	Lists []string  `json:"lists"`
 	At    time.Time `json:"at"` // when they were missed last, by the source's clock
 	Why   string    `json:"why"`
@@ -50,8 +50,8 @@ type missing struct {
 // never comes back.
 const maxMissing = 1000
 
-// bounded keeps each name once.
-func bounded(names []string) (kept []string) {
+// Bounded keeps each name once.
+func Bounded(names []string) (kept []string) {
 	seen := map[string]bool{}
 	for _, n := range names {
 		if seen[n] {
@@ -74,8 +74,8 @@ type absentError struct {
 func (e *absentError) Error() string { return e.err.Error() }
 func (e *absentError) Unwrap() error { return e.err }
 
-// isGone tells an answer that a thing is not there from one that it cannot be had now.
-func isGone(err error) bool {
+// IsGone tells an answer that a thing is not there from one that it cannot be had now.
+func IsGone(err error) bool {
 	var fe *fetch.Error
 	return errors.As(err, &fe) && fe.Gone
 }
@@ -84,7 +84,7 @@ func isGone(err error) bool {
 // known. Now it is: the pass is to be made again.
 var errSurveyed = errors.New("a Change List is not there")
 
-func again(pass func() error) error {
+func Again(pass func() error) error {
 	for {
 		if err := pass(); !errors.Is(err, errSurveyed) {
 			return err
@@ -93,28 +93,28 @@ func again(pass func() error) error {
 }
 
 // survey looks at Change Lists: whether they are there, and of what times.
-func (src *source) survey(ctx context.Context, parts []part) error {
+func (src *Source) survey(ctx context.Context, parts []Part) error {
 	if src.surveys == nil {
 		src.surveys = map[string]surveyed{}
 	}
 	seen := addresses(parts)
 	for _, p := range parts {
-		if _, ok := src.surveys[p.url]; ok {
+		if _, ok := src.surveys[p.URL]; ok {
 			continue
 		}
 		s, err := src.surveyOne(ctx, p, seen)
 		if err != nil {
 			return err
 		}
-		src.surveys[p.url] = s
+		src.surveys[p.URL] = s
 	}
 	return nil
 }
 
-func (src *source) surveyOne(ctx context.Context, p part, seen map[string]bool) (s surveyed, err error) {
+func (src *Source) surveyOne(ctx context.Context, p Part, seen map[string]bool) (s surveyed, err error) {
 	dl, r, err := src.part(ctx, p, seen, resourcesync.ChangeList)
-	if isGone(err) {
-		src.log.Warn("a change list is named and not there", "list", p.url, "error", err)
+	if IsGone(err) {
+		src.log.Warn("a change list is named and not there", "list", p.URL, "error", err)
 		return surveyed{gone: true}, nil
 	}
 	if err != nil {
@@ -126,7 +126,7 @@ func (src *source) surveyOne(ctx context.Context, p part, seen map[string]bool) 
 	}
 	s.empty, s.begin, s.end = true, r.Head().Meta.From, r.Head().Meta.Until
 	begins, ends, untimed := !s.begin.IsZero(), !s.end.IsZero(), false
-	err = eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
+	err = EachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
 		t := changeTime(r, e)
 		s.empty, untimed = false, untimed || t.IsZero()
 		if !t.IsZero() && !begins && (s.begin.IsZero() || t.Before(s.begin)) {
@@ -144,18 +144,18 @@ func (src *source) surveyOne(ctx context.Context, p part, seen map[string]bool) 
 	return s, err
 }
 
-// isMissing tells that a list was looked for in this run, and is not there.
-func (src *source) isMissing(list string) bool { return src.surveys[list].gone }
+// IsMissing tells that a list was looked for in this run, and is not there.
+func (src *Source) IsMissing(list string) bool { return src.surveys[list].gone }
 
 // direction tells whether the lists that are there, which were surveyed, are in the order of
 // their times or in the reverse order; neither where nothing proves it. Fewer than two prove
 // nothing.
-func (src *source) direction(parts []part) (rises, falls bool, lists int) {
+func (src *Source) direction(parts []Part) (rises, falls bool, lists int) {
 	rises, falls = true, true
 	moves := false
 	var last surveyed
 	for _, p := range parts {
-		s := src.surveys[p.url]
+		s := src.surveys[p.URL]
 		if s.gone || s.empty {
 			continue
 		}
@@ -174,8 +174,8 @@ func (src *source) direction(parts []part) (rises, falls bool, lists int) {
 
 // inOrder puts the lists of an index in the order of their times, which it finds in them where
 // the index does not tell. Should they not tell it either, that is noted of the index.
-func (src *source) inOrder(ctx context.Context, dl *download, parts []part) error {
-	if sortParts(parts) || len(parts) < 2 {
+func (src *Source) inOrder(ctx context.Context, dl *Download, parts []Part) error {
+	if SortParts(parts) || len(parts) < 2 {
 		return nil
 	}
 	if err := src.survey(ctx, parts); err != nil {
@@ -187,7 +187,7 @@ func (src *source) inOrder(ctx context.Context, dl *download, parts []part) erro
 		slices.Reverse(parts)
 	}
 	if lists >= 2 && rises != src.keeper.Position().Rises {
-		if err := src.keeper.Keep(func(m *readPosition) { m.Rises = rises }); err != nil {
+		if err := src.keeper.Keep(func(m *Position) { m.Rises = rises }); err != nil {
 			return err
 		}
 	}
@@ -197,7 +197,7 @@ func (src *source) inOrder(ctx context.Context, dl *download, parts []part) erro
 
 // rise tells whether the lists are proven to be in the order of their times: by what the index
 // tells, by what is in them, or by what was in them when there were more.
-func (src *source) rise(parts []part) bool {
+func (src *Source) rise(parts []Part) bool {
 	if _, oldestFirst := byLastmod(parts); oldestFirst || !slices.ContainsFunc(parts, untimed) {
 		return true
 	}
@@ -207,8 +207,8 @@ func (src *source) rise(parts []part) bool {
 
 // present leaves out the lists that are not there, as far as known. With strict those that do
 // not lie before the cursor are a *gapError.
-func (src *source) present(parts []part, from *cursor, strict bool) ([]part, error) {
-	gone := func(p part) bool { return src.surveys[p.url].gone }
+func (src *Source) present(parts []Part, from *Cursor, strict bool) ([]Part, error) {
+	gone := func(p Part) bool { return src.surveys[p.URL].gone }
 	var lost []string
 	for i := len(parts) - 1; i >= 0; i-- {
 		switch {
@@ -217,7 +217,7 @@ func (src *source) present(parts []part, from *cursor, strict bool) ([]part, err
 			parts = parts[i+1:] // and so does what is before it
 			i = 0
 		default:
-			lost = append(lost, parts[i].url)
+			lost = append(lost, parts[i].URL)
 		}
 	}
 	if len(lost) == 0 {
@@ -231,28 +231,28 @@ func (src *source) present(parts []part, from *cursor, strict bool) ([]part, err
 	if n := len(lost); n > 1 {
 		which = fmt.Sprintf("%d Change Lists are named and not there (%s up to %s)", n, clip.Middle(lost[0]), clip.Middle(lost[n-1]))
 	}
-	return nil, &gapError{why: which + ", and nothing tells that all their changes are before those that are mirrored", missing: lost, unread: src.unread(parts, lost, from), timed: !slices.ContainsFunc(parts, untimed)}
+	return nil, &GapError{Why: which + ", and nothing tells that all their changes are before those that are mirrored", Missing: lost, Unread: src.unread(parts, lost, from), Timed: !slices.ContainsFunc(parts, untimed)}
 }
 
 // unread are the lists that are there and may have changes after the cursor.
-func (src *source) unread(parts []part, lost []string, from *cursor) (lists []string) {
+func (src *Source) unread(parts []Part, lost []string, from *Cursor) (lists []string) {
 	for i, p := range parts {
-		if p.url == from.List {
+		if p.URL == from.List {
 			lists = nil
 		}
-		if !slices.Contains(lost, p.url) && !src.liesBefore(parts, i, from) && (p.url != from.List || !from.Closed) {
-			lists = append(lists, p.url)
+		if !slices.Contains(lost, p.URL) && !src.liesBefore(parts, i, from) && (p.URL != from.List || !from.Closed) {
+			lists = append(lists, p.URL)
 		}
 	}
 	return lists
 }
 
-// missingOf makes a gap of a Change List, or of a package of a Change Dump, that is named and not
+// MissingOf makes a gap of a Change List, or of a package of a Change Dump, that is named and not
 // there, where an inventory can close it.
-func missingOf(o *offer, err error) error {
-	address, kind := o.changes()
+func MissingOf(o *Offer, err error) error {
+	address, kind := o.Changes()
 	var absent *absentError
-	if !o.listed() || !errors.As(err, &absent) {
+	if !o.Listed() || !errors.As(err, &absent) {
 		return err
 	}
 	switch {
@@ -261,59 +261,59 @@ func missingOf(o *offer, err error) error {
 		if o.ResourceList == "" {
 			by = resourcesync.ResourceDump
 		}
-		return &gapError{why: fmt.Sprintf("%s %s is named and not there", kindName(kind), clip.Middle(address)), missing: []string{address}, root: true,
-			then: fmt.Sprintf("; the mirror follows the %s until it is back", kindName(by))}
+		return &GapError{Why: fmt.Sprintf("%s %s is named and not there", KindName(kind), clip.Middle(address)), Missing: []string{address}, Root: true,
+			Then: fmt.Sprintf("; the mirror follows the %s until it is back", KindName(by))}
 	case kind == resourcesync.ChangeDump:
-		return &gapError{why: fmt.Sprintf("%s of the Change Dump is named and not there", clip.Middle(absent.url)), missing: []string{absent.url}}
+		return &GapError{Why: fmt.Sprintf("%s of the Change Dump is named and not there", clip.Middle(absent.url)), Missing: []string{absent.url}}
 	}
 	return err
 }
 
-// changesRoot opens the document with which the changes begin.
-func (src *source) changesRoot(ctx context.Context, r fetch.Request, kind resourcesync.Capability) (*download, *resourcesync.Reader, error) {
-	dl, rd, err := src.document(ctx, r, kind)
+// ChangesRoot opens the document with which the changes begin.
+func (src *Source) ChangesRoot(ctx context.Context, r fetch.Request, kind resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
+	dl, rd, err := src.Document(ctx, r, kind)
 	switch {
-	case isGone(err):
-		err = &absentError{r.URL, fmt.Errorf("%s: %w", kindName(kind), err)}
+	case IsGone(err):
+		err = &absentError{r.URL, fmt.Errorf("%s: %w", KindName(kind), err)}
 	case err != nil:
-		err = fmt.Errorf("%s: %w", kindName(kind), err)
+		err = fmt.Errorf("%s: %w", KindName(kind), err)
 	}
 	return dl, rd, err
 }
 
 // noteThere keeps whether a list or dump is there, which was asked for.
-func (src *source) noteThere(address string, err error) error {
+func (src *Source) noteThere(address string, err error) error {
 	absent := src.keeper.Position().Absent
 	switch known := slices.Contains(absent, address); {
-	case isGone(err) && !known:
+	case IsGone(err) && !known:
 		absent = append(slices.Clone(absent), address)
 	case err == nil && known:
 		absent = slices.DeleteFunc(slices.Clone(absent), func(a string) bool { return a == address })
 	default:
 		return nil
 	}
-	return src.keeper.Keep(func(m *readPosition) { m.Absent = absent })
+	return src.keeper.Keep(func(m *Position) { m.Absent = absent })
 }
 
-func untimed(p part) bool { return p.from.IsZero() }
+func untimed(p Part) bool { return p.From.IsZero() }
 
 // liesBefore tells whether all changes of a list that is not there are before the cursor.
-func (src *source) liesBefore(parts []part, i int, from *cursor) bool {
-	end := parts[i].until
+func (src *Source) liesBefore(parts []Part, i int, from *Cursor) bool {
+	end := parts[i].Until
 	for _, p := range parts[i+1:] {
 		if !end.IsZero() {
 			break
 		}
-		if end = p.from; end.IsZero() {
-			end = src.surveys[p.url].begin
+		if end = p.From; end.IsZero() {
+			end = src.surveys[p.URL].begin
 		}
 	}
 	snapshot := end.Before(from.Time) && (from.Had.IsZero() || end.Before(from.Had))
-	return !end.IsZero() && i < len(parts)-1 && src.rise(parts) && (snapshot || end.Before(from.applied()))
+	return !end.IsZero() && i < len(parts)-1 && src.rise(parts) && (snapshot || end.Before(from.Applied()))
 }
 
-// missedAt is when an index was as it is; servers tell whole seconds.
-func (src *source) missedAt(dl *download) time.Time {
+// MissedAt is when an index was as it is; servers tell whole seconds.
+func (src *Source) MissedAt(dl *Download) time.Time {
 	if dl == nil { // there is none
 		return src.opt.Now().Add(time.Second)
 	}
@@ -321,22 +321,22 @@ func (src *source) missedAt(dl *download) time.Time {
 	return fetch.ServedAt(dl.Header, src.opt.Now()).Add(time.Duration(max(0, age)+1) * time.Second)
 }
 
-// named are the root of the changes and the documents that it names.
-func (src *source) named(ctx context.Context, o *offer, dl *download) (map[string]bool, error) {
-	r, err := src.reader(dl)
+// Named are the root of the changes and the documents that it names.
+func (src *Source) Named(ctx context.Context, o *Offer, dl *Download) (map[string]bool, error) {
+	r, err := src.Reader(dl)
 	if err != nil {
 		return nil, err
 	}
-	var parts []part
+	var parts []Part
 	var indexed []string
-	address, kind := o.changes()
+	address, kind := o.Changes()
 	if kind == resourcesync.ChangeDump {
-		var c *changePackages
-		if c, err = src.listPackages(ctx, dl, r); err == nil {
-			parts, indexed = c.parts(), c.indexed
+		var c *ChangePackages
+		if c, err = src.ListPackages(ctx, dl, r); err == nil {
+			parts, indexed = c.Parts(), c.indexed
 		}
 	} else {
-		parts, err = src.parts(ctx, dl, r, resourcesync.ChangeList)
+		parts, err = src.Parts(ctx, dl, r, resourcesync.ChangeList)
 	}
 	names := addresses(parts)
 	for _, a := range append(indexed, address) {

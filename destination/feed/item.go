@@ -1,4 +1,4 @@
-package destination
+package feed
 
 import (
 	"cmp"
@@ -17,10 +17,10 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// item is one resource as a list, a manifest or a change tells of it: what to
+// Item is one resource as a list, a manifest or a change tells of it: what to
 // fetch, what was promised, and when it changed. It is kept for what is pending,
 // so it has a byte form.
-type item struct {
+type Item struct {
 	Loc      string
 	Entity   string // from a describes or canonical link, "" if none
 	Change   string // created, updated, deleted; "" from a list
@@ -28,44 +28,44 @@ type item struct {
 	LastMod  time.Time
 	Time     time.Time    // of the change, zero if unknown
 	Sequence uint64       // 0 unknown
-	Version  *place       // the immutable version (memento)
-	Others   []place      // alternates that are RDF where loc is not, then duplicates by preference
+	Version  *Place       // the immutable version (memento)
+	Others   []Place      // alternates that are RDF where loc is not, then duplicates by preference
 	Path     string       // in a package
 	Package  string       // its address; kept with Path only
 	Via      string       // where the source has it from, "" if it does not tell
-	Patches  []patchOffer // not kept
+	Patches  []PatchOffer // not kept
 	TimeGate string       // where versions can be asked for by time (RFC 7089); kept with AsOf only
 	AsOf     time.Time    // the version of this time is wanted, of which nothing is promised
-	found    []place      // RDF that the page at loc links to; not kept
+	Found    []Place      // RDF that the page at loc links to; not kept
 	Bad      string       // why the entry cannot be used, "" if it can
 	Blind    bool         // Bad, and which resource it means is not known; not kept
-	pkg      *download    // the package whose manifest tells of it, while it is open; not kept
-	tried    bool         // it is fetched now, so not again in this run; not kept
-	etag     string       // of what is recorded of loc; not kept
+	Opened   *Download    // the package whose manifest tells of it, while it is open; not kept
+	Tried    bool         // it is fetched now, so not again in this run; not kept
+	ETag     string       // of what is recorded of loc; not kept
 	File     bool         // the source says that it is a file and none of its descriptions
 }
 
 // held is about how many bytes of memory it takes.
-func (it *item) held() int64 {
+func (it *Item) held() int64 {
 	n := 500 + len(it.Loc) + len(it.Entity) + len(it.Path) + len(it.Via) + len(it.TimeGate) + len(it.Bad) + len(it.Promise.Type) + len(it.Promise.Encoding)
 	for _, p := range it.Others {
 		n += 300 + len(p.URL)
 	}
 	for _, p := range it.Patches {
-		n += 300 + len(p.place.URL)
+		n += 300 + len(p.Place.URL)
 	}
 	return int64(n)
 }
 
-// record is the record of a resource before it is fetched.
-func (it *item) record() *ledger.Record {
+// Record is the record of a resource before it is fetched.
+func (it *Item) Record() *ledger.Record {
 	r := &ledger.Record{Loc: it.Loc, Entity: it.Entity, Hashes: it.Promise.Hashes, Length: it.Promise.Length, LastMod: it.LastMod, Changed: it.Time}
 	r.ComesVia(it.Via)
 	return r
 }
 
-// place is an address where a representation can be had.
-type place struct {
+// Place is an address where a representation can be had.
+type Place struct {
 	URL     string
 	Promise fetch.Promise
 	Rel     string // by which relation RDF is linked from loc, which has none; "" for loc and its copies
@@ -74,13 +74,13 @@ type place struct {
 // maxVia bounds the address of an origin.
 const maxVia = 8 << 10
 
-// maxPlaces bounds the further addresses taken of one entry.
-const maxPlaces = 8
+// MaxPlaces bounds the further addresses taken of one entry.
+const MaxPlaces = 8
 
-// newItem takes an entry of a document. An entry that contradicts itself or that
+// NewItem takes an entry of a document. An entry that contradicts itself or that
 // cannot be read gives an item that is Bad, so that it fails alone.
-func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *item {
-	it := &item{Loc: e.Loc, Change: e.Meta.Change, LastMod: e.LastMod, Path: e.Meta.Path}
+func NewItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *Item {
+	it := &Item{Loc: e.Loc, Change: e.Meta.Change, LastMod: e.LastMod, Path: e.Meta.Path}
 	bad := func(format string, args ...any) {
 		if it.Bad == "" {
 			it.Bad = fmt.Sprintf("line %d of %s: ", e.Line, clip.Middle(address)) + fmt.Sprintf(format, args...)
@@ -112,7 +112,7 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 		it.Promise.Length = -1
 	}
 	if g := e.Meta.Ext[resourcesync.ExtGraph]; g != "" {
-		d, err := parseGraph(g)
+		d, err := ParseGraph(g)
 		if err != nil {
 			bad("%s: %v", resourcesync.ExtGraph, err)
 		}
@@ -126,7 +126,7 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 	it.Time = changeTime(r, e)
 	var alternates, duplicates []resourcesync.Link
 	documented := hasNoRDF(it.Promise.Type)
-	better := !typeOfRDF(it.Promise.Type) // an alternate may be
+	better := !IsTypeOfRDF(it.Promise.Type) // an alternate may be
 	for _, l := range e.Links {
 		switch l.Rel {
 		case resourcesync.RelDescribes:
@@ -135,7 +135,7 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 			}
 		case resourcesync.RelMemento:
 			if it.Version == nil && e.Meta.Change != "deleted" {
-				it.Version = &place{URL: l.Href, Promise: it.Promise}
+				it.Version = &Place{URL: l.Href, Promise: it.Promise}
 				it.Version.Promise.Override(l)
 			}
 		case resourcesync.RelTimeGate:
@@ -155,7 +155,7 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 				alternates = append(alternates, l)
 			}
 		case resourcesync.RelDescribedBy:
-			if documented && typeOfRDF(l.Type) {
+			if documented && IsTypeOfRDF(l.Type) {
 				alternates = append(alternates, l)
 			}
 		case resourcesync.RelDuplicate:
@@ -168,11 +168,11 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 		}
 	}
 	slices.SortStableFunc(alternates, func(a, b resourcesync.Link) int {
-		return cmp.Or(cmp.Compare(formatRank(a.Type), formatRank(b.Type)), cmp.Compare(pri(a), pri(b)))
+		return cmp.Or(cmp.Compare(FormatRank(a.Type), FormatRank(b.Type)), cmp.Compare(pri(a), pri(b)))
 	})
 	for _, l := range alternates {
-		if _, ok := rdfres.FormatByMediaType(l.Type); ok && len(it.Others) < maxPlaces {
-			p := place{URL: l.Href, Promise: fetch.Promise{Length: -1}, Rel: l.Rel}
+		if _, ok := rdfres.FormatByMediaType(l.Type); ok && len(it.Others) < MaxPlaces {
+			p := Place{URL: l.Href, Promise: fetch.Promise{Length: -1}, Rel: l.Rel}
 			p.Promise.Override(l)
 			it.promiseLinked(l)
 			it.Others = append(it.Others, p)
@@ -180,8 +180,8 @@ func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *ite
 	}
 	slices.SortStableFunc(duplicates, func(a, b resourcesync.Link) int { return cmp.Compare(pri(a), pri(b)) })
 	for _, l := range duplicates {
-		if len(it.Others) < maxPlaces {
-			p := place{URL: l.Href, Promise: it.Promise}
+		if len(it.Others) < MaxPlaces {
+			p := Place{URL: l.Href, Promise: it.Promise}
 			p.Promise.Override(l)
 			it.Others = append(it.Others, p)
 		}
@@ -207,8 +207,8 @@ func pri(l resourcesync.Link) int {
 	return l.Pri
 }
 
-// formatRank orders the formats by how cheap and how certain they are to read.
-func formatRank(mediaType string) int {
+// FormatRank orders the formats by how cheap and how certain they are to read.
+func FormatRank(mediaType string) int {
 	f, ok := rdfres.FormatByMediaType(mediaType)
 	if !ok {
 		return 100
@@ -216,7 +216,7 @@ func formatRank(mediaType string) int {
 	return slices.Index([]rdfres.Format{rdfres.NTriples, rdfres.Turtle, rdfres.NQuads, rdfres.JSONLD, rdfres.RDFXML, rdfres.TriG}, f)
 }
 
-func parseGraph(s string) (rdfres.Digest, error) {
+func ParseGraph(s string) (rdfres.Digest, error) {
 	for tok := range strings.FieldsSeq(s) {
 		if v, ok := strings.CutPrefix(tok, "sha-256:"); ok {
 			return rdfres.ParseDigest(v)
@@ -225,22 +225,22 @@ func parseGraph(s string) (rdfres.Digest, error) {
 	return rdfres.Digest{}, fmt.Errorf("%q is not sha-256:HEX", clip.Middle(s))
 }
 
-// identity names a change for finding it again in a list: what, how and when.
-func (it *item) identity() string {
+// Identity names a change for finding it again in a list: what, how and when.
+func (it *Item) Identity() string {
 	return it.Loc + " " + it.Change + " " + it.Time.UTC().Format(time.RFC3339Nano)
 }
 
 // hasNoRDF tells the types of pages, and of what tells none: what describes such a
 // resource stands for it. What describes a picture or a PDF is a resource of its own.
 func hasNoRDF(mediaType string) bool {
-	return mediaType == "text/html" || mediaType == "application/xhtml+xml" || !definitelyNotRDF(mediaType) && !typeOfRDF(mediaType)
+	return mediaType == "text/html" || mediaType == "application/xhtml+xml" || !IsTypeOfNoRDF(mediaType) && !IsTypeOfRDF(mediaType)
 }
 
 // linkedPrefix begins the token, among the hashes of other algorithms, that stands for
 // all that is promised of linked RDF: it may change while loc stays as it is.
 const linkedPrefix = "linked-rdf:"
 
-func (it *item) promiseLinked(l resourcesync.Link) {
+func (it *Item) promiseLinked(l resourcesync.Link) {
 	if l.Hash.IsZero() && l.Length < 0 && l.Modified.IsZero() {
 		return
 	}
@@ -259,53 +259,53 @@ func linkedOf(h resourcesync.Hashes) string {
 	return ""
 }
 
-// differs compares a record with what a list says now. The digest of the graph
+// Differs compares a record with what a list says now. The digest of the graph
 // and a common hash decide; then length, then lastmod. Without any common
 // measure nothing is known, which is no difference.
-func (it *item) differs(r *ledger.Record) (v verdict, why string) {
+func (it *Item) Differs(r *ledger.Record) (v verdict, why string) {
 	if it.Bad != "" {
-		return different, "what cannot be used: " + it.Bad
+		return Different, "what cannot be used: " + it.Bad
 	}
 	if !it.Promise.Graph.IsZero() && r.Has(ledger.FlagWireNames) && !r.Has(ledger.FlagUnselected) {
 		if it.Promise.Graph == r.Graph {
-			return provenSame, ""
+			return ProvenSame, ""
 		}
-		return different, fmt.Sprintf("graph digest %s, recorded is %s", it.Promise.Graph, r.Graph)
+		return Different, fmt.Sprintf("graph digest %s, recorded is %s", it.Promise.Graph, r.Graph)
 	}
 	if linkedOf(it.Promise.Hashes) != linkedOf(r.Hashes) {
-		return different, "what is promised of the RDF that it links to is another than recorded"
+		return Different, "what is promised of the RDF that it links to is another than recorded"
 	}
 	if equal, known := it.Promise.Hashes.Compare(r.Hashes); known {
 		if equal {
-			return provenSame, ""
+			return ProvenSame, ""
 		}
-		return different, fmt.Sprintf("hash %s, recorded is %s", it.Promise.Hashes, r.Hashes)
+		return Different, fmt.Sprintf("hash %s, recorded is %s", it.Promise.Hashes, r.Hashes)
 	}
 	length, settled := r.Promised()
 	lengths, times := it.Promise.Length >= 0 && length >= 0, !it.LastMod.IsZero() && !r.LastMod.IsZero()
 	switch {
 	case lengths && it.Promise.Length != length:
-		return different, fmt.Sprintf("length %d, recorded is %d", it.Promise.Length, length)
+		return Different, fmt.Sprintf("length %d, recorded is %d", it.Promise.Length, length)
 	case times && !it.LastMod.Equal(r.LastMod):
-		return different, fmt.Sprintf("lastmod %s, recorded is %s", it.LastMod, r.LastMod)
+		return Different, fmt.Sprintf("lastmod %s, recorded is %s", it.LastMod, r.LastMod)
 	case times && settled:
-		return seemsSame, ""
+		return SeemsSame, ""
 	case lengths && settled:
-		return sameLength, ""
+		return SameLength, ""
 	}
-	return unknown, ""
+	return Unknown, ""
 }
 
 // vague tells of an entry of a list by which no other state of its resource is seen.
 // It is of a list that was served at the time at.
-func (it *item) vague(at time.Time) bool {
-	return it.Promise.Unproven() && (it.LastMod.IsZero() && it.Promise.Length < 0 || unsettled(it.LastMod, at))
+func (it *Item) vague(at time.Time) bool {
+	return it.Promise.Unproven() && (it.LastMod.IsZero() && it.Promise.Length < 0 || Unsettled(it.LastMod, at))
 }
 
-// unsettled tells that at the time at a resource could be changed once more and keep its
+// Unsettled tells that at the time at a resource could be changed once more and keep its
 // lastmod: on that very day, or in that minute or second.
-func unsettled(lastMod, at time.Time) bool {
-	told := lasts(lastMod)
+func Unsettled(lastMod, at time.Time) bool {
+	told := Lasts(lastMod)
 	if told > 24*time.Hour {
 		told += 12 * time.Hour // the day of any place
 	}
@@ -313,9 +313,9 @@ func unsettled(lastMod, at time.Time) bool {
 	return !lastMod.IsZero() && age < told // or it is of a time to come, by a clock that is ahead
 }
 
-// lasts is how long a time is the present one, as it is told: to the second at best, or
+// Lasts is how long a time is the present one, as it is told: to the second at best, or
 // without its seconds, or as a day.
-func lasts(t time.Time) time.Duration {
+func Lasts(t time.Time) time.Duration {
 	told := 2 * time.Second
 	for _, unit := range []time.Duration{time.Minute, 24 * time.Hour} {
 		if t.Equal(t.Truncate(unit)) {
@@ -329,23 +329,23 @@ func lasts(t time.Time) time.Duration {
 type verdict int
 
 const (
-	unknown    verdict = iota // no measure in common
-	different                 // proven by a measure
-	sameLength                // nothing else is told
-	seemsSame                 // lastmod agrees, and length where it is told
-	provenSame                // a digest agrees
+	Unknown    verdict = iota // no measure in common
+	Different                 // proven by a measure
+	SameLength                // nothing else is told
+	SeemsSame                 // lastmod agrees, and length where it is told
+	ProvenSame                // a digest agrees
 )
 
-// same tells what need not be fetched to compare it. A length says little, but where changes
+// Same tells what need not be fetched to compare it. A length says little, but where changes
 // are followed, comparing is rare, and what it passes over is never told again.
-func (v verdict) same(o *offer) bool {
-	return v == provenSame || v == seemsSame || v == sameLength && !o.followed()
+func (v verdict) Same(o *Offer) bool {
+	return v == ProvenSame || v == SeemsSame || v == SameLength && !o.Followed()
 }
 
 // itemVersion is the first byte of encode.
 const itemVersion = 7
 
-func (it *item) encode() []byte {
+func (it *Item) Encode() []byte {
 	b := []byte{itemVersion}
 	b = ledger.AppendString(b, it.Loc)
 	b = ledger.AppendString(b, it.Entity)
@@ -396,20 +396,20 @@ func appendPromise(b []byte, p *fetch.Promise) []byte {
 	return append(append(b, 1), p.Graph[:]...)
 }
 
-func decodeItem(b []byte) (*item, error) {
+func DecodeItem(b []byte) (*Item, error) {
 	if len(b) == 0 || b[0] != itemVersion {
 		return nil, ledger.ErrDamaged
 	}
 	d := ledger.Decoder{B: b[1:]}
-	it := &item{Loc: d.String(), Entity: d.String(), Change: d.String(), Promise: decodePromise(&d), LastMod: d.Time(), Time: d.Time()}
+	it := &Item{Loc: d.String(), Entity: d.String(), Change: d.String(), Promise: decodePromise(&d), LastMod: d.Time(), Time: d.Time()}
 	it.Sequence = uint64(d.Varint())
 	it.Path = d.String()
 	if d.Flag() {
-		it.Version = &place{URL: d.String(), Promise: decodePromise(&d)}
+		it.Version = &Place{URL: d.String(), Promise: decodePromise(&d)}
 	}
 	n := d.Varint()
-	for range min(max(n, 0), maxPlaces) {
-		it.Others = append(it.Others, place{URL: d.String(), Promise: decodePromise(&d), Rel: d.String()})
+	for range min(max(n, 0), MaxPlaces) {
+		it.Others = append(it.Others, Place{URL: d.String(), Promise: decodePromise(&d), Rel: d.String()})
 	}
 	it.Bad = d.String()
 	if d.Flag() {
@@ -419,7 +419,7 @@ func decodeItem(b []byte) (*item, error) {
 		it.Package = d.String()
 	}
 	it.File, it.Via = d.Flag(), d.String()
-	if d.Bad || n > maxPlaces {
+	if d.Bad || n > MaxPlaces {
 		return nil, ledger.ErrDamaged
 	}
 	return it, nil
@@ -442,32 +442,32 @@ func decodePromise(d *ledger.Decoder) fetch.Promise {
 	return p
 }
 
-// patchOffer is a patch that a change offers, with the digests of what it applies
+// PatchOffer is a patch that a change offers, with the digests of what it applies
 // to and of what it makes: graph digests for an RDF Patch, hashes of the
 // representation for a JSON Patch. A patch without both is not used.
-type patchOffer struct {
-	place
-	base, result rdfres.Digest
+type PatchOffer struct {
+	Place
+	Base, Result rdfres.Digest
 }
 
 const (
-	jsonPatchType = "application/json-patch+json"
+	JSONPatchType = "application/json-patch+json"
 	maxPatches    = 4 // taken of one entry
 )
 
-func newPatchOffer(l resourcesync.Link) (p patchOffer, ok bool) {
+func newPatchOffer(l resourcesync.Link) (p PatchOffer, ok bool) {
 	p.URL, p.Promise = l.Href, fetch.Promise{Length: -1}
 	p.Promise.Override(l)
 	p.Promise.Type = resourcesync.NormalizeType(l.Type)
 	var err1, err2 error
-	p.base, err1 = parseGraph(l.Ext[resourcesync.ExtBase])
-	p.result, err2 = parseGraph(l.Ext[resourcesync.ExtResult])
-	known := p.Promise.Type == rdfres.RDFPatchType || p.Promise.Type == jsonPatchType
+	p.Base, err1 = ParseGraph(l.Ext[resourcesync.ExtBase])
+	p.Result, err2 = ParseGraph(l.Ext[resourcesync.ExtResult])
+	known := p.Promise.Type == rdfres.RDFPatchType || p.Promise.Type == JSONPatchType
 	return p, known && err1 == nil && err2 == nil && p.Promise.Length >= 0
 }
 
-// typeOfRDF tells the media types that only RDF has.
-func typeOfRDF(mediaType string) bool {
+// IsTypeOfRDF tells the media types that only RDF has.
+func IsTypeOfRDF(mediaType string) bool {
 	switch fetch.Essence(mediaType) {
 	case "text/plain", "application/xml", "text/xml", "application/json":
 		return false
@@ -476,7 +476,7 @@ func typeOfRDF(mediaType string) bool {
 	return ok
 }
 
-func definitelyNotRDF(mediaType string) bool {
+func IsTypeOfNoRDF(mediaType string) bool {
 	major, sub, _ := strings.Cut(mediaType, "/")
 	switch major {
 	case "image", "audio", "video", "font":
@@ -484,10 +484,10 @@ func definitelyNotRDF(mediaType string) bool {
 	case "text":
 		return sub == "html" || sub == "css" || sub == "csv" || sub == "javascript"
 	case "application":
-		return sub == "pdf" || sub == "zip" || mediaType == gzipType || sub == "javascript" || sub == "xhtml+xml" || strings.HasPrefix(sub, "vnd.openxmlformats")
+		return sub == "pdf" || sub == "zip" || mediaType == GzipType || sub == "javascript" || sub == "xhtml+xml" || strings.HasPrefix(sub, "vnd.openxmlformats")
 	}
 	return false
 }
 
-// gzipType is the media type of gzip files (RFC 6713).
-const gzipType = "application/gzip"
+// GzipType is the media type of gzip files (RFC 6713).
+const GzipType = "application/gzip"

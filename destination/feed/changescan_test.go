@@ -1,4 +1,4 @@
-package destination
+package feed
 
 import (
 	"fmt"
@@ -30,34 +30,34 @@ func TestBriefScan(t *testing.T) {
 		doc.WriteString(`<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:rs="http://www.openarchives.org/rs/terms/" xmlns:b="` + rs.NamespaceBridge + `"><rs:md capability="changelist" from="2026-01-01T00:00:00Z"/>` + "\n")
 		n, at, seq := r.IntN(12), time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), uint64(r.IntN(4))
 		numbered := r.IntN(4) > 0
-		var items []*item
+		var items []*Item
 		for i := range n {
 			at, seq = at.Add(time.Duration(r.IntN(3))*time.Second), seq+uint64(r.IntN(2))
-			it := &item{Loc: fmt.Sprintf("%s/%d", srv.URL, r.IntN(4)), Change: "updated", Time: at, Sequence: seq, Entity: "http://example.org/a"}
+			it := &Item{Loc: fmt.Sprintf("%s/%d", srv.URL, r.IntN(4)), Change: "updated", Time: at, Sequence: seq, Entity: "http://example.org/a"}
 			ext := ""
 			if numbered || i < n/2 {
 				ext = fmt.Sprintf(` b:%s="%d"`, rs.ExtSequence, seq)
 			} else {
 				it.Sequence = 0
 			}
-			fmt.Fprintf(&doc, `<url><loc>%s</loc><rs:md change="updated" datetime="%s"%s/><rs:ln rel="describes" href="http://example.org/a"/></url>`+"\n", it.Loc, stamp(at), ext)
+			fmt.Fprintf(&doc, `<url><loc>%s</loc><rs:md change="updated" datetime="%s"%s/><rs:ln rel="describes" href="http://example.org/a"/></url>`+"\n", it.Loc, Stamp(at), ext)
 			items = append(items, it)
 		}
 		doc.WriteString("</urlset>")
 		list = doc.String()
-		from := &cursor{Time: at, List: srv.URL + "/changelist.xml"}
+		from := &Cursor{Time: at, List: srv.URL + "/changelist.xml"}
 		if s := uint64(r.IntN(8)); r.IntN(4) > 0 {
 			from.Sequence = &s
 		}
 		if len(items) > 0 && r.IntN(3) > 0 {
 			it := items[r.IntN(len(items))]
-			from.Newest, from.Identity = newestOf(it), it.identity()
+			from.Newest, from.Identity = newestOf(it), it.Identity()
 			if it.Sequence > 0 {
 				reached := it.Sequence + uint64(r.IntN(2)*r.IntN(4)) // a list may reach beyond its last entry
 				from.Sequence = &reached
 			}
 		}
-		dl, _, err := src.document(t.Context(), fetch.Request{URL: from.List}, rs.ChangeList)
+		dl, _, err := src.Document(t.Context(), fetch.Request{URL: from.List}, rs.ChangeList)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,13 +84,14 @@ func TestBriefScan(t *testing.T) {
 }
 
 // sourceAt reads an address.
-func sourceAt(t *testing.T, address string) *source {
+func sourceAt(t *testing.T, address string) *Source {
 	t.Helper()
-	log, limits := slog.New(slog.DiscardHandler), defaultReadLimits()
-	limits.keptItems = 4 // lists of the test are shorter and longer
+	now := time.Now()
+	log, limits := slog.New(slog.DiscardHandler), DefaultLimits()
+	limits.KeptItems = 4 // lists of the test are shorter and longer
 	client, err := fetch.NewClient(address, fetch.Options{Concurrency: 1, Limits: &limits.Limits, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newSource(sourceOptions{Source: address, Client: client, Limits: &limits, TempDir: t.TempDir(), MemoryBytes: 1 << 20, Now: time.Now, Log: log})
+	return New(Options{Source: address, Client: client, Limits: &limits, TempDir: t.TempDir(), MemoryBytes: 1 << 20, Now: func() time.Time { return now }, Log: log})
 }

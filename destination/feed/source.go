@@ -1,4 +1,4 @@
-package destination
+package feed
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// source reads one set of a source: its lists, dumps and changes. It applies nothing, and its
+// Source reads one set of a source: its lists, dumps and changes. It applies nothing, and its
 // keeper keeps its position.
-type source struct {
+type Source struct {
 	documents
 	keeper  keeper
 	surveys map[string]surveyed // of the run under way: the lists of an index that had to be looked at
@@ -22,19 +22,19 @@ type source struct {
 
 // documents opens the documents and packages of a source.
 type documents struct {
-	opt    sourceOptions
+	opt    Options
 	fetch  *fetch.Client
-	lim    *readLimits
+	lim    *Limits
 	log    *slog.Logger
 	plan   plan
 	lapses lapses
 }
 
-// sourceOptions are the settings of a source, and its surroundings.
-type sourceOptions struct {
+// Options are the settings of a source, and its surroundings.
+type Options struct {
 	Source, Set string // as configured
 	Client      *fetch.Client
-	Limits      *readLimits
+	Limits      *Limits
 	Settings    settings.Names // of the settings in hints
 	TempDir     string
 	MemoryBytes int64
@@ -49,8 +49,8 @@ type sourceOptions struct {
 
 // keeper keeps the position of a source between polls.
 type keeper interface {
-	Position() readPosition
-	Keep(change func(*readPosition)) error // durably
+	Position() Position
+	Keep(change func(*Position)) error // durably
 	Stage() ledger.Stage
 }
 
@@ -61,25 +61,25 @@ type plan interface {
 	Fetch(*fetch.Promise)
 }
 
-func newSource(o sourceOptions) *source {
+func New(o Options) *Source {
 	if o.Keeper == nil {
 		o.Keeper = unread{}
 	}
-	return &source{documents: documents{opt: o, fetch: o.Client, lim: o.Limits, log: o.Log, plan: o.Plan}, keeper: o.Keeper}
+	return &Source{documents: documents{opt: o, fetch: o.Client, lim: o.Limits, log: o.Log, plan: o.Plan}, keeper: o.Keeper}
 }
 
-// settle forgets what was learned for one run.
-func (src *source) settle() { src.surveys = nil }
+// Settle forgets what was learned for one run.
+func (src *Source) Settle() { src.surveys = nil }
 
 // unread is the keeper of a source that was never read.
 type unread struct{}
 
-func (unread) Position() readPosition         { return readPosition{} }
-func (unread) Keep(func(*readPosition)) error { return nil }
-func (unread) Stage() ledger.Stage            { return ledger.None }
+func (unread) Position() Position         { return Position{} }
+func (unread) Keep(func(*Position)) error { return nil }
+func (unread) Stage() ledger.Stage        { return ledger.None }
 
-// isOwnFailure tells failures of our side, which another document does not help.
-func isOwnFailure(err error) bool {
+// IsOwnFailure tells failures of our side, which another document does not help.
+func IsOwnFailure(err error) bool {
 	var pe *os.PathError
 	var fe *fetch.Error
 	return !errors.As(err, &fe) && (errors.As(err, &pe) || errors.Is(err, ledger.ErrDamaged))

@@ -1,4 +1,4 @@
-package destination
+package feed
 
 import (
 	"cmp"
@@ -43,7 +43,7 @@ var errPages = errors.New("pages")
 
 // list downloads a document with all its pages. siblings are the parts of the index that names it,
 // nil for none: no part is the next page of another.
-func (src *documents) list(ctx context.Context, r fetch.Request, siblings map[string]bool) (*download, error) {
+func (src *documents) list(ctx context.Context, r fetch.Request, siblings map[string]bool) (*Download, error) {
 	for try := 1; ; try++ {
 		dl, err := src.download(ctx, r)
 		if err != nil || dl.NotModified {
@@ -65,8 +65,8 @@ func (src *documents) list(ctx context.Context, r fetch.Request, siblings map[st
 
 // turn downloads the further pages of a document. settled tells that no page changed while
 // others were read, by which an entry could stand in none of them.
-func (src *documents) turn(ctx context.Context, dl *download, r fetch.Request, siblings map[string]bool) (settled bool, err error) {
-	rd, err := src.reader(dl)
+func (src *documents) turn(ctx context.Context, dl *Download, r fetch.Request, siblings map[string]bool) (settled bool, err error) {
+	rd, err := src.Reader(dl)
 	if err != nil {
 		return true, nil // told by who reads it
 	}
@@ -119,21 +119,21 @@ func (src *documents) turn(ctx context.Context, dl *download, r fetch.Request, s
 
 // pageError is of a page: that it is not there does not tell that the list is not.
 func pageError(address string, err error) error {
-	if isGone(err) {
+	if IsGone(err) {
 		err = errors.New(err.Error())
 	}
 	return fmt.Errorf("%w: without page %s the list is incomplete: %w", errPages, clip.Middle(address), err)
 }
 
 // page reads a page that was downloaded.
-func (src *documents) page(dl *download, asked string) (*listPage, error) {
+func (src *documents) page(dl *Download, asked string) (*listPage, error) {
 	r, err := src.readerWith(dl, src.readerOptions(dl.URL))
 	if err != nil {
 		return nil, pageError(asked, err)
 	}
 	p := &listPage{asked: asked, url: dl.URL, etag: dl.etag(), modified: dl.modified(), contentType: dl.Header.Get("Content-Type"), size: dl.Size}
 	sum := sha256.New()
-	if err := eachEntry(r, dl.URL, func(e *resourcesync.Entry) error { writeEntry(sum, e); return nil }); err != nil {
+	if err := EachEntry(r, dl.URL, func(e *resourcesync.Entry) error { writeEntry(sum, e); return nil }); err != nil {
 		return nil, pageError(asked, err)
 	}
 	sum.Sum(p.entries[:0])
@@ -163,7 +163,7 @@ func (src *documents) samePage(ctx context.Context, p *listPage, r fetch.Request
 }
 
 // append moves the bytes of a further page to the end of the file.
-func (d *download) append(p *download) (start int64, err error) {
+func (d *Download) append(p *Download) (start int64, err error) {
 	if n := len(d.pages); n > 0 {
 		start = d.pages[n-1].start + d.pages[n-1].size
 	}
@@ -171,7 +171,7 @@ func (d *download) append(p *download) (start int64, err error) {
 }
 
 // span makes the times of a root those of all pages: from the earliest, and open if one is.
-func (d *download) span(h *resourcesync.Head) {
+func (d *Download) span(h *resourcesync.Head) {
 	earlier := func(t *time.Time, of time.Time) {
 		if of.Before(*t) && !of.IsZero() {
 			*t = of
@@ -188,7 +188,7 @@ func (d *download) span(h *resourcesync.Head) {
 
 // page opens a further page of a document. Where next leads to another part of the index that
 // names the document, it has no more.
-func (d *download) page(address string) (*resourcesync.Page, error) {
+func (d *Download) page(address string) (*resourcesync.Page, error) {
 	i := slices.IndexFunc(d.pages, func(p listPage) bool { return p.asked == address })
 	switch {
 	case i > 0:

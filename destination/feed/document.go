@@ -1,4 +1,4 @@
-package destination
+package feed
 
 import (
 	"bufio"
@@ -19,7 +19,7 @@ import (
 )
 
 func (src *documents) readerOptions(base string) resourcesync.ReaderOptions {
-	return resourcesync.ReaderOptions{BaseURL: base, MaxBytes: src.lim.document, MaxEntries: src.lim.entries, KeepFaulty: true,
+	return resourcesync.ReaderOptions{BaseURL: base, MaxBytes: src.lim.Document, MaxEntries: src.lim.entries, KeepFaulty: true,
 		Warn: func(text string) { src.lapses.log(src.log, base, text) }}
 }
 
@@ -45,10 +45,10 @@ func (l *lapses) log(log *slog.Logger, document, text string) {
 	log.Warn("a document is not by the specification, and is read all the same", "document", clip.Middle(document), "warning", text)
 }
 
-// reader opens a downloaded document with all its pages. What is no document at all, a page
+// Reader opens a downloaded document with all its pages. What is no document at all, a page
 // for people above all, gives errNotDocument.
-func (src *documents) reader(dl *download) (*resourcesync.Reader, error) {
-	if dl.zip != nil {
+func (src *documents) Reader(dl *Download) (*resourcesync.Reader, error) {
+	if dl.ZIP != nil {
 		return dl.manifest()
 	}
 	o := src.readerOptions(dl.URL)
@@ -62,7 +62,7 @@ func (src *documents) reader(dl *download) (*resourcesync.Reader, error) {
 	return r, err
 }
 
-func (src *documents) readerWith(dl *download, o resourcesync.ReaderOptions) (*resourcesync.Reader, error) {
+func (src *documents) readerWith(dl *Download, o resourcesync.ReaderOptions) (*resourcesync.Reader, error) {
 	body, err := dl.Open()
 	if err != nil {
 		return nil, err
@@ -110,15 +110,15 @@ func isPage(head []byte, contentType string) bool {
 	return t == "text/html" || t == "application/xhtml+xml"
 }
 
-// document downloads and opens a document that must be of the given capability;
+// Document downloads and opens a document that must be of the given capability;
 // none at all is taken for a Resource List.
-func (src *documents) document(ctx context.Context, r fetch.Request, want resourcesync.Capability) (*download, *resourcesync.Reader, error) {
+func (src *documents) Document(ctx context.Context, r fetch.Request, want resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
 	return src.documentAmong(ctx, r, nil, want)
 }
 
 // documentAmong is document for a part of an index, of which siblings are all parts.
-func (src *documents) documentAmong(ctx context.Context, r fetch.Request, siblings map[string]bool, want resourcesync.Capability) (*download, *resourcesync.Reader, error) {
-	r.Accept, r.Gzip, r.MaxBytes = acceptDocument, true, src.lim.document
+func (src *documents) documentAmong(ctx context.Context, r fetch.Request, siblings map[string]bool, want resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
+	r.Accept, r.Gzip, r.MaxBytes = acceptDocument, true, src.lim.Document
 	dl, err := src.list(ctx, r, siblings)
 	if err != nil {
 		return nil, nil, err
@@ -136,8 +136,8 @@ func (src *documents) documentAmong(ctx context.Context, r fetch.Request, siblin
 
 // openAs opens a document that must be of the given capability. A Sitemap index may name feeds
 // beside its lists.
-func (src *documents) openAs(dl *download, want resourcesync.Capability, part bool) (*resourcesync.Reader, error) {
-	rd, err := src.reader(dl)
+func (src *documents) openAs(dl *Download, want resourcesync.Capability, part bool) (*resourcesync.Reader, error) {
+	rd, err := src.Reader(dl)
 	if err != nil {
 		return nil, err
 	}
@@ -148,10 +148,10 @@ func (src *documents) openAs(dl *download, want resourcesync.Capability, part bo
 	return nil, fmt.Errorf("%s was announced as %s and is a document of capability %q (the source contradicts itself: tell who runs it; nothing was changed)", clip.Middle(dl.URL), want, got)
 }
 
-// part is a document below an index, or the only document.
-type part struct {
-	url         string
-	from, until time.Time
+// Part is a document below an index, or the only document.
+type Part struct {
+	URL         string
+	From, Until time.Time
 	at          time.Time
 	lastmod     time.Time
 	old         bool           // a dialect that lists the newest first
@@ -161,18 +161,18 @@ type part struct {
 	left        bool           // the source names it no more: nothing tells up to when it was written, if it does not
 }
 
-// parts lists the documents that an opened document consists of: itself, or what
+// Parts lists the documents that an opened document consists of: itself, or what
 // its index (and the indexes below it) name, in their order.
-func (src *documents) parts(ctx context.Context, dl *download, r *resourcesync.Reader, want resourcesync.Capability) ([]part, error) {
+func (src *documents) Parts(ctx context.Context, dl *Download, r *resourcesync.Reader, want resourcesync.Capability) ([]Part, error) {
 	h := r.Head()
 	if !h.Index {
-		return []part{{url: dl.URL, from: h.Meta.From, until: h.Meta.Until, at: h.SnapshotTime()}}, nil
+		return []Part{{URL: dl.URL, From: h.Meta.From, Until: h.Meta.Until, at: h.SnapshotTime()}}, nil
 	}
-	var out []part
+	var out []Part
 	return out, src.collectParts(ctx, dl.URL, r, want, &out, map[string]bool{dl.URL: true}, 0)
 }
 
-func (src *documents) collectParts(ctx context.Context, address string, r *resourcesync.Reader, want resourcesync.Capability, out *[]part, seen map[string]bool, depth int) error {
+func (src *documents) collectParts(ctx context.Context, address string, r *resourcesync.Reader, want resourcesync.Capability, out *[]Part, seen map[string]bool, depth int) error {
 	for {
 		e, err := r.Next()
 		if err == io.EOF {
@@ -191,10 +191,10 @@ func (src *documents) collectParts(ctx context.Context, address string, r *resou
 			continue
 		}
 		seen[e.Loc] = true
-		if len(*out) >= src.lim.parts {
-			return fmt.Errorf("index %s names more than %d documents", clip.Middle(address), src.lim.parts)
+		if len(*out) >= src.lim.Parts {
+			return fmt.Errorf("index %s names more than %d documents", clip.Middle(address), src.lim.Parts)
 		}
-		p := part{url: e.Loc, from: e.Meta.From, until: e.Meta.Until, at: e.Meta.At, lastmod: e.LastMod, old: r.Head().LegacyLinks, meta: !e.Meta.From.IsZero() || !e.Meta.Until.IsZero()}
+		p := Part{URL: e.Loc, From: e.Meta.From, Until: e.Meta.Until, at: e.Meta.At, lastmod: e.LastMod, old: r.Head().LegacyLinks, meta: !e.Meta.From.IsZero() || !e.Meta.Until.IsZero()}
 		if s, ok := sequenceOf(&e.Meta); ok {
 			p.sequence = &s
 		}
@@ -202,9 +202,9 @@ func (src *documents) collectParts(ctx context.Context, address string, r *resou
 	}
 }
 
-// eachEntry calls f for the entries of an opened document, in order. An entry is valid
+// EachEntry calls f for the entries of an opened document, in order. An entry is valid
 // until f returns.
-func eachEntry(r *resourcesync.Reader, address string, f func(*resourcesync.Entry) error) error {
+func EachEntry(r *resourcesync.Reader, address string, f func(*resourcesync.Entry) error) error {
 	e := &resourcesync.Entry{}
 	for {
 		err := r.NextInto(e)
@@ -222,31 +222,31 @@ func eachEntry(r *resourcesync.Reader, address string, f func(*resourcesync.Entr
 
 // eachPart opens the documents one after the other; an index below an index is
 // followed, never in circles.
-func (src *documents) eachPart(ctx context.Context, parts []part, want resourcesync.Capability, f func(part, *download, *resourcesync.Reader) error) error {
+func (src *documents) eachPart(ctx context.Context, parts []Part, want resourcesync.Capability, f func(Part, *Download, *resourcesync.Reader) error) error {
 	return src.eachPartNoted(ctx, parts, want, nil, f)
 }
 
 // eachPartNoted is eachPart that notes what was opened.
-func (src *documents) eachPartNoted(ctx context.Context, parts []part, want resourcesync.Capability, opened *[]listPart, f func(part, *download, *resourcesync.Reader) error) error {
+func (src *documents) eachPartNoted(ctx context.Context, parts []Part, want resourcesync.Capability, opened *[]listPart, f func(Part, *Download, *resourcesync.Reader) error) error {
 	return src.eachPartDepth(ctx, parts, want, addresses(parts), 0, opened, f)
 }
 
-func addresses(parts []part) map[string]bool {
+func addresses(parts []Part) map[string]bool {
 	names := map[string]bool{}
 	for _, p := range parts {
-		names[p.url] = true
+		names[p.URL] = true
 	}
 	return names
 }
 
 // part opens one of them; seen are all. A cache may give it as it was before its index was written:
 // what is missing in it would be taken for gone, or for applied.
-func (src *documents) part(ctx context.Context, p part, seen map[string]bool, want resourcesync.Capability) (*download, *resourcesync.Reader, error) {
+func (src *documents) part(ctx context.Context, p Part, seen map[string]bool, want resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
 	if p.pkg != nil {
 		return p.pkg.document(ctx, src)
 	}
 	for fresh := false; ; fresh = true {
-		dl, r, err := src.documentAmong(ctx, fetch.Request{URL: p.url, Fresh: fresh}, seen, want)
+		dl, r, err := src.documentAmong(ctx, fetch.Request{URL: p.URL, Fresh: fresh}, seen, want)
 		if err != nil || p.sequence == nil {
 			return dl, r, err
 		}
@@ -256,30 +256,30 @@ func (src *documents) part(ctx context.Context, p part, seen map[string]bool, wa
 		}
 		dl.Close()
 		if fresh {
-			return nil, nil, fmt.Errorf("%s stands at change %d, and its index says that it stands at %d: a cache between here and the source gives what was before; nothing was concluded from it", clip.Middle(p.url), s, *p.sequence)
+			return nil, nil, fmt.Errorf("%s stands at change %d, and its index says that it stands at %d: a cache between here and the source gives what was before; nothing was concluded from it", clip.Middle(p.URL), s, *p.sequence)
 		}
-		src.log.Warn("a document is older than its index says; it is asked for past caches", "document", p.url, "sequence", s, "index", *p.sequence)
+		src.log.Warn("a document is older than its index says; it is asked for past caches", "document", p.URL, "sequence", s, "index", *p.sequence)
 	}
 }
 
-func (src *documents) eachPartDepth(ctx context.Context, parts []part, want resourcesync.Capability, seen map[string]bool, depth int, opened *[]listPart, f func(part, *download, *resourcesync.Reader) error) error {
+func (src *documents) eachPartDepth(ctx context.Context, parts []Part, want resourcesync.Capability, seen map[string]bool, depth int, opened *[]listPart, f func(Part, *Download, *resourcesync.Reader) error) error {
 	for _, p := range parts {
 		dl, r, err := src.part(ctx, p, seen, want)
-		if isGone(err) {
-			return &absentError{p.url, err}
+		if IsGone(err) {
+			return &absentError{p.URL, err}
 		}
 		if err != nil {
 			return err
 		}
 		if opened != nil {
-			*opened = append(*opened, listPart{URL: p.url, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String()})
+			*opened = append(*opened, listPart{URL: p.URL, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String()})
 		}
 		if r.Head().Index {
 			if depth >= src.lim.depth {
 				dl.Close()
-				return fmt.Errorf("%s: indexes are nested more than %d deep", clip.Middle(p.url), src.lim.depth)
+				return fmt.Errorf("%s: indexes are nested more than %d deep", clip.Middle(p.URL), src.lim.depth)
 			}
-			var below []part
+			var below []Part
 			err = src.collectParts(ctx, dl.URL, r, want, &below, seen, depth+1)
 			if err == nil {
 				err = src.eachPartDepth(ctx, below, want, seen, depth+1, opened, f)

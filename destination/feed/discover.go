@@ -1,4 +1,4 @@
-package destination
+package feed
 
 import (
 	"cmp"
@@ -23,8 +23,8 @@ const (
 	acceptAny      = "application/xml, text/xml;q=0.9, text/html;q=0.8, */*;q=0.5"
 )
 
-// offer is what a source offers for one set. Empty addresses are not offered.
-type offer struct {
+// Offer is what a source offers for one set. Empty addresses are not offered.
+type Offer struct {
 	CapabilityList string
 	ResourceList   string
 	ResourceDump   string
@@ -36,15 +36,15 @@ type offer struct {
 	Inventory      string // the present root of the in-sync inventory
 	Authority      string // scheme://host that skolem IRIs are made with
 	Found          string // how it was found, for people
-	way            way
-	plain          bool // a Sitemap or feed, as sites have of their pages too
+	Way            Way
+	Plain          bool // a Sitemap or feed, as sites have of their pages too
 }
 
-// way is how an offer was found, the surest way first.
-type way int
+// Way is how an offer was found, the surest way first.
+type Way int
 
 const (
-	byAddress way = iota // the configured address is a document
+	ByAddress Way = iota // the configured address is a document
 	byPage
 	byWellKnown
 	byRobots
@@ -52,7 +52,7 @@ const (
 )
 
 // set takes the address of a capability; before is the one it had.
-func (o *offer) set(c resourcesync.Capability, address string) (before string, used bool) {
+func (o *Offer) set(c resourcesync.Capability, address string) (before string, used bool) {
 	var p *string
 	switch c {
 	case resourcesync.ResourceList:
@@ -78,35 +78,35 @@ func (o *offer) set(c resourcesync.Capability, address string) (before string, u
 	return before, true
 }
 
-// address names the set.
-func (o *offer) address() string {
+// Address names the set.
+func (o *Offer) Address() string {
 	return cmp.Or(o.CapabilityList, o.ResourceList, o.ResourceDump, o.ChangeList, o.ChangeDump)
 }
 
-// changes is where the changes are followed: the Change List, or, where the source
+// Changes is where the changes are followed: the Change List, or, where the source
 // has none, the manifests of its Change Dump; "" for a source without either.
-func (o *offer) changes() (address string, kind resourcesync.Capability) {
+func (o *Offer) Changes() (address string, kind resourcesync.Capability) {
 	if o.ChangeList == "" && o.ChangeDump != "" {
 		return o.ChangeDump, resourcesync.ChangeDump
 	}
 	return o.ChangeList, resourcesync.ChangeList
 }
 
-// listed tells whether the source tells what it has.
-func (o *offer) listed() bool { return o.ResourceList+o.ResourceDump != "" }
+// Listed tells whether the source tells what it has.
+func (o *Offer) Listed() bool { return o.ResourceList+o.ResourceDump != "" }
 
-// followed tells whether the source tells its changes.
-func (o *offer) followed() bool { return o.ChangeList+o.ChangeDump != "" }
+// Followed tells whether the source tells its changes.
+func (o *Offer) Followed() bool { return o.ChangeList+o.ChangeDump != "" }
 
-func (o *offer) empty() bool {
+func (o *Offer) empty() bool {
 	return o.ResourceList == "" && o.ResourceDump == "" && o.ChangeList == "" && o.ChangeDump == ""
 }
 
 // errNotDocument says that a body is no ResourceSync document and no Sitemap.
 var errNotDocument = errors.New("no ResourceSync document")
 
-// errNothingYet comes for a set that can be followed later, perhaps.
-var errNothingYet = errors.New("offers neither lists nor dumps: the source may not have been scanned yet")
+// ErrNothingYet comes for a set that can be followed later, perhaps.
+var ErrNothingYet = errors.New("offers neither lists nor dumps: the source may not have been scanned yet")
 
 // discovery finds the set that is configured.
 type discovery struct {
@@ -114,22 +114,22 @@ type discovery struct {
 	keeper keeper
 }
 
-func (src *source) discovery() *discovery { return &discovery{&src.documents, src.keeper} }
+func (src *Source) discovery() *discovery { return &discovery{&src.documents, src.keeper} }
 
-// discover finds the set to be followed.
-func (src *source) discover(ctx context.Context) (*offer, error) {
+// Discover finds the set to be followed.
+func (src *Source) Discover(ctx context.Context) (*Offer, error) {
 	return src.discovery().discover(ctx)
 }
 
-// leadsToSource tells whether an address is one of ResourceSync, and not only a Sitemap. While
+// LeadsToSource tells whether an address is one of ResourceSync, and not only a Sitemap. While
 // it cannot be asked it may be.
-func (src *source) leadsToSource(ctx context.Context, address string) bool {
+func (src *Source) LeadsToSource(ctx context.Context, address string) bool {
 	o, err := src.discovery().discoverFrom(ctx, address, false)
-	return passing(err) || err == nil && !o.plain
+	return passing(err) || err == nil && !o.Plain
 }
 
 // discover finds the set to be followed from whatever address was configured.
-func (src *discovery) discover(ctx context.Context) (*offer, error) {
+func (src *discovery) discover(ctx context.Context) (*Offer, error) {
 	o, err := src.discoverFrom(ctx, src.opt.Source, true)
 	switch {
 	case err == nil:
@@ -147,17 +147,17 @@ func passing(err error) bool {
 	return errors.As(err, &fe) && fe.Temporary || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-func (src *discovery) discoverFrom(ctx context.Context, address string, pages bool) (*offer, error) {
-	dl, err := src.list(ctx, fetch.Request{URL: address, Accept: acceptAny, Gzip: true, MaxBytes: src.lim.document}, nil)
+func (src *discovery) discoverFrom(ctx context.Context, address string, pages bool) (*Offer, error) {
+	dl, err := src.list(ctx, fetch.Request{URL: address, Accept: acceptAny, Gzip: true, MaxBytes: src.lim.Document}, nil)
 	if err != nil {
 		var fe *fetch.Error
-		if pages && errors.As(err, &fe) && fe.Gone && isSiteRoot(address) {
+		if pages && errors.As(err, &fe) && fe.Gone && IsSiteRoot(address) {
 			return src.discoverSite(ctx, address, nil)
 		}
 		return nil, err
 	}
 	defer dl.Close()
-	r, err := src.reader(dl)
+	r, err := src.Reader(dl)
 	if err == nil {
 		return src.discoverDocument(ctx, dl.URL, r)
 	}
@@ -170,13 +170,13 @@ func (src *discovery) discoverFrom(ctx context.Context, address string, pages bo
 	return src.discoverSite(ctx, dl.URL, dl)
 }
 
-func isSiteRoot(address string) bool {
+func IsSiteRoot(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && strings.Trim(u.Path, "/") == ""
 }
 
 // discoverDocument goes on from a document of any kind.
-func (src *discovery) discoverDocument(ctx context.Context, address string, r *resourcesync.Reader) (*offer, error) {
+func (src *discovery) discoverDocument(ctx context.Context, address string, r *resourcesync.Reader) (*Offer, error) {
 	h := r.Head()
 	switch h.Meta.Capability {
 	case resourcesync.Description:
@@ -194,11 +194,11 @@ func (src *discovery) discoverDocument(ctx context.Context, address string, r *r
 		if o, err := src.fromParent(ctx, address, h, kind, 0); o != nil || err != nil {
 			return o, err
 		}
-		o := &offer{Authority: authorityOf(address), Found: "the address is a " + string(kind)}
+		o := &Offer{Authority: authorityOf(address), Found: "the address is a " + string(kind)}
 		if h.Meta.Capability == "" {
-			o.Found, o.plain = "the address is a plain Sitemap", true
+			o.Found, o.Plain = "the address is a plain Sitemap", true
 		}
-		o.plain = o.plain || h.Feed
+		o.Plain = o.Plain || h.Feed
 		o.set(kind, address)
 		return o, nil
 	}
@@ -207,7 +207,7 @@ func (src *discovery) discoverDocument(ctx context.Context, address string, r *r
 
 // fromParent follows the links of a list up to its Capability List, for a part of
 // an index over the index; nil where that leads nowhere. What is fetched decides what it is.
-func (src *discovery) fromParent(ctx context.Context, address string, h *resourcesync.Head, kind resourcesync.Capability, depth int) (*offer, error) {
+func (src *discovery) fromParent(ctx context.Context, address string, h *resourcesync.Head, kind resourcesync.Capability, depth int) (*Offer, error) {
 	if depth > src.lim.depth {
 		return nil, nil
 	}
@@ -215,7 +215,7 @@ func (src *discovery) fromParent(ctx context.Context, address string, h *resourc
 		if up == "" || up == address || !src.fetch.MayFetch(up) {
 			continue
 		}
-		dl, err := src.list(ctx, fetch.Request{URL: up, Accept: acceptDocument, Gzip: true, MaxBytes: src.lim.document, Attempts: 2}, nil)
+		dl, err := src.list(ctx, fetch.Request{URL: up, Accept: acceptDocument, Gzip: true, MaxBytes: src.lim.Document, Attempts: 2}, nil)
 		if err != nil {
 			if passing(err) || up == h.IndexURL() && src.keeper.Stage() != ledger.None {
 				return nil, err // the list may be a part of one, which is not the whole
@@ -223,7 +223,7 @@ func (src *discovery) fromParent(ctx context.Context, address string, h *resourc
 			src.log.Debug("discover: the link up leads nowhere", "from", address, "up", up, "error", err)
 			continue
 		}
-		r, err := src.reader(dl)
+		r, err := src.Reader(dl)
 		if err != nil {
 			dl.Close()
 			continue
@@ -245,7 +245,7 @@ func (src *discovery) fromParent(ctx context.Context, address string, h *resourc
 			if o, err := src.fromParent(ctx, dl.URL, ph, kind, depth+1); o != nil || err != nil {
 				return o, err
 			}
-			o := &offer{Authority: authorityOf(dl.URL), Found: "the address is a part of " + dl.URL}
+			o := &Offer{Authority: authorityOf(dl.URL), Found: "the address is a part of " + dl.URL}
 			o.set(kind, dl.URL)
 			return o, nil
 		}
@@ -254,10 +254,10 @@ func (src *discovery) fromParent(ctx context.Context, address string, h *resourc
 }
 
 // capabilityList reads what one set offers.
-func (src *discovery) capabilityList(address string, r *resourcesync.Reader) (*offer, error) {
-	o := &offer{CapabilityList: address, Authority: authorityOf(address), Found: "Capability List " + address}
+func (src *discovery) capabilityList(address string, r *resourcesync.Reader) (*Offer, error) {
+	o := &Offer{CapabilityList: address, Authority: authorityOf(address), Found: "Capability List " + address}
 	for _, l := range r.Head().Links {
-		if l.Rel == inventoryRel && o.Inventory == "" {
+		if l.Rel == InventoryRel && o.Inventory == "" {
 			o.Inventory = l.Href
 		}
 	}
@@ -269,8 +269,8 @@ func (src *discovery) capabilityList(address string, r *resourcesync.Reader) (*o
 		if err != nil {
 			return nil, fmt.Errorf("Capability List %s: %w", clip.Middle(address), err)
 		}
-		if n > src.lim.sets {
-			return nil, fmt.Errorf("Capability List %s has more than %d entries", clip.Middle(address), src.lim.sets)
+		if n > src.lim.Sets {
+			return nil, fmt.Errorf("Capability List %s has more than %d entries", clip.Middle(address), src.lim.Sets)
 		}
 		switch before, used := o.set(e.Meta.Capability, e.Loc); {
 		case e.Meta.Capability == "":
@@ -282,7 +282,7 @@ func (src *discovery) capabilityList(address string, r *resourcesync.Reader) (*o
 		}
 	}
 	if o.empty() {
-		return nil, fmt.Errorf("Capability List %s %w", clip.Middle(address), errNothingYet)
+		return nil, fmt.Errorf("Capability List %s %w", clip.Middle(address), ErrNothingYet)
 	}
 	return o, nil
 }
@@ -292,7 +292,7 @@ type offered struct{ list, about string }
 
 // discoverSets reads a Source Description, or an index of them or of Capability
 // Lists, and chooses the set.
-func (src *discovery) discoverSets(ctx context.Context, address string, r *resourcesync.Reader) (*offer, error) {
+func (src *discovery) discoverSets(ctx context.Context, address string, r *resourcesync.Reader) (*Offer, error) {
 	var sets []offered
 	seen := map[string]bool{address: true}
 	if err := src.collectSets(ctx, address, r, &sets, seen, 0); err != nil {
@@ -302,12 +302,12 @@ func (src *discovery) discoverSets(ctx context.Context, address string, r *resou
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", clip.Middle(address), err)
 	}
-	dl, err := src.list(ctx, fetch.Request{URL: set.list, Accept: acceptDocument, Gzip: true, MaxBytes: src.lim.document}, nil)
+	dl, err := src.list(ctx, fetch.Request{URL: set.list, Accept: acceptDocument, Gzip: true, MaxBytes: src.lim.Document}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("Capability List: %w", err)
 	}
 	defer dl.Close()
-	cr, err := src.reader(dl)
+	cr, err := src.Reader(dl)
 	if err != nil {
 		return nil, err
 	}
@@ -327,19 +327,19 @@ func (src *discovery) collectSets(ctx context.Context, address string, r *resour
 		if err != nil {
 			return fmt.Errorf("%s: %w", clip.Middle(address), err)
 		}
-		if len(*sets) >= src.lim.sets || len(seen) > src.lim.sets {
-			return fmt.Errorf("%s offers more than %d sets", clip.Middle(address), src.lim.sets)
+		if len(*sets) >= src.lim.Sets || len(seen) > src.lim.Sets {
+			return fmt.Errorf("%s offers more than %d sets", clip.Middle(address), src.lim.Sets)
 		}
 		if h.Index && h.Meta.Capability == resourcesync.Description {
 			if depth >= src.lim.depth || seen[e.Loc] {
 				return fmt.Errorf("%s: the index of Source Descriptions turns in circles at %s", clip.Middle(address), clip.Middle(e.Loc))
 			}
 			seen[e.Loc] = true
-			dl, err := src.list(ctx, fetch.Request{URL: e.Loc, Accept: acceptDocument, Gzip: true, MaxBytes: src.lim.document}, nil)
+			dl, err := src.list(ctx, fetch.Request{URL: e.Loc, Accept: acceptDocument, Gzip: true, MaxBytes: src.lim.Document}, nil)
 			if err != nil {
 				return err
 			}
-			pr, err := src.reader(dl)
+			pr, err := src.Reader(dl)
 			if err == nil {
 				err = src.collectSets(ctx, dl.URL, pr, sets, seen, depth+1)
 			}
@@ -431,11 +431,11 @@ func setNames(s offered) []string {
 
 // choose takes the only one of what a page or robots.txt leads to, or the one that the
 // configuration names; nil where there is none.
-func (src *discovery) choose(found []*offer) (*offer, error) {
+func (src *discovery) choose(found []*Offer) (*Offer, error) {
 	var sets []offered
-	var last *offer
+	var last *Offer
 	for _, o := range found {
-		s := offered{list: o.address()}
+		s := offered{list: o.Address()}
 		if want := src.opt.Set; slices.Contains(sets, s) || want != "" && s.list != want && !slices.Contains(setNames(s), want) {
 			continue
 		}
@@ -451,14 +451,14 @@ func (src *discovery) choose(found []*offer) (*offer, error) {
 // discoverSite looks for the ways in that a site can show: Link headers, links
 // in the page, the well-known address, robots.txt. A way that fails for the moment ends
 // it: the next one may lead to another thing.
-func (src *discovery) discoverSite(ctx context.Context, address string, page *download) (*offer, error) {
+func (src *discovery) discoverSite(ctx context.Context, address string, page *Download) (*Offer, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, err
 	}
 	var tried []string
 	var refused error // of the first way to a host that must not be asked
-	try := func(w way, how, target string) (*offer, error) {
+	try := func(w Way, how, target string) (*Offer, error) {
 		if slices.Contains(tried, target) || len(tried) > 50 {
 			return nil, nil
 		}
@@ -475,7 +475,7 @@ func (src *discovery) discoverSite(ctx context.Context, address string, page *do
 			}
 			return nil, nil
 		}
-		o.Found, o.way = how+" led to "+o.Found, w
+		o.Found, o.Way = how+" led to "+o.Found, w
 		return o, nil
 	}
 	if page != nil {
@@ -488,7 +488,7 @@ func (src *discovery) discoverSite(ctx context.Context, address string, page *do
 		if r, err := page.Open(); err == nil {
 			links = append(links, resourcesync.PageLinks(io.LimitReader(r, src.lim.Page), u)...)
 		}
-		var found []*offer
+		var found []*Offer
 		for _, l := range links {
 			o, err := try(byPage, "a link of the page", l)
 			if err != nil {
@@ -504,10 +504,10 @@ func (src *discovery) discoverSite(ctx context.Context, address string, page *do
 	}
 	root := &url.URL{Scheme: u.Scheme, Host: u.Host}
 	wellKnown := root.JoinPath("/.well-known/resourcesync").String()
-	dl, err := src.list(ctx, fetch.Request{URL: wellKnown, Accept: acceptDocument, Gzip: true, MaxBytes: src.lim.document, Attempts: 2}, nil)
+	dl, err := src.list(ctx, fetch.Request{URL: wellKnown, Accept: acceptDocument, Gzip: true, MaxBytes: src.lim.Document, Attempts: 2}, nil)
 	if err == nil {
 		defer dl.Close()
-		r, rerr := src.reader(dl)
+		r, rerr := src.Reader(dl)
 		if rerr != nil && !errors.Is(rerr, errNotDocument) {
 			return nil, rerr
 		}
@@ -516,7 +516,7 @@ func (src *discovery) discoverSite(ctx context.Context, address string, page *do
 			if err != nil {
 				return nil, err // the site is a source: what is wrong with it must be told
 			}
-			o.Found, o.way = "the well-known address led to "+o.Found, byWellKnown
+			o.Found, o.Way = "the well-known address led to "+o.Found, byWellKnown
 			return o, nil
 		}
 	}
@@ -525,13 +525,13 @@ func (src *discovery) discoverSite(ctx context.Context, address string, page *do
 	}
 	robots, err := src.fetch.Get(ctx, fetch.Request{URL: root.JoinPath("/robots.txt").String(), Gzip: true, MaxBytes: src.lim.Page, Attempts: 2})
 	if err == nil {
-		var found, plain []*offer
+		var found, plain []*Offer
 		for _, target := range resourcesync.RobotsLinks(string(robots.Body), u) {
 			o, err := try(byRobots, "robots.txt", target)
 			switch {
 			case err != nil:
 				return nil, err
-			case o != nil && o.plain:
+			case o != nil && o.Plain:
 				plain = append(plain, o)
 			case o != nil:
 				found = append(found, o)

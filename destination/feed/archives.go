@@ -1,0 +1,126 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/internal/clip"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// Archived lists the documents that an archive names, in the order of their
+// times; none without an address.
+func (src *documents) Archived(ctx context.Context, address string, kind resourcesync.Capability) ([]Part, error) {
+	if address == "" {
+		return nil, nil
+	}
+	dl, r, err := src.Document(ctx, fetch.Request{URL: address}, kind)
+	if err != nil {
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	defer dl.Close()
+	var all []Part
+	seen := map[string]bool{}
+	collect := func(r *resourcesync.Reader, address string) error {
+		return EachEntry(r, address, func(e *resourcesync.Entry) error {
+			switch {
+			case e.Loc == "" || seen[e.Loc]:
+				return nil
+			case len(all) >= src.lim.Parts:
+				return fmt.Errorf("archive %s names more than %d documents", clip.Middle(address), src.lim.Parts)
+			}
+			seen[e.Loc] = true
+			all = append(all, Part{URL: e.Loc, From: e.Meta.From, Until: e.Meta.Until, at: e.Meta.At, lastmod: e.LastMod, old: r.Head().LegacyLinks})
+			return nil
+		})
+	}
+	if r.Head().Index {
+		parts, err := src.Parts(ctx, dl, r, kind)
+		if err == nil {
+			err = src.eachPart(ctx, parts, kind, func(_ Part, pdl *Download, pr *resourcesync.Reader) error { return collect(pr, pdl.URL) })
+		}
+		if err != nil {
+			return nil, fmt.Errorf("archive: %w", err)
+		}
+	} else if err := collect(r, dl.URL); err != nil {
+		return nil, err
+	}
+	SortParts(all)
+	return all, nil
+}
+
+// ArchiveOf is the archive that a capability of the set has: as the Capability
+// List says, or the document's own link of the relation archives.
+func ArchiveOf(told string, h *resourcesync.Head) string {
+	if told == "" {
+		for _, l := range h.Links {
+			if l.Rel == resourcesync.RelArchives {
+				return l.Href
+			}
+		}
+	}
+	return told
+}
+
+// NamesOf names lists as they are, see download.name, as far as they can be had.
+func (src *Source) NamesOf(ctx context.Context, lists []Part) (names []uint64) {
+	for _, p := range lists {
+		if p.pkg != nil {
+			continue
+		}
+		dl, _, err := src.Document(ctx, fetch.Request{URL: p.URL, Attempts: 1}, resourcesync.ChangeList)
+		if err != nil {
+			src.log.Debug("a list whose changes are applied cannot be had", "list", p.URL, "error", err)
+			continue
+		}
+		names = append(names, dl.name())
+		dl.Close()
+	}
+	return names
+}
+
+// ArchivedPackages are the packages of the Change Dumps that an archive names.
+func (src *documents) ArchivedPackages(ctx context.Context, address string) ([]Part, error) {
+	dumps, err := src.Archived(ctx, address, resourcesync.ChangeDumpArchive)
+	if err != nil {
+		return nil, err
+	}
+	var all []Part
+	for _, p := range dumps {
+		c, err := src.ReadChangeDump(ctx, p.URL)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, c.Parts()...); len(all) > src.lim.Parts {
+			return nil, fmt.Errorf("archive %s names more than %d packages", clip.Middle(address), src.lim.Parts)
+		}
+	}
+	return all, nil
+}
+
+// Interval is the time that a document with changes covers; an open one has no end.
+type Interval struct{ From, Until time.Time }
+
+// Covered gives the first time from lo on that no interval covers, zero if all
+// up to hi is covered.
+func Covered(list []Interval, lo, hi time.Time) time.Time {
+	slices.SortFunc(list, func(a, b Interval) int { return a.From.Compare(b.From) })
+	for _, i := range list {
+		if lo.After(hi) || i.From.After(lo) {
+			break
+		}
+		if i.Until.IsZero() {
+			return time.Time{}
+		}
+		if i.Until.After(lo) {
+			lo = i.Until
+		}
+	}
+	if lo.Before(hi) {
+		return lo
+	}
+	return time.Time{}
+}

@@ -1,0 +1,257 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/internal/clip"
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// The manifests of a Resource Dump say as much as a Resource List does. They are
+// read where the source has no list: from the copies that it links to (contents),
+// else from the packages themselves.
+
+// DumpPackages lists the packages of a Resource Dump, of which state tells more then.
+func (src *documents) DumpPackages(ctx context.Context, dl *Download, rd *resourcesync.Reader, state *ListState) ([]Package, error) {
+	var packages []Package
+	collect := func(rd *resourcesync.Reader, address string) error {
+		return EachEntry(rd, address, func(e *resourcesync.Entry) error {
+			switch {
+			case len(packages) >= src.lim.Parts:
+				return fmt.Errorf("%s names more than %d packages", clip.Middle(address), src.lim.Parts)
+			case e.Loc == "":
+				return fmt.Errorf("%s line %d: a package has no loc; without it nothing can be concluded", clip.Middle(address), e.Line)
+			}
+			p := Package{URL: e.Loc, Promise: fetch.Promise{Hashes: e.Meta.Hash, Length: e.Meta.Length, Type: fetch.Essence(e.Meta.Type)}}
+			if !e.HasMeta {
+				p.Promise.Length = -1
+			}
+			if p.Promise.Unproven() && (e.LastMod.IsZero() || Unsettled(e.LastMod, fetch.ServedAt(dl.Header, src.opt.Now()))) {
+				state.Vague = true // another package at its address would look the same
+			}
+			if l := e.Link(resourcesync.RelContents); l != nil {
+				p.Contents = l.Href
+			}
+			packages = append(packages, p)
+			return nil
+		})
+	}
+	if !rd.Head().Index {
+		return packages, collect(rd, dl.URL)
+	}
+	parts, err := src.Parts(ctx, dl, rd, resourcesync.ResourceDump)
+	if err == nil {
+		err = src.eachPartNoted(ctx, parts, resourcesync.ResourceDump, &state.Parts, func(_ Part, pdl *Download, pr *resourcesync.Reader) error { return collect(pr, pdl.URL) })
+	}
+	return packages, err
+}
+
+// dumpInventory is readInventory of a source without a Resource List.
+func (src *Source) dumpInventory(ctx context.Context, o *Offer, v *Inventory, known *ListState) error {
+	dl, rd, err := src.UnlessKnown(ctx, o.ResourceDump, resourcesync.ResourceDump, known)
+	if err != nil {
+		return err
+	}
+	defer dl.Close()
+	h := rd.Head()
+	v.IsOf(o.ResourceDump, h, dl, src.opt.Now())
+	v.Outdated = src.OlderThanTaken(o, v, dl, h)
+	packages, err := src.DumpPackages(ctx, dl, rd, &v.State)
+	if err != nil {
+		return fmt.Errorf("Resource Dump: %w", err)
+	}
+	for _, p := range packages {
+		if err := src.manifestInventory(ctx, p, v); err != nil {
+			return fmt.Errorf("package %s: %w", clip.Middle(p.URL), err)
+		}
+	}
+	return src.overlay(ctx, o, v)
+}
+
+// manifestInventory adds what one package holds.
+func (src *Source) manifestInventory(ctx context.Context, p Package, v *Inventory) error {
+	each := func(r *resourcesync.Reader) error {
+		return EachEntry(r, "the manifest of "+p.URL, func(e *resourcesync.Entry) error {
+			it := NewItem(e, nil, "the manifest of "+p.URL)
+			it.Change, it.Package = "", p.URL
+			if it.Blind {
+				v.blind++
+			}
+			if v.Listed++; v.Listed%10_000 == 0 {
+				src.opt.Progress("list", v.Listed, 0)
+			}
+			return v.Add(it)
+		})
+	}
+	if p.Contents != "" && src.fetch.MayFetch(p.Contents) {
+		dl, r, err := src.Document(ctx, fetch.Request{URL: p.Contents}, resourcesync.ResourceDumpManifest)
+		if err == nil {
+			return errors.Join(each(r), dl.Close())
+		}
+		if !p.IsZIP() || ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) {
+			return err
+		}
+		src.log.Warn("the copy of a manifest could not be used; the package is read", "package", p.URL, "error", err)
+	}
+	if !p.IsZIP() {
+		return fmt.Errorf("it is of type %q; only ZIP packages are read, and it links to no copy of its manifest", p.Promise.Type)
+	}
+	dl, z, err := src.OpenPackage(ctx, p, 0)
+	if err != nil {
+		return err
+	}
+	defer dl.Close()
+	r, closer, err := z.Manifest()
+	if err != nil {
+		return err
+	}
+	return errors.Join(each(r), closer.Close())
+}
+
+// OpenPackage downloads a package, verifies it whole and opens it.
+func (src *documents) OpenPackage(ctx context.Context, p Package, attempts int) (*Download, *resourcesync.Package, error) {
+	dl, err := src.downloadPackage(ctx, p, attempts)
+	if err != nil {
+		return nil, nil, err
+	}
+	z, err := src.ZIPIn(dl, p)
+	if err != nil {
+		return nil, nil, errors.Join(err, dl.Close())
+	}
+	return dl, z, nil
+}
+
+// downloadPackage downloads a package and verifies it whole.
+func (src *documents) downloadPackage(ctx context.Context, p Package, attempts int) (*Download, error) {
+	if p.Promise.Length > src.lim.Package {
+		return nil, fmt.Errorf("%w: %d bytes are promised, at most %d are taken (%s)", fetch.ErrTooLarge, p.Promise.Length, src.lim.Package, src.opt.Settings.Of("max_package_bytes"))
+	}
+	dl, err := src.download(ctx, fetch.Request{URL: p.URL, Accept: "application/zip, */*;q=0.1", MaxBytes: src.lim.Package, Attempts: attempts})
+	if errors.Is(err, fetch.ErrTooLarge) {
+		err = fmt.Errorf("%w (%s)", err, src.opt.Settings.Of("max_package_bytes"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := dl.Verify(p.Promise.Length, p.Promise.Hashes); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w%s", ErrMismatch, err, MismatchHint), dl.Close())
+	}
+	return dl, nil
+}
+
+// ZIPIn opens what was downloaded. A member that is too large fails by itself, when it is
+// read (readMember).
+func (src *documents) ZIPIn(dl *Download, p Package) (*resourcesync.Package, error) {
+	return resourcesync.OpenPackage(dl.ReaderAt(), dl.Size, resourcesync.PackageOptions{MaxEntryBytes: src.lim.Package, Reader: src.readerOptions(p.URL)})
+}
+
+// ReadManifests reads the manifests that packages have beside them.
+func (src *Source) ReadManifests(ctx context.Context, packages []Package) (_ *Inventory, err error) {
+	for _, p := range packages {
+		if p.Contents == "" {
+			return nil, fmt.Errorf("package %s has no link to its contents", clip.Middle(p.URL))
+		}
+	}
+	sorter, err := extsort.New(src.opt.TempDir, src.opt.MemoryBytes/2)
+	if err != nil {
+		return nil, fmt.Errorf("temporary files: %w", err)
+	}
+	v := &Inventory{Sorter: sorter}
+	defer func() {
+		if err != nil {
+			v.Close()
+		}
+	}()
+	for _, p := range packages {
+		dl, rd, err := src.Document(ctx, fetch.Request{URL: p.Contents}, resourcesync.ResourceDumpManifest)
+		if err != nil {
+			return nil, err
+		}
+		err = EachEntry(rd, p.Contents, func(e *resourcesync.Entry) error {
+			it := NewItem(e, nil, p.Contents)
+			it.Change = ""
+			v.Listed++
+			return v.Add(it)
+		})
+		if err := errors.Join(err, dl.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+type Package struct {
+	URL      string
+	Promise  fetch.Promise
+	Contents string // address of a copy of its manifest, "" for none
+}
+
+// IsZIP tells whether a package may be one, by its type and else its suffix.
+func (p *Package) IsZIP() bool {
+	switch p.Promise.Type {
+	case "application/zip", "application/x-zip-compressed":
+		return true
+	case "", "application/octet-stream":
+		switch strings.ToLower(path.Ext(strings.SplitN(p.URL, "?", 2)[0])) {
+		case ".warc", ".tar", ".tgz", ".gz", ".bz2", ".xz", ".zst", ".7z", ".rar":
+			return false
+		}
+		return true
+	}
+	return false
+}
+
+// Downloaded is a package, or why it could not be had.
+type Downloaded struct {
+	Download *Download
+	Err      error
+}
+
+// DownloadAhead downloads packages in their order, each while the one before it is read. stop
+// closes what nobody took.
+func (src *documents) DownloadAhead(ctx context.Context, packages []Package) (ready <-chan Downloaded, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	out := make(chan Downloaded)
+	go func() { // ends before stop returns
+		defer close(out)
+		for _, p := range packages {
+			if ctx.Err() != nil {
+				return
+			}
+			dl, err := src.downloadPackage(ctx, p, 0)
+			out <- Downloaded{dl, err}
+		}
+	}()
+	return out, func() {
+		cancel()
+		for p := range out {
+			if p.Err == nil {
+				p.Download.Close()
+			}
+		}
+	}
+}
+
+func (src *documents) ReadMember(z *resourcesync.Package, path string) ([]byte, error) {
+	if path == "" {
+		return nil, errors.New("the manifest gives no path")
+	}
+	body, err := z.ReadFile(path, src.lim.Resource)
+	if errors.Is(err, resourcesync.ErrLimit) {
+		err = fmt.Errorf("%w: %w (%s)", fetch.ErrTooLarge, err, src.opt.Settings.Of("max_resource_bytes"))
+	}
+	return body, err
+}
+
+// ErrMismatch marks a response that is not as promised, by its length, hash or graph digest.
+var ErrMismatch = errors.New("does not keep its promise")
+
+// MismatchHint goes with errMismatch: what is fetched is fetched again by each run, later
+// and later.
+const MismatchHint = " (changed on the way, or by the source without announcing it; it is tried again, and if that stays so the source has to publish it anew)"

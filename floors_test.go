@@ -81,6 +81,9 @@ var forbidden = []struct{ from, to, why string }{
 	{"destination/sink/dumpsink", "internal/sparql", "a dump is no store"},
 	{"destination/sink/filesink", "internal/sparql", "a folder is no store"},
 	{"destination/sink/sparqlsink", "destination/fetch", "a sink is told what to hold, and asks no source"},
+	{"destination", "internal/sparql", "the engine decides and applies: it knows mirrors, and no store"},
+	{"destination", "destination/sink/sparqlsink", "the engine knows mirrors by their interfaces; the bridge opens each kind"},
+	{"destination", "destination/sink/dumpsink", "the engine knows mirrors by their interfaces; the bridge opens each kind"},
 	{"destination", "resourcesync/check", "a destination reads leniently and never judges"},
 	{"jsonpatch", "rdfres", "RFC 6902 knows nothing of RDF"},
 }

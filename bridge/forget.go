@@ -218,8 +218,8 @@ func (b *Bridge) forgetDestination(ctx context.Context, name string, run *jobs.R
 		c := k.Config()
 		c.TempDir, c.MemoryBytes, c.UserAgent = b.tempDir(), 32<<20, b.cfg.UserAgent
 		var d *destination.Destination
-		d, err = destination.Open(ctx, records, st.client, c, destination.Options{
-			Sink: st.sink, Now: b.now, Progress: run.Progress, Logger: b.log.With("component", "destination"),
+		d, err = destination.Open(ctx, records, st.sink, c, destination.Options{
+			Now: b.now, Progress: run.Progress, Logger: b.log.With("component", "destination"),
 		})
 		if err != nil {
 			return nil, err
@@ -240,7 +240,7 @@ func (b *Bridge) forgetDestination(ctx context.Context, name string, run *jobs.R
 // storeAt is the open store of an address, nil for none.
 func (b *Bridge) storeAt(target string) *store {
 	for _, st := range b.stores {
-		if st.fault == nil && st.address() == target {
+		if st.fault == nil && st.sink.Address() == target {
 			return st
 		}
 	}
@@ -264,7 +264,7 @@ func (m *mirror) move(ctx context.Context, run *jobs.Run) (any, error) {
 	if err := m.shut(errors.New("it is being moved")); err != nil { // its records change below it
 		return nil, err
 	}
-	rep, err := destination.Relocate(ctx, kv.Prefix(b.kv, prefixDest), m.name, st.client, destination.Options{Sink: st.sink, Now: b.now, Logger: b.log.With("component", "destination")})
+	rep, err := destination.Relocate(ctx, kv.Prefix(b.kv, prefixDest), m.name, st.sink, destination.Options{Now: b.now, Logger: b.log.With("component", "destination")})
 	out := MovedDestination{MoveReport: rep}
 	if _, fault := m.open(ctx, nil); err == nil && fault != nil {
 		out.Configure = fmt.Sprintf("destinations.%s.store: %s", m.name, o.To)

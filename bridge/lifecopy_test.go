@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
@@ -39,7 +40,7 @@ func newLifeCopy(w *life) *lifeCopy {
 	e.Query, e.Update, e.GraphStore = embeddedAddresses("mirror")
 	client, err := sparql.New(e)
 	w.must(err)
-	c.d, err = destination.Open(w.t.Context(), memkv.New(), client, destination.Config{
+	c.d, err = destination.Open(w.t.Context(), memkv.New(), sparqlsink.Of(client), destination.Config{
 		Name: "copy", Source: "http://source.invalid", MaxDeleteRatio: 1, Allow: []string{"source.invalid", "other.invalid", w.repo.URL}, TempDir: w.t.TempDir(), Files: filepath.Join(w.t.TempDir(), "files"),
 	}, destination.Options{Now: func() time.Time { return c.now }, Transport: inproc.Transport{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.Host, ".invalid") {

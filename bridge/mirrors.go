@@ -73,8 +73,7 @@ func (b *Bridge) openDestination(ctx context.Context, name string, c Destination
 	if st.fault != nil {
 		return nil, fmt.Errorf("destination %s: %w", name, st.fault)
 	}
-	o.Sink = st.sink
-	return destination.Open(ctx, records, st.client, b.cfg.destination(name, b.tempDir()), o)
+	return destination.Open(ctx, records, st.sink, b.cfg.destination(name, b.tempDir()), o)
 }
 
 // destination is one of the configured, as package destination wants it.

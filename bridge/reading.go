@@ -17,6 +17,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
@@ -46,18 +47,17 @@ func reading(cfg *Config, log *slog.Logger) (_ kv.Store, end func() error, err e
 	return store, func() error { return errors.Join(store.Close(), lock.Close()) }, nil
 }
 
-// client is a client of a store for opening records: it is asked nothing.
-func (c Store) client(name string, log *slog.Logger) (*sparql.Client, sink.Sink, error) {
+// closedSink is the sink of a store for opening records: it is asked nothing.
+func (c Store) closedSink(name string, log *slog.Logger) (sink.Sink, error) {
 	if c.sink() {
-		sink, err := c.openSink()
-		return nil, sink, err
+		return c.openSink()
 	}
 	e := c.endpoint(name, nil, log)
 	if c.Embedded != "" {
 		e.Query, e.Update, e.GraphStore = embeddedAddresses(name)
 	}
 	client, err := sparql.New(e)
-	return client, nil, err
+	return sparqlsink.Of(client), err
 }
 
 // openForReading opens the records of the destinations in cfg.
@@ -65,9 +65,9 @@ func openForReading(ctx context.Context, cfg *Config, store kv.Store, now func()
 	open, faults = map[string]*destination.Destination{}, map[string]error{}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Destinations)) {
 		c := cfg.Destinations[name]
-		client, sink, err := cfg.Stores[c.Store].client(c.Store, log)
+		to, err := cfg.Stores[c.Store].closedSink(c.Store, log)
 		if err == nil {
-			open[name], err = destination.Open(ctx, kv.Forget(kv.Prefix(store, prefixDest)), client, cfg.destination(name, ""), destination.Options{Now: now, Sink: sink})
+			open[name], err = destination.Open(ctx, kv.Forget(kv.Prefix(store, prefixDest)), to, cfg.destination(name, ""), destination.Options{Now: now})
 		}
 		if err != nil {
 			delete(open, name)

@@ -23,26 +23,20 @@ import (
 
 // store is one configured triple store.
 type store struct {
-	client   *sparql.Client
+	sink     sink.Sink         // for mirrors
+	client   *sparql.Client    // of the sink, nil for a dump or files
 	embedded *embedstore.Store // nil for a remote one
-	sink     sink.Sink         // of a dump or files, without a client
 	fault    error             // why it could not be opened; then there is nothing else
 }
 
 // closeExcept closes everything the others do not use.
 func (s *store) closeExcept(others map[string]*store) (err error) {
-	var client, embedded, sink bool // are used
+	var embedded, sink bool // are used
 	for _, o := range others {
-		client, embedded, sink = client || o.client == s.client, embedded || o.embedded == s.embedded, sink || o.sink == s.sink
+		embedded, sink = embedded || o.embedded == s.embedded, sink || o.sink == s.sink
 	}
-	if s.sink != nil {
-		if !sink {
-			err = s.sink.Close()
-		}
-		return err
-	}
-	if s.client != nil && !client {
-		err = s.client.Close()
+	if s.sink != nil && !sink {
+		err = s.sink.Close()
 	}
 	if s.embedded != nil && !embedded {
 		err = errors.Join(err, s.embedded.Close())
@@ -96,14 +90,6 @@ func (c *Store) openSink() (sink.Sink, error) {
 	return dumpsink.Open(c.Dump)
 }
 
-// address is the address of a mirror in the store, in the form of records.
-func (s *store) address() string {
-	if s.sink != nil {
-		return s.sink.Address()
-	}
-	return sparqlsink.Of(s.client).Address()
-}
-
 // embeddedAddresses are the addresses of an embedded store in records: each with its own
 // host, since two stores share nothing.
 func embeddedAddresses(name string) (query, update, graphStore string) {
@@ -151,7 +137,7 @@ func (b *Bridge) openStore(ctx context.Context, name string, c Store, before *Br
 		}
 		return nil, fmt.Errorf("store %s: %w", name, err)
 	}
-	s.client = client
+	s.client, s.sink = client, sparqlsink.Of(client)
 	return s, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
@@ -68,7 +69,7 @@ func TestBigEntity(t *testing.T) {
 				step := func(what string, want int) {
 					t.Helper()
 					start := time.Now()
-					d, err := Open(context.Background(), b.store, c, cfg, Options{})
+					d, err := Open(context.Background(), b.store, sparqlsink.Of(c), cfg, Options{})
 					if err != nil {
 						t.Fatal(err)
 					}

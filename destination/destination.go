@@ -19,11 +19,9 @@ import (
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
-	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/settings"
-	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
@@ -65,7 +63,6 @@ type Options struct {
 	Transport http.RoundTripper // nil: its own
 	Now       func() time.Time
 	Logger    *slog.Logger
-	Sink      sink.Sink                             // where the mirror is kept; nil: in the store of target, which else is nil
 	Progress  func(stage string, done, total int64) // total is 0 while it is not known
 }
 
@@ -83,7 +80,6 @@ type Destination struct {
 	src     *feed.Source
 	to      sink.Sink
 	mirror  *mirror
-	learner *sparqlsink.Mirror  // a mirror that must be probed, nil for any other
 	mapping *embedstore.Mapping // nil: none
 	content content             // what the mirror keeps of resources
 	files   *files              // of the mirror or beside it, nil for none
@@ -118,9 +114,9 @@ var (
 )
 
 // Open opens the records of a destination in store, which all destinations of a
-// state share. target is the mirror; it is not asked before the first run. The
-// caller closes store and target.
-func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config, o Options) (*Destination, error) {
+// state share. The mirror is in the sink to; nothing is asked before the first run. The
+// caller closes store and sink.
+func Open(ctx context.Context, store kv.Store, to sink.Sink, cfg Config, o Options) (*Destination, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
 	}
@@ -149,7 +145,7 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	if cfg.Timeout > 0 {
 		lim.Header, lim.Idle = cfg.Timeout, cfg.Timeout/2
 	}
-	d := &Destination{cfg: cfg, opt: o, lim: &lim, store: store, repeats: &repeats{}, writer: randomHex(8)}
+	d := &Destination{cfg: cfg, opt: o, lim: &lim, store: store, to: to, repeats: &repeats{}, writer: randomHex(8)}
 	d.log = slog.New(d.repeats.handler(o.Logger.Handler())).With("destination", cfg.Name)
 	var err error
 	if d.fetch, err = fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Names: cfg.Settings, Concurrency: cfg.Concurrency, Agent: cfg.UserAgent, Transport: o.Transport, Limits: &d.lim.Limits.Limits, Now: o.Now, Log: d.log}); err != nil {
@@ -158,9 +154,6 @@ func Open(ctx context.Context, store kv.Store, target *sparql.Client, cfg Config
 	d.contexts = fetch.NewContexts(d.fetch)
 	d.cfg.Source, _, d.secrets = webguard.Hide(cfg.Source) // from here on it is recorded, published and printed
 	d.src = d.newSource()
-	if d.to = o.Sink; d.to == nil {
-		d.to = sparqlsink.Of(target)
-	}
 	d.target = d.to.Address()
 	if cfg.Map != "" {
 		if d.mapping, err = embedstore.ParseMapping(cfg.Map); err != nil {
@@ -195,9 +188,6 @@ func (d *Destination) openMirror(place *sink.Place) error {
 		return err
 	}
 	d.mirror = newMirror(place, m)
-	if x, ok := m.(interface{ Learner() *sparqlsink.Mirror }); ok {
-		d.learner = x.Learner()
-	}
 	if d.mirror.files == nil {
 		d.content = descriptions{d}
 		return nil
@@ -226,7 +216,7 @@ func (c *Config) complete() error {
 			return fmt.Errorf("graph_iri %q: a template for per-entity graphs has {entity} in it", c.GraphIRI)
 		}
 	} else if c.GraphIRI != "" {
-		if sparql.IsOwnGraph(c.GraphIRI) {
+		if sink.IsOwnGraph(c.GraphIRI) {
 			return fmt.Errorf("graph_iri %q: this graph is for rsbridge's own bookkeeping", c.GraphIRI)
 		}
 		if err := sink.CheckIRI("<" + c.GraphIRI + ">"); err != nil {
@@ -377,10 +367,7 @@ func randomHex(bytes int) string {
 
 // at is the address of the mirror as it may be printed.
 func (d *Destination) at() string {
-	if d.learner == nil {
-		return d.to.Name()
-	}
-	return placeOf(d.target)
+	return sink.Shown(d.target)
 }
 
 // Close forgets the connections to the source. The records stay with the store.

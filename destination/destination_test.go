@@ -92,7 +92,7 @@ func (b *bench) remember(e sparql.Endpoint) {
 	if target == "" {
 		target = e.GraphStore
 	}
-	raw, err := json.Marshal(probed{Capabilities: b.caps, IRIs: &b.iris})
+	raw, err := json.Marshal(probed{Findings: *sparqlsink.Findings(b.caps, b.iris)})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -104,18 +104,28 @@ func (b *bench) remember(e sparql.Endpoint) {
 	}
 }
 
+// storeMirror is the mirror of a destination in a store.
+func storeMirror(d *Destination) *sparqlsink.Mirror {
+	if g, ok := d.mirror.learner.(*sparqlsink.Graph); ok {
+		return g.Mirror
+	}
+	return d.mirror.learner.(*sparqlsink.Mirror)
+}
+
 // open opens the destination anew, as after a restart.
 func (b *bench) open() *Destination {
 	b.t.Helper()
-	o := Options{Transport: b.fetch, Now: func() time.Time { return b.clock }, Sink: b.sink}
-	client := b.mir.client()
-	if b.sink == nil {
+	o := Options{Transport: b.fetch, Now: func() time.Time { return b.clock }}
+	to := b.sink
+	if to == nil {
+		client := b.mir.client()
 		b.remember(client.Endpoint())
+		to = sparqlsink.Of(client)
 	}
 	if os.Getenv("RSBRIDGE_TEST_LOG") != "" {
 		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	d, err := Open(context.Background(), b.store, client, b.cfg, o)
+	d, err := Open(context.Background(), b.store, to, b.cfg, o)
 	if err != nil {
 		b.t.Fatal(err)
 	}

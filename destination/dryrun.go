@@ -50,14 +50,14 @@ func (d *Destination) shadow(p *planning) (*Destination, error) {
 // known takes what is known of the mirror. A probe of one that is not known would
 // write.
 func (d *Destination) known() error {
-	if d.learner == nil {
+	if d.mirror.learner == nil {
 		return nil
 	}
 	p, err := d.probeRecord()
-	if p != nil && p.IRIs != nil {
-		d.learner.Caps, d.learner.IRIs, d.mirror.Layout.NormalForm = p.Capabilities, *p.IRIs, p.NormalForm
+	if err != nil || p == nil {
+		return err
 	}
-	return err
+	return d.mirror.learner.Take(&p.Findings)
 }
 
 // planning fills the plan of a dry run.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -38,7 +39,7 @@ func TestEmbeddedMirror(t *testing.T) {
 			}
 			run := func() {
 				t.Helper()
-				d, err := Open(context.Background(), b.store, c, cfg, Options{})
+				d, err := Open(context.Background(), b.store, sparqlsink.Of(c), cfg, Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -112,7 +113,7 @@ func TestEmbeddedMirrorLanguageTags(t *testing.T) {
 		cfg := b.cfg
 		cfg.GraphIRI = graph
 		open := func() *Destination {
-			d, err := Open(t.Context(), b.store, c, cfg, Options{})
+			d, err := Open(t.Context(), b.store, sparqlsink.Of(c), cfg, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
@@ -112,7 +113,7 @@ func TestResyncBuildIntoOxigraph(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("resync-build: %v: %s", err, out)
 		}
-		d, err := Open(context.Background(), records, client, cfg, Options{})
+		d, err := Open(context.Background(), records, sparqlsink.Of(client), cfg, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +135,7 @@ func TestResyncBuildIntoOxigraph(t *testing.T) {
 	// Damage is seen and repaired in a real store.
 	store.Run(t, "DELETE WHERE { GRAPH <"+store.Graph+"> { <https://schema.org/Person> ?p ?o } } ; DELETE WHERE { GRAPH <"+store.Graph+"> { <http://schema.org/Action> ?p ?o } }")
 	before := store.Get(t, "")
-	d, err := Open(context.Background(), records, client, cfg, Options{})
+	d, err := Open(context.Background(), records, sparqlsink.Of(client), cfg, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/dumpsink"
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
@@ -106,7 +107,7 @@ func TestForget(t *testing.T) {
 			}
 			open := func(cfg Config) *Destination {
 				t.Helper()
-				d, err := Open(ctx, b.store, c, cfg, Options{})
+				d, err := Open(ctx, b.store, sparqlsink.Of(c), cfg, Options{})
 				if err != nil {
 					t.Fatal(err)
 				}

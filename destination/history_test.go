@@ -172,7 +172,7 @@ func playHistory(t *testing.T, kind string, seed uint64) {
 			point := cutAfter(r.IntN(6))
 			d.crash = point
 			if r.IntN(2) == 0 {
-				d.crash, d.learner.Fault = nil, point
+				d.crash, storeMirror(d).Fault = nil, point
 			}
 		}
 		if r.IntN(5) == 0 {

@@ -49,7 +49,7 @@ func TestFusekiDotSegments(t *testing.T) {
 				t.Fatal(err)
 			}
 			open := func() *Destination {
-				d, err := Open(context.Background(), b.store, client, cfg, Options{})
+				d, err := Open(context.Background(), b.store, sparqlsink.Of(client), cfg, Options{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -2,14 +2,13 @@ package destination
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/sparql"
 )
 
 // Kept is a destination that the records know, configured or not.
@@ -69,7 +68,7 @@ func KeptAs(store kv.Reader, name string) (*Kept, error) {
 }
 
 // At is the address of the mirror as it may be printed.
-func (k *Kept) At() string { return placeOf(k.Target) }
+func (k *Kept) At() string { return sink.Shown(k.Target) }
 
 // GraphName names the graph for people.
 func (k *Kept) GraphName() string {
@@ -86,18 +85,4 @@ func (k *Kept) GraphName() string {
 // nothing that concerns the source is known.
 func (k *Kept) Config() Config {
 	return Config{Name: k.Name, Source: k.Source, Set: k.Set, Graph: k.Graph, GraphIRI: k.GraphIRI, Files: k.Files, Keep: "current"}
-}
-
-// placeOf is a target as it may be printed: the path of a dump or folder, the name of an
-// embedded store, the address of any other.
-func placeOf(target string) string {
-	if u, err := url.Parse(target); err == nil && strings.HasSuffix(u.Host, ".embedded.invalid") {
-		return "embedded:" + strings.TrimSuffix(u.Host, ".embedded.invalid")
-	}
-	for _, kind := range []string{"dump", "files"} {
-		if path, ok := strings.CutPrefix(target, "http://"+kind+".invalid"); ok {
-			return kind + ":" + strings.TrimSuffix(path, "?query")
-		}
-	}
-	return sparql.Redact(sparql.WithoutToken(target))
 }

@@ -23,6 +23,9 @@ type mirror struct {
 	files  sink.Files // nil: it keeps triples
 	reads  bool       // an audit can read it back
 	remark bool       // it gives checkpoints back
+
+	learner sink.Learner // nil: it has no findings
+	learned bool         // findings are taken
 }
 
 func newMirror(place *sink.Place, m sink.Mirror) *mirror {
@@ -43,6 +46,7 @@ func newMirror(place *sink.Place, m sink.Mirror) *mirror {
 		out.StateKeeper = x
 	}
 	out.whole, _ = m.(sink.Whole)
+	out.learner, _ = m.(sink.Learner)
 	out.files, _ = m.(sink.Files)
 	return out
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/sparql"
 )
 
 // singles are the graphs of this store that other destinations of this state have filled
@@ -151,7 +150,7 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 			if c.fix && m.CanOwn(name) {
 				p.OwnGraphs = append(p.OwnGraphs, name)
 			}
-		case mine && !recorded && !others && !sparql.IsOwnGraph(name) && single == "" && sink.CheckIRI("<"+name+">") == nil:
+		case mine && !recorded && !others && !sink.IsOwnGraph(name) && single == "" && sink.CheckIRI("<"+name+">") == nil:
 			c.ghosts++
 			ghosts.Set(ledger.Key(ledger.KindGhost, d.dest, h), []byte(name))
 			if ghosts.Size() > 4<<20 {

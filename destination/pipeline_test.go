@@ -118,7 +118,7 @@ func TestUpdatesGrow(t *testing.T) {
 		}
 		b.src.put("big.nt", nt("big", values...))
 		d := b.open()
-		d.learner.Quick = time.Hour
+		storeMirror(d).Quick = time.Hour
 		if rep, err := d.Sync(t.Context(), SyncOptions{}); err != nil || !rep.InSync || rep.Created != 1 {
 			t.Fatalf("%+v %v", rep, err)
 		}
@@ -166,9 +166,9 @@ func TestFormer(t *testing.T) {
 func TestBatchesOfASlowStore(t *testing.T) {
 	b := newBench(t)
 	d := b.open()
-	d.learner.SetLimit()
+	storeMirror(d).SetLimit()
 	for pace, most := range map[int]int{0: 50_000, 1000: 50_000, 90_000: 90_000, 200_000: 200_000} {
-		d.mirror.Loader = paced{d.learner, pace}
+		d.mirror.Loader = paced{storeMirror(d), pace}
 		if n := d.batcher(&counts{}, true).most; n != most {
 			t.Errorf("pace %d: %d", pace, n)
 		}

@@ -1,33 +1,27 @@
 package destination
 
 import (
-	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
-
 	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
-	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// probed is what is remembered of a store.
+// probed is the record of a place's findings.
 type probed struct {
-	sparql.Capabilities
-	IRIs   *sparqlsink.Rewrites `json:"iris,omitempty"`   // nil: of a version that did not look
-	Server string               `json:"server,omitempty"` // how the store named itself then
-	At     time.Time            `json:"at,omitzero"`
+	sink.Findings
+	Server string    `json:"server,omitempty"` // the place's own name then
+	At     time.Time `json:"at,omitzero"`
 }
 
 // form is the normal form in which the ownership index of a space is made.
@@ -42,10 +36,10 @@ var errProbedAnew = errors.New("the mirror's store was probed anew during this r
 // ready loads what is known of the mirror, after probing it where nothing is,
 // and brings the ownership index to the normal form that was found.
 func (d *Destination) ready(ctx context.Context) error {
-	if d.learner == nil {
+	if d.mirror.learner == nil {
 		return d.indexInForm(ctx)
 	}
-	if d.learner.Taken() && d.sameForm() == nil {
+	if d.mirror.learned && d.sameForm() == nil {
 		return nil
 	}
 	p, err := d.probedOnce(ctx)
@@ -72,25 +66,15 @@ func (d *Destination) probedOnce(ctx context.Context) (*probed, error) {
 		d.mirror.Layout.NormalForm = p.NormalForm // in which the ownership index was made
 		return d.probe(ctx, p)
 	}
-	if p.IRIs == nil {
-		iris, err := d.learner.ProbeIRIs(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("probe which IRIs the mirror %s keeps: %w", d.at(), err)
-		}
-		p.IRIs = &iris
-		if err := d.saveProbe(p, false); err != nil {
-			return nil, err
-		}
-	}
 	return p, nil
 }
 
 // take makes a probe the one that is worked with.
 func (d *Destination) take(ctx context.Context, p *probed) error {
-	if g := d.mirror.Layout.Graph; g != "" && p.IRIs.ChangesGraph(g) {
-		return fmt.Errorf("graph %s: the store %s (%s) changes this IRI in updates and would write into another graph; choose one without dot segments", g, d.at(), p.Product)
+	if err := d.mirror.learner.Take(&p.Findings); err != nil {
+		return err
 	}
-	d.learner.Take(p.Capabilities, *p.IRIs)
+	d.mirror.learned = true
 	return d.indexInForm(ctx)
 }
 
@@ -103,7 +87,7 @@ func (d *Destination) probeRecord() (*probed, error) {
 		return nil, err
 	}
 	p := &probed{}
-	if json.Unmarshal(raw, p) != nil {
+	if json.Unmarshal(raw, p) != nil || p.Facts == nil {
 		return nil, nil // probed again
 	}
 	return p, nil
@@ -111,50 +95,13 @@ func (d *Destination) probeRecord() (*probed, error) {
 
 // probe asks the store what it does. old is what was known, nil for nothing.
 func (d *Destination) probe(ctx context.Context, old *probed) (*probed, error) {
-	p := &probed{At: d.opt.Now().UTC(), Server: d.learner.Server}
-	var err error
-	if p.Capabilities, err = d.learner.Client.Probe(ctx, sparql.ProbeOptions{Write: true, Brief: true}); err != nil {
-		return nil, fmt.Errorf("probe the mirror %s: %w", d.at(), err)
-	}
-	if !p.Writable && !d.learner.PutsGraphs() {
-		return nil, unwritable(d.at(), p.WriteError)
-	}
-	for _, t := range p.Unexplained {
-		if lexical, lang, datatype := t.O.Literal(); lang == "" && (datatype == "" || datatype == xsdString) && !ascii(lexical) {
-			return nil, fmt.Errorf("the mirror %s does not keep text: letters beyond ASCII of an update came back as others (%s); is there something before it that takes UTF-8 for Latin-1?", d.at(), clip.Middle(string(t.O)))
-		}
-	}
-	d.learner.Caps.Product = p.Product
-	iris, err := d.learner.ProbeIRIs(ctx)
+	p := &probed{At: d.opt.Now().UTC(), Server: d.mirror.learner.Named()}
+	found, err := d.mirror.learner.Learn(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("probe which IRIs the mirror %s keeps: %w", d.at(), err)
-	}
-	p.IRIs = &iris
-	if err := d.saveProbe(p, old != nil); err != nil {
 		return nil, err
 	}
-	d.log.Info("mirror probed", "product", p.Product, "version", p.Version, "rules", strings.Join(p.NormalForm.Rules, ", "), "transactional", p.Transactional, "iris", iris.String())
-	return p, nil
-}
-
-// unwritable tells why a mirror took nothing that a probe wrote.
-func unwritable(target string, cause error) error {
-	var e *sparql.Error
-	switch {
-	case cause == nil:
-		return fmt.Errorf("the mirror %s takes no SPARQL updates: a triple written into a scratch graph did not come back; check its update address and the rights of its user", target)
-	case !errors.As(cause, &e):
-		return fmt.Errorf("the mirror %s took no SPARQL update when it was probed: %w", target, cause)
-	case e.Temporary || e.Status == http.StatusInsufficientStorage || errors.Is(e, context.DeadlineExceeded):
-		return fmt.Errorf("the mirror %s takes no SPARQL updates at present: %w; nothing was changed, and the next run tries again", target, e)
-	}
-	return fmt.Errorf("the mirror %s takes no SPARQL updates: %w", target, e)
-}
-
-const xsdString = "http://www.w3.org/2001/XMLSchema#string"
-
-func ascii(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r > 0x7f })
+	p.Findings = *found
+	return p, d.saveProbe(p, old != nil)
 }
 
 // saveProbe remembers a probe. Before one is replaced, every space of the store
@@ -333,15 +280,15 @@ const probePause = 24 * time.Hour
 // sawServer probes again when the store is another one, or another version, than
 // the one that was probed.
 func (d *Destination) sawServer(ctx context.Context) error {
-	if d.learner == nil {
+	if d.mirror.learner == nil {
 		return nil
 	}
-	now := d.learner.Server
+	now := d.mirror.learner.Named()
 	p, err := d.probeRecord()
 	if err != nil || p == nil || now == "" || p.Server == now {
 		return err
 	}
-	if p.Server == "" { // of a version that did not look
+	if p.Server == "" { // no answer was seen then
 		p.Server = now
 		return d.saveProbe(p, false)
 	}

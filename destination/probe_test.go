@@ -115,7 +115,7 @@ func TestProbedAgain(t *testing.T) {
 			cfg := b.cfg
 			cfg.GraphIRI = store.Graph
 			now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-			old := probed{Capabilities: sparql.Capabilities{Writable: true, Transactional: true, UpdateTriples: 500}, IRIs: &sparqlsink.Rewrites{}, At: now}
+			old := probed{Findings: *sparqlsink.Findings(sparql.Capabilities{Writable: true, Transactional: true, UpdateTriples: 500}, sparqlsink.Rewrites{}), At: now}
 			switch how {
 			case "name":
 				old.Server = "Another/1.0"
@@ -133,7 +133,7 @@ func TestProbedAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			run := func() *Destination {
-				d, err := Open(context.Background(), b.store, client, cfg, Options{Now: func() time.Time { return now }})
+				d, err := Open(context.Background(), b.store, sparqlsink.Of(client), cfg, Options{Now: func() time.Time { return now }})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -182,7 +182,7 @@ func TestOtherLayout(t *testing.T) {
 		if err := batch.Commit(true); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(t.Context(), b.store, b.mir.client(), b.cfg, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Open(t.Context(), b.store, sparqlsink.Of(b.mir.client()), b.cfg, Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("layout %d: %v", version, err)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -31,7 +31,7 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 	ours := map[string]bool{}
 	c.others = 0
 	is := func(g string) (bool, error) {
-		if sparql.IsOwnGraph(g) {
+		if sink.IsOwnGraph(g) {
 			return false, nil
 		}
 		if v, ok := ours[g]; ok {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
@@ -50,7 +51,7 @@ func TestAuditReadsAsProbed(t *testing.T) {
 			b.caps.Readings = []sparql.Reading{sparql.ReadSelectJSON, sparql.ReadGraphStore, sparql.ReadSelectTSV}
 			b.remember(e)
 			fill(b.src, 3)
-			d, err := Open(context.Background(), b.store, c, b.cfg, Options{})
+			d, err := Open(context.Background(), b.store, sparqlsink.Of(c), b.cfg, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +118,7 @@ func TestAuditOfAnswersThatBreakOff(t *testing.T) {
 					fill(b.src, 200)
 					broken := &breaking{RoundTripper: e.Transport, after: 12_000}
 					e.Transport = broken
-					d, err := Open(context.Background(), b.store, clientOf(t, e), b.cfg, Options{})
+					d, err := Open(context.Background(), b.store, sparqlsink.Of(clientOf(t, e)), b.cfg, Options{})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -176,7 +177,7 @@ func TestAuditAfterTheRowLimitWasRaised(t *testing.T) {
 			b.caps.RowLimit = 100
 			b.remember(e)
 			fill(b.src, 200)
-			d, err := Open(context.Background(), b.store, clientOf(t, e), b.cfg, Options{})
+			d, err := Open(context.Background(), b.store, sparqlsink.Of(clientOf(t, e)), b.cfg, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -188,7 +189,7 @@ func TestAuditAfterTheRowLimitWasRaised(t *testing.T) {
 				if a, err := d.Audit(context.Background(), AuditOptions{}); err != nil || !a.Equal || a.Resources != 200 {
 					t.Fatalf("%+v %v", a, err)
 				}
-				if got := d.learner.Caps.RowLimit; got != want {
+				if got := storeMirror(d).Caps.RowLimit; got != want {
 					t.Fatalf("the limit is %d, want %d, after %d looks", got, want, limit.looks)
 				}
 			}

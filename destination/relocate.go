@@ -9,7 +9,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/sparql"
 )
 
 // elsewhere says that the records are of a mirror in another place than the configured one.
@@ -23,7 +22,7 @@ func (d *Destination) elsewhere(graph string) error {
 		return fmt.Errorf("it has kept its mirror in %q of %s, and %q of %s is configured: give the new mirror a new name, or set the old one back", d.meta.Graph, k.At(), graph, d.at())
 	}
 	e := &MovedError{Name: d.cfg.Name, From: k.At(), To: d.at(), Store: d.to.Name()}
-	if d.learner == nil { // it is called by its place
+	if e.Store == e.To { // it is called by its place
 		e.Store = "STORE"
 	}
 	return e
@@ -51,7 +50,7 @@ type MoveReport struct {
 // Relocate makes another address the place of the mirror. That store must hold the checkpoint
 // of the last write; the next sync compares everything in it. The destination is closed. An
 // interrupted Relocate has changed nothing that counts, or all of it.
-func Relocate(ctx context.Context, store kv.Store, name string, target *sparql.Client, o Options) (rep MoveReport, err error) {
+func Relocate(ctx context.Context, store kv.Store, name string, to sink.Sink, o Options) (rep MoveReport, err error) {
 	k, err := KeptAs(store, name)
 	if err == nil && (k == nil || !k.Mirrored) {
 		err = errors.New("nothing was mirrored yet: no records have to move")
@@ -61,7 +60,7 @@ func Relocate(ctx context.Context, store kv.Store, name string, target *sparql.C
 	}
 	cfg := k.Config()
 	cfg.relocate, cfg.Files = true, ""
-	d, err := Open(ctx, store, target, cfg, o)
+	d, err := Open(ctx, store, to, cfg, o)
 	if err != nil {
 		return rep, fmt.Errorf("move: %w", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 )
 
@@ -32,7 +34,7 @@ func TestRelocate(t *testing.T) {
 			b.mir.noUpdate = old.noUpdate
 			to := b.mir.client()
 			b.remember(to.Endpoint())
-			_, err := Open(ctx, b.store, to, b.cfg, Options{})
+			_, err := Open(ctx, b.store, sparqlsink.Of(to), b.cfg, Options{})
 			var moved *MovedError
 			if !errors.As(err, &moved) || !strings.Contains(err.Error(), old.srv.URL) || !strings.Contains(err.Error(), b.mir.srv.URL) || !strings.Contains(err.Error(), "rsbridge move copy --to") {
 				t.Fatal(err)
@@ -40,10 +42,10 @@ func TestRelocate(t *testing.T) {
 			before := recordsLeft(t, b.store)
 			refused := func(says string) {
 				t.Helper()
-				if _, err := Relocate(ctx, b.store, "copy", to, Options{}); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "nothing was changed") {
+				if _, err := Relocate(ctx, b.store, "copy", sparqlsink.Of(to), Options{}); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "nothing was changed") {
 					t.Fatal(err)
 				}
-				if k, err := KeptAs(b.store, "copy"); err != nil || k.At() != placeOf(sparqlTarget(from.Endpoint().Update, from.Endpoint().GraphStore)) {
+				if k, err := KeptAs(b.store, "copy"); err != nil || k.At() != sink.Shown(sparqlTarget(from.Endpoint().Update, from.Endpoint().GraphStore)) {
 					t.Fatal(k, err)
 				}
 			}
@@ -55,11 +57,11 @@ func TestRelocate(t *testing.T) {
 			b.mir, old = old, b.mir
 			refused("stands at write")
 			b.mir.restore(old.backup())
-			rep, err := Relocate(ctx, b.store, "copy", to, Options{})
+			rep, err := Relocate(ctx, b.store, "copy", sparqlsink.Of(to), Options{})
 			if err != nil || !rep.Moved || rep.Resources != 12 || !strings.HasPrefix(rep.From, old.srv.URL) || !strings.HasPrefix(rep.To, b.mir.srv.URL) {
 				t.Fatalf("%+v %v", rep, err)
 			}
-			if again, err := Relocate(ctx, b.store, "copy", to, Options{}); err != nil || again.Moved {
+			if again, err := Relocate(ctx, b.store, "copy", sparqlsink.Of(to), Options{}); err != nil || again.Moved {
 				t.Fatalf("%+v %v", again, err)
 			}
 			b.src.remove("e5.nt")
@@ -108,7 +110,7 @@ func TestRelocateInterrupted(t *testing.T) {
 	}
 	cfg := k.Config()
 	cfg.relocate = true
-	d, err := Open(context.Background(), b.store, to, cfg, Options{})
+	d, err := Open(context.Background(), b.store, sparqlsink.Of(to), cfg, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +126,7 @@ func TestRelocateInterrupted(t *testing.T) {
 	b.mir.restore(old.backup())
 	to = b.mir.client()
 	b.remember(to.Endpoint())
-	if rep, err := Relocate(context.Background(), b.store, "copy", to, Options{}); err != nil || !rep.Moved {
+	if rep, err := Relocate(context.Background(), b.store, "copy", sparqlsink.Of(to), Options{}); err != nil || !rep.Moved {
 		t.Fatalf("%+v %v", rep, err)
 	}
 	b.sync()

@@ -462,7 +462,7 @@ func (h *selectedHistory) play() {
 			if r.IntN(2) == 0 {
 				d.crash = point
 			} else {
-				d.learner.Fault = point
+				storeMirror(d).Fault = point
 			}
 			rep, err := d.Sync(context.Background(), SyncOptions{})
 			h.unsure = true

@@ -460,7 +460,7 @@ func (h *sharedHistory) play() {
 			if r.IntN(2) == 0 {
 				d.crash = point
 			} else {
-				d.learner.Fault = point
+				storeMirror(d).Fault = point
 			}
 			m.cut = true
 			if r.IntN(3) == 0 {

@@ -27,7 +27,7 @@ import (
 
 func (b *bench) openSink(s sink.Sink) *Destination {
 	b.t.Helper()
-	d, err := Open(context.Background(), b.store, nil, b.cfg, Options{Sink: s, Now: b.now})
+	d, err := Open(context.Background(), b.store, s, b.cfg, Options{Now: b.now})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestSinkRefusals(t *testing.T) {
 		}
 	}
 	b.cfg.Graph, b.cfg.GraphIRI = "per-entity", ""
-	if _, err := Open(context.Background(), b.store, nil, b.cfg, Options{Sink: folder}); err == nil || !strings.Contains(err.Error(), "per-entity") {
+	if _, err := Open(context.Background(), b.store, folder, b.cfg, Options{}); err == nil || !strings.Contains(err.Error(), "per-entity") {
 		t.Error(err)
 	}
 }

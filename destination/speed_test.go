@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/internal/simulate"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -150,13 +151,13 @@ func BenchmarkBaseline(b *testing.B) {
 					b.Fatal(err)
 				}
 				cfg := Config{Name: "speed", Source: src.srv.URL + "/s/capabilitylist.xml", GraphIRI: fmt.Sprintf("http://speed.example/%s/%d/%d", way, time.Now().UnixNano(), i), TempDir: b.TempDir()}
-				d, err := Open(context.Background(), store, c, cfg, Options{})
+				d, err := Open(context.Background(), store, sparqlsink.Of(c), cfg, Options{})
 				if err != nil {
 					b.Fatal(err)
 				}
 				if ox == "" {
-					d.learner.Caps = sparql.Capabilities{Transactional: true}
-					d.learner.SetLimit()
+					storeMirror(d).Caps = sparql.Capabilities{Transactional: true}
+					storeMirror(d).SetLimit()
 				}
 				if err := d.ready(context.Background()); err != nil {
 					b.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
@@ -38,7 +39,7 @@ func TestVirtuosoLiterals(t *testing.T) {
 	cfg := b.cfg
 	cfg.GraphIRI = store.Graph
 	open := func() *Destination {
-		d, err := Open(context.Background(), b.store, client, cfg, Options{})
+		d, err := Open(context.Background(), b.store, sparqlsink.Of(client), cfg, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +86,7 @@ func TestVirtuosoValues(t *testing.T) {
 	cfg.GraphIRI = store.Graph
 	run := func() {
 		t.Helper()
-		d, err := Open(t.Context(), b.store, client, cfg, Options{})
+		d, err := Open(t.Context(), b.store, sparqlsink.Of(client), cfg, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +115,7 @@ func TestVirtuosoValues(t *testing.T) {
 
 	// As a version left it whose rules are not known any more.
 	old := []string{"boolean", "decimal-15places", "double-6digits", "float-6digits", "integer-64bit", "language-case", "time-us", "virtuoso-numbers"}
-	d, err := Open(t.Context(), b.store, client, cfg, Options{})
+	d, err := Open(t.Context(), b.store, sparqlsink.Of(client), cfg, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +170,7 @@ func TestVirtuosoLongIRIs(t *testing.T) {
 					b.src.put(name+"graph.nt", fmt.Sprintf("<%s> <http://ex.org/v> \"x\" .\n", long(1880-10, name)))
 					bad++
 				}
-				d, err := Open(t.Context(), b.store, client, cfg, Options{})
+				d, err := Open(t.Context(), b.store, sparqlsink.Of(client), cfg, Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -211,7 +212,7 @@ func TestVirtuosoManyGraphs(t *testing.T) {
 			s := fmt.Sprintf("<http://ex.org/e%d> <http://ex.org/v> ", i)
 			b.src.put(name, fmt.Sprintf("%[1]s\"stays\"@en .\n%[1]s\"v%[2]d\"@en-GB .\n%[1]s\"%[2]d\"^^<http://ex.org/odd> .\n%[1]s\"POINT(1.%[2]d 2)\"^^<http://www.opengis.net/ont/geosparql#wktLiteral> .\n", s, version))
 		}
-		d, err := Open(context.Background(), b.store, client, cfg, Options{})
+		d, err := Open(context.Background(), b.store, sparqlsink.Of(client), cfg, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +254,7 @@ func TestVirtuosoXML(t *testing.T) {
 			}
 			audit := func(equal, repair bool) {
 				t.Helper()
-				d, err := Open(context.Background(), b.store, client, cfg, Options{})
+				d, err := Open(context.Background(), b.store, sparqlsink.Of(client), cfg, Options{})
 				if err != nil {
 					t.Fatal(err)
 				}

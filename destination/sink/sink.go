@@ -2,6 +2,7 @@ package sink
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 	"log/slog"
 
@@ -87,6 +88,29 @@ type Keeper interface {
 	Restore(ctx context.Context, b *Batch) error
 	// TakeBack undoes the rest of a refused batch.
 	TakeBack(ctx context.Context, b *Batch) error
+}
+
+// Learner mirrors rewrite some statements, each place in its own way, and find out how. The
+// caller keeps the findings, and hashes statements in their normal form.
+//
+// An implementer guarantees: Learn removes what it wrote; the same findings have the same
+// normal form for ever; two statements are one in the place just if they have one normal form.
+type Learner interface {
+	// Learn asks the place.
+	Learn(ctx context.Context) (*Findings, error)
+	// Take makes findings the ones to work with, and sets the normal form of the layout.
+	// It refuses a layout the place cannot hold.
+	Take(*Findings) error
+	// Named is the place's own name in its last answer, "" for unknown. With another name
+	// the findings are asked for anew.
+	Named() string
+}
+
+// Findings tell how a place rewrites statements.
+type Findings struct {
+	NormalForm rdfres.NormalForm `json:"normal_form"`
+	Unanswered []string          `json:"unanswered,omitempty"` // questions for the next run
+	Facts      json.RawMessage   `json:"facts"`                // the sink's own
 }
 
 // Loader mirrors take large batches of additions faster than others.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
-	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -52,7 +51,7 @@ func (l *Layout) GraphOf(entity string) (string, error) {
 	if err := CheckIRI("<" + g + ">"); err != nil {
 		return "", fmt.Errorf("graph of %s: %w", clip.Middle(entity), err)
 	}
-	if sparql.IsOwnGraph(g) {
+	if IsOwnGraph(g) {
 		return "", fmt.Errorf("graph %s of entity %s is one of rsbridge's own; the template of graphs must lead elsewhere", clip.Middle(g), clip.Middle(entity))
 	}
 	return g, nil

@@ -85,9 +85,6 @@ type Rewrites struct {
 
 func (r *Rewrites) some() bool { return r.virtuoso || len(r.Update)+len(r.GSP)+len(r.Graphs) > 0 }
 
-// ChangesGraph tells whether an update would write into another graph.
-func (r *Rewrites) ChangesGraph(graph string) bool { return changes(r.Update, graph) }
-
 // String is for the log.
 func (r *Rewrites) String() string {
 	var all []string

@@ -22,8 +22,7 @@ type Mirror struct {
 	Client *sparql.Client
 	Caps   sparql.Capabilities
 	IRIs   Rewrites
-	Server string                   // how the store named itself in the last answer that was looked at
-	taken  bool                     // a probe
+	server string                   // the store's own name in its last answer
 	limit  int                      // triples of one update request; adapts
 	most   int                      // that it may become
 	passed int                      // triples of an update that went well
@@ -49,17 +48,6 @@ const (
 	quickUpdate        = time.Second / 2
 	maxUpdateBytes     = 8 << 20
 )
-
-// Take makes a probe of the store the one to work with.
-func (m *Mirror) Take(caps sparql.Capabilities, iris Rewrites) {
-	m.Caps, m.IRIs, m.Layout.NormalForm = caps, iris, caps.NormalForm
-	m.IRIs.virtuoso = caps.Product == "Virtuoso"
-	m.SetLimit()
-	m.taken = true
-}
-
-// Taken tells whether a probe was taken.
-func (m *Mirror) Taken() bool { return m.taken }
 
 // Limit is how many statements a batch should have.
 func (m *Mirror) Limit() int { return m.limit }
@@ -533,7 +521,7 @@ func (m *Mirror) Checkpoint(ctx context.Context) (*sink.Checkpoint, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)
 		}
-		m.Server = s.Header.Get("Server")
+		m.server = s.Header.Get("Server")
 		for row, err := range s.Rows {
 			if err != nil {
 				return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)
@@ -613,7 +601,7 @@ func (m *Mirror) IsEmpty(ctx context.Context, besides iter.Seq[string]) (bool, e
 		for g := range besides {
 			filter += " && ?g != <" + g + ">"
 		}
-		if before+after == "" && (m.Caps.Product == "Virtuoso" || strings.HasPrefix(m.Server, "Virtuoso")) { // probed or not
+		if before+after == "" && (m.Caps.Product == "Virtuoso" || strings.HasPrefix(m.server, "Virtuoso")) { // probed or not
 			for _, own := range virtuosoOwn {
 				filter += " && !STRSTARTS(STR(?g), " + sparql.EscapeString(own) + ")"
 			}

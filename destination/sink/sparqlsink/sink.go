@@ -118,6 +118,3 @@ func (m *Mirror) ReadGraphs(ctx context.Context, wanted func(string) (bool, erro
 		return add(r[0].IRI(), rdfres.Triple{S: r[1], P: r[2], O: r[3]})
 	})
 }
-
-// Learner is the mirror, to be probed.
-func (m *Mirror) Learner() *Mirror { return m }

@@ -1,0 +1,25 @@
+package sink
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/sparql"
+)
+
+// Shown is the address of a sink for people: the path of a dump or folder, the name of an
+// embedded store, any other address without secrets.
+func Shown(address string) string {
+	if u, err := url.Parse(address); err == nil && strings.HasSuffix(u.Host, ".embedded.invalid") {
+		return "embedded:" + strings.TrimSuffix(u.Host, ".embedded.invalid")
+	}
+	for _, kind := range []string{"dump", "files"} {
+		if path, ok := strings.CutPrefix(address, "http://"+kind+".invalid"); ok {
+			return kind + ":" + strings.TrimSuffix(path, "?query")
+		}
+	}
+	return sparql.Redact(sparql.WithoutToken(address))
+}
+
+// IsOwnGraph tells of a graph of rsbridge's own bookkeeping. No resource is mirrored there.
+func IsOwnGraph(graph string) bool { return sparql.IsOwnGraph(graph) }

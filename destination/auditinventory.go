@@ -230,7 +230,7 @@ func (v *inventoryAudit) fetch(ctx context.Context, address string) (*feed.Inven
 	if v.fetched++; v.fetched > maxInventoryNodes {
 		return nil, fmt.Errorf("%w: more than %d of its nodes differ", feed.ErrInventory, maxInventoryNodes)
 	}
-	return v.a.d.src.InventoryNode(ctx, address)
+	return v.a.d.src.Docs.InventoryNode(ctx, address)
 }
 
 // descend goes down where the digests differ. Where they cannot be compared any

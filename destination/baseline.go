@@ -476,7 +476,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *feed.Offer, known *
 	case !ok:
 		return nil, errStaleList
 	}
-	packages, err := d.src.DumpPackages(ctx, dl, rd, &state)
+	packages, err := d.src.Docs.DumpPackages(ctx, dl, rd, &state)
 	if err != nil {
 		return nil, fmt.Errorf("Resource Dump: %w", err)
 	}
@@ -506,7 +506,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *feed.Offer, known *
 		defer listed.Close()
 	}
 	n := int64(0)
-	ready, stop := d.src.DownloadAhead(ctx, packages)
+	ready, stop := d.src.Docs.DownloadAhead(ctx, packages)
 	defer stop()
 	var bad error // of the first package that cannot be used; the others are read all the same
 	inRow := 0
@@ -573,7 +573,7 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p feed.Package, r
 		return &packageError{next.Err}
 	}
 	defer next.Download.Close()
-	z, err := d.src.ZIPIn(next.Download, p)
+	z, err := d.src.Docs.ZIPIn(next.Download, p)
 	if err != nil {
 		return &packageError{err}
 	}
@@ -594,7 +594,7 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p feed.Package, r
 				return ours
 			}
 			member := func(ctx context.Context) *outcome {
-				body, err := d.src.ReadMember(z, it.Path)
+				body, err := d.src.Docs.ReadMember(z, it.Path)
 				return d.packaged(ctx, it, body, err)
 			}
 			if !yield(member, nil) {

@@ -18,7 +18,7 @@ func (d *Destination) bridgeGap(ctx context.Context, r *run, o *feed.Offer, dl *
 	if from.Time.IsZero() {
 		return false, nil
 	}
-	rd, err := d.src.Reader(dl)
+	rd, err := d.src.Docs.Reader(dl)
 	if err != nil {
 		return false, err
 	}
@@ -26,12 +26,12 @@ func (d *Destination) bridgeGap(ctx context.Context, r *run, o *feed.Offer, dl *
 	address, kind := o.Changes()
 	var current []feed.Part
 	if kind == resourcesync.ChangeDump {
-		c, err := d.src.ListPackages(ctx, dl, rd)
+		c, err := d.src.Docs.ListPackages(ctx, dl, rd)
 		if err != nil {
 			return false, err
 		}
 		current = c.Parts()
-	} else if current, err = d.src.Parts(ctx, dl, rd, kind); err != nil {
+	} else if current, err = d.src.Docs.Parts(ctx, dl, rd, kind); err != nil {
 		return false, err
 	}
 	feed.SortParts(current)
@@ -41,11 +41,11 @@ func (d *Destination) bridgeGap(ctx context.Context, r *run, o *feed.Offer, dl *
 	}
 	var ways []way
 	if a := feed.ArchiveOf(o.ChangeArchive, &head); a != "" && kind == resourcesync.ChangeList {
-		ways = append(ways, way{"the archive of Change Lists", func() ([]feed.Part, error) { return d.src.Archived(ctx, a, resourcesync.ChangeListArchive) }})
+		ways = append(ways, way{"the archive of Change Lists", func() ([]feed.Part, error) { return d.src.Docs.Archived(ctx, a, resourcesync.ChangeListArchive) }})
 	}
 	if o.ChangeDump != "" && kind == resourcesync.ChangeList {
 		ways = append(ways, way{"the Change Dump", func() ([]feed.Part, error) {
-			c, err := d.src.ReadChangeDump(ctx, o.ChangeDump)
+			c, err := d.src.Docs.ReadChangeDump(ctx, o.ChangeDump)
 			if err != nil {
 				return nil, err
 			}
@@ -57,7 +57,7 @@ func (d *Destination) bridgeGap(ctx context.Context, r *run, o *feed.Offer, dl *
 		a = feed.ArchiveOf(a, &head)
 	}
 	if a != "" {
-		ways = append(ways, way{"the archive of Change Dumps", func() ([]feed.Part, error) { return d.src.ArchivedPackages(ctx, a) }})
+		ways = append(ways, way{"the archive of Change Dumps", func() ([]feed.Part, error) { return d.src.Docs.ArchivedPackages(ctx, a) }})
 	}
 	for i, way := range ways {
 		old, err := way.parts()

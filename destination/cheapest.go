@@ -33,7 +33,7 @@ func (d *Destination) cheapest(ctx context.Context, r *run, o *feed.Offer, m *me
 	case !part && !rest:
 		return nil, true, nil
 	}
-	ofDump, told, err := d.src.DumpCost(ctx, o)
+	ofDump, told, err := d.src.Docs.DumpCost(ctx, o)
 	if err != nil {
 		return nil, m.Resources == 0, ctx.Err() // told when it is read again
 	}

@@ -120,7 +120,7 @@ func (d *Destination) found(ctx context.Context, o *feed.Offer, dl *feed.Downloa
 	if len(m.Missing.Lists) == 0 || m.Missing.Dropped || !o.Listed() {
 		return nil
 	}
-	r, err := d.src.Reader(dl)
+	r, err := d.src.Docs.Reader(dl)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (d *Destination) returnMissing(ctx context.Context, r *run, o *feed.Offer, 
 	lists := d.snapshotMeta().Missing.Lists
 	for _, l := range lists {
 		if named[l] {
-			dl, _, err := d.src.Document(ctx, fetch.Request{URL: l}, resourcesync.ChangeList)
+			dl, _, err := d.src.Docs.Document(ctx, fetch.Request{URL: l}, resourcesync.ChangeList)
 			if err == nil {
 				dl.Close()
 				continue

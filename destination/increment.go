@@ -171,11 +171,11 @@ func (d *Destination) takeNewer(ctx context.Context, r *run, o *feed.Offer, m *m
 // stand, as those are made at other times: there is nothing to apply, and what such a list
 // or dump has later is taken from it. If the source was set back, it is not done.
 func (d *Destination) aheadOfDump(ctx context.Context, r *run, o *feed.Offer, m *meta, dl *feed.Download) (done bool, err error) {
-	rd, err := d.src.Reader(dl)
+	rd, err := d.src.Docs.Reader(dl)
 	if err != nil {
 		return false, err
 	}
-	packages, err := d.src.ListPackages(ctx, dl, rd)
+	packages, err := d.src.Docs.ListPackages(ctx, dl, rd)
 	if err != nil {
 		return false, err
 	}
@@ -313,7 +313,7 @@ func (d *Destination) leaveGap(ctx context.Context, r *run, o *feed.Offer, gap *
 			return err
 		}
 	}
-	rd, err := d.src.Reader(dl)
+	rd, err := d.src.Docs.Reader(dl)
 	if err != nil {
 		return err
 	}

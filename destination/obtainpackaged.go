@@ -41,7 +41,7 @@ func (d *Destination) obtainPackaged(ctx context.Context, it *feed.Item) (*outco
 			return nil, fmt.Errorf("package %s: %d others were opened in this run already", clip.Middle(it.Package), maxCached)
 		}
 		p = &cachedPackage{}
-		p.dl, p.zip, p.err = d.src.OpenPackage(ctx, feed.Package{URL: it.Package, Promise: fetch.Promise{Length: -1}}, 2)
+		p.dl, p.zip, p.err = d.src.Docs.OpenPackage(ctx, feed.Package{URL: it.Package, Promise: fetch.Promise{Length: -1}}, 2)
 		if c.open == nil {
 			c.open = map[string]*cachedPackage{}
 		}
@@ -53,7 +53,7 @@ func (d *Destination) obtainPackaged(ctx context.Context, it *feed.Item) (*outco
 	if p.err != nil {
 		return nil, fmt.Errorf("package %s: %w", clip.Middle(it.Package), p.err)
 	}
-	body, err := d.src.ReadMember(p.zip, it.Path)
+	body, err := d.src.Docs.ReadMember(p.zip, it.Path)
 	if err == nil {
 		err = it.Promise.Verify(body)
 	}

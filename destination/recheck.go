@@ -54,7 +54,7 @@ func (d *Destination) compareDue(ctx context.Context, r *run, o *feed.Offer) err
 // anotherDump tells whether the source has another Resource Dump of the time of the one that was
 // taken: one of the two is wrong.
 func (d *Destination) anotherDump(ctx context.Context, o *feed.Offer, m *meta) (bool, error) {
-	dl, r, err := d.src.Document(ctx, fetch.Request{URL: o.ResourceDump, ETag: m.Inventory.ETag, Modified: m.Inventory.Modified}, resourcesync.ResourceDump)
+	dl, r, err := d.src.Docs.Document(ctx, fetch.Request{URL: o.ResourceDump, ETag: m.Inventory.ETag, Modified: m.Inventory.Modified}, resourcesync.ResourceDump)
 	if err != nil {
 		d.log.Warn("the mirror rests on one Resource Dump, and it cannot be had again", "error", err)
 		return false, nil

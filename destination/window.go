@@ -247,7 +247,7 @@ func (w *window) fromPackage(it *feed.Item) job {
 		return w.packagedElsewhere(it)
 	}
 	d := w.d
-	body, err := d.src.ReadMember(it.Opened.ZIP, it.Path)
+	body, err := d.src.Docs.ReadMember(it.Opened.ZIP, it.Path)
 	return func(ctx context.Context) *outcome { return d.packaged(ctx, it, body, err) }
 }
 
@@ -267,7 +267,7 @@ func (w *window) packagesFor(ctx context.Context, items []*feed.Item) error {
 		return nil
 	}
 	if w.packages == nil {
-		c, err := d.src.ReadChangeDump(ctx, w.dump)
+		c, err := d.src.Docs.ReadChangeDump(ctx, w.dump)
 		if err != nil {
 			if ctx.Err() != nil {
 				return err

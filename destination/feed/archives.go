@@ -13,7 +13,7 @@ import (
 
 // Archived lists the documents that an archive names, in the order of their
 // times; none without an address.
-func (src *documents) Archived(ctx context.Context, address string, kind resourcesync.Capability) ([]Part, error) {
+func (src *Documents) Archived(ctx context.Context, address string, kind resourcesync.Capability) ([]Part, error) {
 	if address == "" {
 		return nil, nil
 	}
@@ -71,9 +71,9 @@ func (src *Source) NamesOf(ctx context.Context, lists []Part) (names []uint64) {
 		if p.pkg != nil {
 			continue
 		}
-		dl, _, err := src.Document(ctx, fetch.Request{URL: p.URL, Attempts: 1}, resourcesync.ChangeList)
+		dl, _, err := src.Docs.Document(ctx, fetch.Request{URL: p.URL, Attempts: 1}, resourcesync.ChangeList)
 		if err != nil {
-			src.log.Debug("a list whose changes are applied cannot be had", "list", p.URL, "error", err)
+			src.Docs.log.Debug("a list whose changes are applied cannot be had", "list", p.URL, "error", err)
 			continue
 		}
 		names = append(names, dl.name())
@@ -83,7 +83,7 @@ func (src *Source) NamesOf(ctx context.Context, lists []Part) (names []uint64) {
 }
 
 // ArchivedPackages are the packages of the Change Dumps that an archive names.
-func (src *documents) ArchivedPackages(ctx context.Context, address string) ([]Part, error) {
+func (src *Documents) ArchivedPackages(ctx context.Context, address string) ([]Part, error) {
 	dumps, err := src.Archived(ctx, address, resourcesync.ChangeDumpArchive)
 	if err != nil {
 		return nil, err

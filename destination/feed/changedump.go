@@ -62,7 +62,7 @@ func changeKey(loc string, p fetch.Promise) (ledger.Hash, bool) {
 }
 
 // ReadChangeDump lists the packages of the source's Change Dump.
-func (src *documents) ReadChangeDump(ctx context.Context, address string) (*ChangePackages, error) {
+func (src *Documents) ReadChangeDump(ctx context.Context, address string) (*ChangePackages, error) {
 	dl, rd, err := src.Document(ctx, fetch.Request{URL: address}, resourcesync.ChangeDump)
 	if err != nil {
 		return nil, fmt.Errorf("Change Dump: %w", err)
@@ -71,7 +71,7 @@ func (src *documents) ReadChangeDump(ctx context.Context, address string) (*Chan
 	return src.ListPackages(ctx, dl, rd)
 }
 
-func (src *documents) ListPackages(ctx context.Context, dl *Download, rd *resourcesync.Reader) (*ChangePackages, error) {
+func (src *Documents) ListPackages(ctx context.Context, dl *Download, rd *resourcesync.Reader) (*ChangePackages, error) {
 	c := &ChangePackages{}
 	collect := func(r *resourcesync.Reader, address string) error {
 		return EachEntry(r, address, func(e *resourcesync.Entry) error {
@@ -107,7 +107,7 @@ func (src *documents) ListPackages(ctx context.Context, dl *Download, rd *resour
 }
 
 // open downloads a package and reads what is in it.
-func (p *changePackage) open(ctx context.Context, src *documents) error {
+func (p *changePackage) open(ctx context.Context, src *Documents) error {
 	dl, z, err := src.OpenPackage(ctx, p.Package, 2)
 	if err != nil {
 		return fmt.Errorf("package %s: %w", clip.Middle(p.URL), err)
@@ -154,8 +154,8 @@ func (c *ChangePackages) Choose(ctx context.Context, src *Source, wanted []*Item
 			continue
 		}
 		p.tried = true
-		if err := p.open(ctx, &src.documents); err != nil {
-			src.log.Warn("a package of the Change Dump could not be used; its changes are fetched one by one", "error", err)
+		if err := p.open(ctx, src.Docs); err != nil {
+			src.Docs.log.Warn("a package of the Change Dump could not be used; its changes are fetched one by one", "error", err)
 			continue
 		}
 		c.Used++
@@ -164,7 +164,7 @@ func (c *ChangePackages) Choose(ctx context.Context, src *Source, wanted []*Item
 
 // DumpCost is what the packages of the dump cost; told is false where one of them
 // does not tell its length.
-func (src *documents) DumpCost(ctx context.Context, o *Offer) (cost int64, told bool, err error) {
+func (src *Documents) DumpCost(ctx context.Context, o *Offer) (cost int64, told bool, err error) {
 	dl, rd, err := src.Document(ctx, fetch.Request{URL: o.ResourceDump}, resourcesync.ResourceDump)
 	if err != nil {
 		return 0, false, err
@@ -191,12 +191,12 @@ func (c *ChangePackages) Body(src *Source, it *Item) []byte {
 		if !ok {
 			continue
 		}
-		body, err := src.ReadMember(p.ZIP, path)
+		body, err := src.Docs.ReadMember(p.ZIP, path)
 		if err == nil {
 			err = it.Promise.Verify(body)
 		}
 		if err != nil {
-			src.log.Warn("package member is not as promised; fetching it by itself", "loc", it.Loc, "path", path, "error", err)
+			src.Docs.log.Warn("package member is not as promised; fetching it by itself", "loc", it.Loc, "path", path, "error", err)
 			return nil
 		}
 		c.Served++

@@ -33,7 +33,7 @@ func KindName(c resourcesync.Capability) string {
 // packagesAfter are the packages of a Change Dump that are not applied yet, in the
 // order of their times; the one at whose end the cursor stands is the first.
 func (src *Source) packagesAfter(ctx context.Context, dl *Download, r *resourcesync.Reader, from *Cursor) ([]Part, error) {
-	c, err := src.ListPackages(ctx, dl, r)
+	c, err := src.Docs.ListPackages(ctx, dl, r)
 	if err != nil {
 		return nil, fmt.Errorf("Change Dump: %w", err)
 	}
@@ -69,7 +69,7 @@ func (src *Source) samePackage(ctx context.Context, p *changePackage, from *Curs
 	if from.Last.ETag == "" && from.Last.Modified == "" {
 		return false, nil
 	}
-	dl, err := src.download(ctx, fetch.Request{URL: p.URL, ETag: from.Last.ETag, Modified: from.Last.Modified, MaxBytes: src.lim.Package})
+	dl, err := src.Docs.download(ctx, fetch.Request{URL: p.URL, ETag: from.Last.ETag, Modified: from.Last.Modified, MaxBytes: src.Docs.lim.Package})
 	if err != nil {
 		return false, err
 	}
@@ -78,7 +78,7 @@ func (src *Source) samePackage(ctx context.Context, p *changePackage, from *Curs
 }
 
 // document opens a package as the Change List that its manifest is.
-func (p *changePackage) document(ctx context.Context, src *documents) (*Download, *resourcesync.Reader, error) {
+func (p *changePackage) document(ctx context.Context, src *Documents) (*Download, *resourcesync.Reader, error) {
 	manifest := p.Contents != "" && src.fetch.MayFetch(p.Contents)
 	if !p.IsZIP() && !manifest {
 		return nil, nil, fmt.Errorf("package %s is of type %q; only ZIP packages are read, and it links to no copy of its manifest", clip.Middle(p.URL), p.Promise.Type)

@@ -15,6 +15,7 @@ import (
 
 // Change is one entry of a Change List, or, with it == nil, the end of a list.
 type Change struct {
+	At       Position // behind it; of Source.Changes alone
 	Item     *Item
 	List     string
 	position int // entries of the list up to and with this one
@@ -105,7 +106,7 @@ func (src *Source) EachChangeOf(ctx context.Context, dl *Download, r *resourcesy
 		}
 		return p.end()
 	}
-	parts, err := src.Parts(ctx, dl, r, resourcesync.ChangeList)
+	parts, err := src.Docs.Parts(ctx, dl, r, resourcesync.ChangeList)
 	if err != nil {
 		return err
 	}
@@ -144,9 +145,9 @@ func (src *Source) EachChangeOf(ctx context.Context, dl *Download, r *resourcesy
 // standsAt tells whether the list at which we stand can still be had where the source names
 // another one instead: what came in it since is nowhere else.
 func (src *Source) standsAt(ctx context.Context, address string) bool {
-	dl, _, err := src.Document(ctx, fetch.Request{URL: address, Attempts: 2}, resourcesync.ChangeList)
+	dl, _, err := src.Docs.Document(ctx, fetch.Request{URL: address, Attempts: 2}, resourcesync.ChangeList)
 	if err != nil {
-		src.log.Debug("the Change List that was followed is there no more", "list", address, "error", err)
+		src.Docs.log.Debug("the Change List that was followed is there no more", "list", address, "error", err)
 		return false
 	}
 	return dl.Close() == nil
@@ -159,7 +160,7 @@ func (src *Source) EachChangeIn(ctx context.Context, parts []Part, from *Cursor,
 	reached := from.stands()
 	first := true
 	at := *from // moves with what was handed out
-	err := src.eachPart(ctx, parts, resourcesync.ChangeList, func(q Part, pdl *Download, pr *resourcesync.Reader) error {
+	err := src.Docs.eachPart(ctx, parts, resourcesync.ChangeList, func(q Part, pdl *Download, pr *resourcesync.Reader) error {
 		ph := pr.Head()
 		if p != nil {
 			p.more = q.URL != parts[len(parts)-1].URL
@@ -265,7 +266,7 @@ func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 func (src *Source) listChanges(dl *Download, cur *Cursor, p *Proof, first bool, f func(Change) error) error {
 	start := *cur // several entries may share a number: what this list hands out does not move its own start
 	from := &start
-	_, served := dl.Served(src.opt.Now())
+	_, served := dl.Served(src.Docs.opt.Now())
 	hand := f
 	document := dl.name()
 	f = func(c Change) error {
@@ -344,7 +345,7 @@ func (src *Source) listChanges(dl *Download, cur *Cursor, p *Proof, first bool, 
 		}
 		return f(end)
 	}
-	r, err := src.Reader(dl)
+	r, err := src.Docs.Reader(dl)
 	if err != nil {
 		return err
 	}
@@ -439,11 +440,11 @@ func (src *Source) scanChanges(dl *Download, from *Cursor) (*changeScan, error) 
 var errUnnumbered = errors.New("some entries tell no number")
 
 func (src *Source) scanChangesBy(dl *Download, from *Cursor, numbers bool) (*changeScan, error) {
-	r, err := src.Reader(dl)
+	r, err := src.Docs.Reader(dl)
 	if err != nil {
 		return nil, err
 	}
-	_, latest := dl.Served(src.opt.Now())
+	_, latest := dl.Served(src.Docs.opt.Now())
 	s := &changeScan{byTime: true, served: latest}
 	if k := from.Seen; k != nil {
 		s.seen.all, s.place.tail = k.All, k.Tail
@@ -478,7 +479,7 @@ func (src *Source) scanChangesBy(dl *Download, from *Cursor, numbers bool) (*cha
 		s.count++
 		switch {
 		case s.many || from.Sequence != nil && it.Sequence > 0 && it.Sequence <= *from.Sequence: // applied, whatever else the list tells
-		case len(s.kept) == src.lim.KeptItems, bytes > src.opt.MemoryBytes/8:
+		case len(s.kept) == src.Docs.lim.KeptItems, bytes > src.Docs.opt.MemoryBytes/8:
 			s.many, s.kept = true, nil
 		default:
 			bytes += it.held()
@@ -565,17 +566,17 @@ func (src *Source) scanChangesBy(dl *Download, from *Cursor, numbers bool) (*cha
 		return s, nil
 	}
 	if known := src.keeper.Position().Cursor.Seen; s.seen.grew() || known != nil && known.List == dl.URL && known.Grown && !descending {
-		src.log.Warn("change list has grown by changes of before its last one; the source's clock was set back, and they are taken where they stand", "list", dl.URL)
+		src.Docs.log.Warn("change list has grown by changes of before its last one; the source's clock was set back, and they are taken where they stand", "list", dl.URL)
 		if s.seen.now.Grown = true; s.seen.grew() {
 			s.start, s.byTime = s.seen.was.All.N, false
 		}
 		return s, nil
 	}
 	if past.rises() {
-		src.log.Warn("change list has changes of times to come; they are taken where they stand", "list", dl.URL)
+		src.Docs.log.Warn("change list has changes of times to come; they are taken where they stand", "list", dl.URL)
 		return s, nil
 	}
-	src.log.Warn("change list is not in the order of its times", "list", dl.URL, "newest_first", descending && strictly)
+	src.Docs.log.Warn("change list is not in the order of its times", "list", dl.URL, "newest_first", descending && strictly)
 	if s.sorted, err = src.sortChanges(dl, descending && strictly); err != nil {
 		return nil, err
 	}
@@ -716,7 +717,7 @@ func (src *Source) lastListsUnchanged(ctx context.Context, from *Cursor) bool {
 
 // listIs tells whether a Change List is as it was.
 func (src *Source) listIs(ctx context.Context, was *ListState) (bool, error) {
-	dl, _, err := src.Document(ctx, fetch.Request{URL: was.URL, ETag: was.ETag, Modified: was.Modified}, resourcesync.ChangeList)
+	dl, _, err := src.Docs.Document(ctx, fetch.Request{URL: was.URL, ETag: was.ETag, Modified: was.Modified}, resourcesync.ChangeList)
 	if err != nil {
 		return false, err
 	}

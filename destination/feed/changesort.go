@@ -20,7 +20,7 @@ type changeSorter struct {
 }
 
 func (src *Source) newChangeSorter(dl *Download, backward bool) (*changeSorter, error) {
-	sorter, err := extsort.New(src.opt.TempDir, src.opt.MemoryBytes/4)
+	sorter, err := extsort.New(src.Docs.opt.TempDir, src.Docs.opt.MemoryBytes/4)
 	if err != nil {
 		return nil, fmt.Errorf("temporary files: %w", err)
 	}
@@ -38,7 +38,7 @@ func (src *Source) sortChanges(dl *Download, backward bool) (_ *changeSorter, er
 			s.close()
 		}
 	}()
-	r, err := src.Reader(dl)
+	r, err := src.Docs.Reader(dl)
 	if err != nil {
 		return nil, err
 	}

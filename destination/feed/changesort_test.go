@@ -60,7 +60,7 @@ func TestChangeSorter(t *testing.T) {
 	if large := held(50_000); large > small+1<<20 {
 		t.Errorf("5,000 changes take %d bytes, 50,000 take %d", small, large)
 	}
-	if left, err := os.ReadDir(src.opt.TempDir); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(src.Docs.opt.TempDir); err != nil || len(left) > 0 {
 		t.Errorf("%v is left (%v)", left, err)
 	}
 }

@@ -195,7 +195,7 @@ func (c *Cursor) coversWith(dl *Download, src *Source) bool {
 	if c.Sequence == nil {
 		return false
 	}
-	r, err := src.Reader(dl)
+	r, err := src.Docs.Reader(dl)
 	if err != nil {
 		return false
 	}

@@ -110,11 +110,11 @@ var ErrNothingYet = errors.New("offers neither lists nor dumps: the source may n
 
 // discovery finds the set that is configured.
 type discovery struct {
-	*documents
+	*Documents
 	keeper keeper
 }
 
-func (src *Source) discovery() *discovery { return &discovery{&src.documents, src.keeper} }
+func (src *Source) discovery() *discovery { return &discovery{src.Docs, src.keeper} }
 
 // Discover finds the set to be followed.
 func (src *Source) Discover(ctx context.Context) (*Offer, error) {

@@ -18,7 +18,7 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-func (src *documents) readerOptions(base string) resourcesync.ReaderOptions {
+func (src *Documents) readerOptions(base string) resourcesync.ReaderOptions {
 	return resourcesync.ReaderOptions{BaseURL: base, MaxBytes: src.lim.Document, MaxEntries: src.lim.entries, KeepFaulty: true,
 		Warn: func(text string) { src.lapses.log(src.log, base, text) }}
 }
@@ -47,7 +47,7 @@ func (l *lapses) log(log *slog.Logger, document, text string) {
 
 // Reader opens a downloaded document with all its pages. What is no document at all, a page
 // for people above all, gives errNotDocument.
-func (src *documents) Reader(dl *Download) (*resourcesync.Reader, error) {
+func (src *Documents) Reader(dl *Download) (*resourcesync.Reader, error) {
 	if dl.ZIP != nil {
 		return dl.manifest()
 	}
@@ -62,7 +62,7 @@ func (src *documents) Reader(dl *Download) (*resourcesync.Reader, error) {
 	return r, err
 }
 
-func (src *documents) readerWith(dl *Download, o resourcesync.ReaderOptions) (*resourcesync.Reader, error) {
+func (src *Documents) readerWith(dl *Download, o resourcesync.ReaderOptions) (*resourcesync.Reader, error) {
 	body, err := dl.Open()
 	if err != nil {
 		return nil, err
@@ -112,12 +112,12 @@ func isPage(head []byte, contentType string) bool {
 
 // Document downloads and opens a document that must be of the given capability;
 // none at all is taken for a Resource List.
-func (src *documents) Document(ctx context.Context, r fetch.Request, want resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
+func (src *Documents) Document(ctx context.Context, r fetch.Request, want resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
 	return src.documentAmong(ctx, r, nil, want)
 }
 
 // documentAmong is document for a part of an index, of which siblings are all parts.
-func (src *documents) documentAmong(ctx context.Context, r fetch.Request, siblings map[string]bool, want resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
+func (src *Documents) documentAmong(ctx context.Context, r fetch.Request, siblings map[string]bool, want resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
 	r.Accept, r.Gzip, r.MaxBytes = acceptDocument, true, src.lim.Document
 	dl, err := src.list(ctx, r, siblings)
 	if err != nil {
@@ -136,7 +136,7 @@ func (src *documents) documentAmong(ctx context.Context, r fetch.Request, siblin
 
 // openAs opens a document that must be of the given capability. A Sitemap index may name feeds
 // beside its lists.
-func (src *documents) openAs(dl *Download, want resourcesync.Capability, part bool) (*resourcesync.Reader, error) {
+func (src *Documents) openAs(dl *Download, want resourcesync.Capability, part bool) (*resourcesync.Reader, error) {
 	rd, err := src.Reader(dl)
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ type Part struct {
 
 // Parts lists the documents that an opened document consists of: itself, or what
 // its index (and the indexes below it) name, in their order.
-func (src *documents) Parts(ctx context.Context, dl *Download, r *resourcesync.Reader, want resourcesync.Capability) ([]Part, error) {
+func (src *Documents) Parts(ctx context.Context, dl *Download, r *resourcesync.Reader, want resourcesync.Capability) ([]Part, error) {
 	h := r.Head()
 	if !h.Index {
 		return []Part{{URL: dl.URL, From: h.Meta.From, Until: h.Meta.Until, at: h.SnapshotTime()}}, nil
@@ -172,7 +172,7 @@ func (src *documents) Parts(ctx context.Context, dl *Download, r *resourcesync.R
 	return out, src.collectParts(ctx, dl.URL, r, want, &out, map[string]bool{dl.URL: true}, 0)
 }
 
-func (src *documents) collectParts(ctx context.Context, address string, r *resourcesync.Reader, want resourcesync.Capability, out *[]Part, seen map[string]bool, depth int) error {
+func (src *Documents) collectParts(ctx context.Context, address string, r *resourcesync.Reader, want resourcesync.Capability, out *[]Part, seen map[string]bool, depth int) error {
 	for {
 		e, err := r.Next()
 		if err == io.EOF {
@@ -222,12 +222,12 @@ func EachEntry(r *resourcesync.Reader, address string, f func(*resourcesync.Entr
 
 // eachPart opens the documents one after the other; an index below an index is
 // followed, never in circles.
-func (src *documents) eachPart(ctx context.Context, parts []Part, want resourcesync.Capability, f func(Part, *Download, *resourcesync.Reader) error) error {
+func (src *Documents) eachPart(ctx context.Context, parts []Part, want resourcesync.Capability, f func(Part, *Download, *resourcesync.Reader) error) error {
 	return src.eachPartNoted(ctx, parts, want, nil, f)
 }
 
 // eachPartNoted is eachPart that notes what was opened.
-func (src *documents) eachPartNoted(ctx context.Context, parts []Part, want resourcesync.Capability, opened *[]listPart, f func(Part, *Download, *resourcesync.Reader) error) error {
+func (src *Documents) eachPartNoted(ctx context.Context, parts []Part, want resourcesync.Capability, opened *[]listPart, f func(Part, *Download, *resourcesync.Reader) error) error {
 	return src.eachPartDepth(ctx, parts, want, addresses(parts), 0, opened, f)
 }
 
@@ -241,7 +241,7 @@ func addresses(parts []Part) map[string]bool {
 
 // part opens one of them; seen are all. A cache may give it as it was before its index was written:
 // what is missing in it would be taken for gone, or for applied.
-func (src *documents) part(ctx context.Context, p Part, seen map[string]bool, want resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
+func (src *Documents) part(ctx context.Context, p Part, seen map[string]bool, want resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
 	if p.pkg != nil {
 		return p.pkg.document(ctx, src)
 	}
@@ -262,7 +262,7 @@ func (src *documents) part(ctx context.Context, p Part, seen map[string]bool, wa
 	}
 }
 
-func (src *documents) eachPartDepth(ctx context.Context, parts []Part, want resourcesync.Capability, seen map[string]bool, depth int, opened *[]listPart, f func(Part, *Download, *resourcesync.Reader) error) error {
+func (src *Documents) eachPartDepth(ctx context.Context, parts []Part, want resourcesync.Capability, seen map[string]bool, depth int, opened *[]listPart, f func(Part, *Download, *resourcesync.Reader) error) error {
 	for _, p := range parts {
 		dl, r, err := src.part(ctx, p, seen, want)
 		if IsGone(err) {

@@ -18,7 +18,7 @@ import (
 // else from the packages themselves.
 
 // DumpPackages lists the packages of a Resource Dump, of which state tells more then.
-func (src *documents) DumpPackages(ctx context.Context, dl *Download, rd *resourcesync.Reader, state *ListState) ([]Package, error) {
+func (src *Documents) DumpPackages(ctx context.Context, dl *Download, rd *resourcesync.Reader, state *ListState) ([]Package, error) {
 	var packages []Package
 	collect := func(rd *resourcesync.Reader, address string) error {
 		return EachEntry(rd, address, func(e *resourcesync.Entry) error {
@@ -60,9 +60,9 @@ func (src *Source) dumpInventory(ctx context.Context, o *Offer, v *Inventory, kn
 	}
 	defer dl.Close()
 	h := rd.Head()
-	v.IsOf(o.ResourceDump, h, dl, src.opt.Now())
+	v.IsOf(o.ResourceDump, h, dl, src.Docs.opt.Now())
 	v.Outdated = src.OlderThanTaken(o, v, dl, h)
-	packages, err := src.DumpPackages(ctx, dl, rd, &v.State)
+	packages, err := src.Docs.DumpPackages(ctx, dl, rd, &v.State)
 	if err != nil {
 		return fmt.Errorf("Resource Dump: %w", err)
 	}
@@ -84,25 +84,25 @@ func (src *Source) manifestInventory(ctx context.Context, p Package, v *Inventor
 				v.blind++
 			}
 			if v.Listed++; v.Listed%10_000 == 0 {
-				src.opt.Progress("list", v.Listed, 0)
+				src.Docs.opt.Progress("list", v.Listed, 0)
 			}
 			return v.Add(it)
 		})
 	}
-	if p.Contents != "" && src.fetch.MayFetch(p.Contents) {
-		dl, r, err := src.Document(ctx, fetch.Request{URL: p.Contents}, resourcesync.ResourceDumpManifest)
+	if p.Contents != "" && src.Docs.fetch.MayFetch(p.Contents) {
+		dl, r, err := src.Docs.Document(ctx, fetch.Request{URL: p.Contents}, resourcesync.ResourceDumpManifest)
 		if err == nil {
 			return errors.Join(each(r), dl.Close())
 		}
 		if !p.IsZIP() || ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) {
 			return err
 		}
-		src.log.Warn("the copy of a manifest could not be used; the package is read", "package", p.URL, "error", err)
+		src.Docs.log.Warn("the copy of a manifest could not be used; the package is read", "package", p.URL, "error", err)
 	}
 	if !p.IsZIP() {
 		return fmt.Errorf("it is of type %q; only ZIP packages are read, and it links to no copy of its manifest", p.Promise.Type)
 	}
-	dl, z, err := src.OpenPackage(ctx, p, 0)
+	dl, z, err := src.Docs.OpenPackage(ctx, p, 0)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (src *Source) manifestInventory(ctx context.Context, p Package, v *Inventor
 }
 
 // OpenPackage downloads a package, verifies it whole and opens it.
-func (src *documents) OpenPackage(ctx context.Context, p Package, attempts int) (*Download, *resourcesync.Package, error) {
+func (src *Documents) OpenPackage(ctx context.Context, p Package, attempts int) (*Download, *resourcesync.Package, error) {
 	dl, err := src.downloadPackage(ctx, p, attempts)
 	if err != nil {
 		return nil, nil, err
@@ -128,7 +128,7 @@ func (src *documents) OpenPackage(ctx context.Context, p Package, attempts int) 
 }
 
 // downloadPackage downloads a package and verifies it whole.
-func (src *documents) downloadPackage(ctx context.Context, p Package, attempts int) (*Download, error) {
+func (src *Documents) downloadPackage(ctx context.Context, p Package, attempts int) (*Download, error) {
 	if p.Promise.Length > src.lim.Package {
 		return nil, fmt.Errorf("%w: %d bytes are promised, at most %d are taken (%s)", fetch.ErrTooLarge, p.Promise.Length, src.lim.Package, src.opt.Settings.Of("max_package_bytes"))
 	}
@@ -147,7 +147,7 @@ func (src *documents) downloadPackage(ctx context.Context, p Package, attempts i
 
 // ZIPIn opens what was downloaded. A member that is too large fails by itself, when it is
 // read (readMember).
-func (src *documents) ZIPIn(dl *Download, p Package) (*resourcesync.Package, error) {
+func (src *Documents) ZIPIn(dl *Download, p Package) (*resourcesync.Package, error) {
 	return resourcesync.OpenPackage(dl.ReaderAt(), dl.Size, resourcesync.PackageOptions{MaxEntryBytes: src.lim.Package, Reader: src.readerOptions(p.URL)})
 }
 
@@ -158,7 +158,7 @@ func (src *Source) ReadManifests(ctx context.Context, packages []Package) (_ *In
 			return nil, fmt.Errorf("package %s has no link to its contents", clip.Middle(p.URL))
 		}
 	}
-	sorter, err := extsort.New(src.opt.TempDir, src.opt.MemoryBytes/2)
+	sorter, err := extsort.New(src.Docs.opt.TempDir, src.Docs.opt.MemoryBytes/2)
 	if err != nil {
 		return nil, fmt.Errorf("temporary files: %w", err)
 	}
@@ -169,7 +169,7 @@ func (src *Source) ReadManifests(ctx context.Context, packages []Package) (_ *In
 		}
 	}()
 	for _, p := range packages {
-		dl, rd, err := src.Document(ctx, fetch.Request{URL: p.Contents}, resourcesync.ResourceDumpManifest)
+		dl, rd, err := src.Docs.Document(ctx, fetch.Request{URL: p.Contents}, resourcesync.ResourceDumpManifest)
 		if err != nil {
 			return nil, err
 		}
@@ -215,7 +215,7 @@ type Downloaded struct {
 
 // DownloadAhead downloads packages in their order, each while the one before it is read. stop
 // closes what nobody took.
-func (src *documents) DownloadAhead(ctx context.Context, packages []Package) (ready <-chan Downloaded, stop func()) {
+func (src *Documents) DownloadAhead(ctx context.Context, packages []Package) (ready <-chan Downloaded, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	out := make(chan Downloaded)
 	go func() { // ends before stop returns
@@ -238,7 +238,7 @@ func (src *documents) DownloadAhead(ctx context.Context, packages []Package) (re
 	}
 }
 
-func (src *documents) ReadMember(z *resourcesync.Package, path string) ([]byte, error) {
+func (src *Documents) ReadMember(z *resourcesync.Package, path string) ([]byte, error) {
 	if path == "" {
 		return nil, errors.New("the manifest gives no path")
 	}

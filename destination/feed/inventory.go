@@ -174,7 +174,7 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, known *ListSta
 	if until := src.keeper.Position().Until; !until.IsZero() {
 		return src.ReadInventoryUntil(ctx, o, until)
 	}
-	sorter, err := extsort.New(src.opt.TempDir, src.opt.MemoryBytes/2)
+	sorter, err := extsort.New(src.Docs.opt.TempDir, src.Docs.opt.MemoryBytes/2)
 	if err != nil {
 		return nil, fmt.Errorf("temporary files: %w", err)
 	}
@@ -189,7 +189,7 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, known *ListSta
 	}
 	dl, r, err := src.UnlessKnown(ctx, o.ResourceList, resourcesync.ResourceList, known)
 	if IsGone(err) && o.ResourceDump != "" {
-		src.log.Warn("the Resource List is named and not there; the Resource Dump is read in its place", "list", o.ResourceList)
+		src.Docs.log.Warn("the Resource List is named and not there; the Resource Dump is read in its place", "list", o.ResourceList)
 		o.ResourceList = "" // in this run
 		return v, src.dumpInventory(ctx, o, v, known)
 	}
@@ -198,13 +198,13 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, known *ListSta
 	}
 	defer dl.Close()
 	h := r.Head()
-	v.IsOf(o.ResourceList, h, dl, src.opt.Now())
+	v.IsOf(o.ResourceList, h, dl, src.Docs.opt.Now())
 	v.Outdated = src.OlderThanTaken(o, v, dl, h)
 	if !h.Index && (v.State.past || !v.State.Fresh && Lasts(v.State.At) < time.Minute) {
 		v.State.Size = dl.length()
 	}
 	n := int64(0)
-	served := fetch.ServedAt(dl.Header, src.opt.Now())
+	served := fetch.ServedAt(dl.Header, src.Docs.opt.Now())
 	each := func(r *resourcesync.Reader, address string) error {
 		v.reads(r)
 		return EachEntry(r, address, func(e *resourcesync.Entry) error {
@@ -215,7 +215,7 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, known *ListSta
 			}
 			v.State.Vague = v.State.Vague || it.vague(served)
 			if n++; n%10_000 == 0 {
-				src.opt.Progress("list", n, 0)
+				src.Docs.opt.Progress("list", n, 0)
 			}
 			if err := look(it); err != nil {
 				return err
@@ -224,11 +224,11 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, known *ListSta
 		})
 	}
 	if h.Index {
-		parts, perr := src.Parts(ctx, dl, r, resourcesync.ResourceList)
+		parts, perr := src.Docs.Parts(ctx, dl, r, resourcesync.ResourceList)
 		if perr != nil {
 			return nil, perr
 		}
-		err = src.eachPartNoted(ctx, parts, resourcesync.ResourceList, &v.State.Parts, func(p Part, pdl *Download, pr *resourcesync.Reader) error {
+		err = src.Docs.eachPartNoted(ctx, parts, resourcesync.ResourceList, &v.State.Parts, func(p Part, pdl *Download, pr *resourcesync.Reader) error {
 			return each(pr, pdl.URL)
 		})
 	} else {
@@ -238,8 +238,8 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, known *ListSta
 		return nil, fmt.Errorf("Resource List: %w", err)
 	}
 	v.Listed = n
-	if src.plan != nil {
-		src.plan.Document(o.ResourceList, resourcesync.ResourceList, v.At, n)
+	if src.Docs.plan != nil {
+		src.Docs.plan.Document(o.ResourceList, resourcesync.ResourceList, v.At, n)
 	}
 	return v, src.overlay(ctx, o, v)
 }
@@ -254,12 +254,12 @@ func (src *Source) UnlessKnown(ctx context.Context, address string, kind resourc
 		req.ETag, req.Modified = known.ETag, known.Modified
 		req.Unchanged = src.sameRoot(known)
 	}
-	dl, r, err := src.Document(ctx, req, kind)
+	dl, r, err := src.Docs.Document(ctx, req, kind)
 	if m := src.keeper.Position(); err == nil && r != nil && m.isOlder(address, dl, r.Head()) && !src.PastCaches(clip.Middle(address)+" is older than the list that was taken") {
 		if err := dl.Close(); err != nil {
 			return nil, nil, err
 		}
-		dl, r, err = src.Document(ctx, fetch.Request{URL: address}, kind)
+		dl, r, err = src.Docs.Document(ctx, fetch.Request{URL: address}, kind)
 	}
 	if nerr := src.noteThere(address, err); nerr != nil {
 		return nil, nil, errors.Join(nerr, dl.Close())
@@ -283,7 +283,7 @@ func (src *Source) UnlessKnown(ctx context.Context, address string, kind resourc
 	if err := dl.Close(); err != nil {
 		return nil, nil, err
 	}
-	if dl, r, err = src.Document(ctx, fetch.Request{URL: address}, kind); err != nil {
+	if dl, r, err = src.Docs.Document(ctx, fetch.Request{URL: address}, kind); err != nil {
 		err = fmt.Errorf("%s: %w", KindName(kind), err)
 	}
 	return dl, r, err
@@ -311,7 +311,7 @@ func (src *Source) partsUnchanged(ctx context.Context, known *ListState, past bo
 		return past
 	}
 	for _, p := range known.Parts {
-		dl, err := src.list(ctx, fetch.Request{URL: p.URL, ETag: p.ETag, Modified: p.Modified, Accept: acceptDocument, Gzip: true, MaxBytes: src.lim.Document}, nil)
+		dl, err := src.Docs.list(ctx, fetch.Request{URL: p.URL, ETag: p.ETag, Modified: p.Modified, Accept: acceptDocument, Gzip: true, MaxBytes: src.Docs.lim.Document}, nil)
 		if err != nil {
 			return false
 		}
@@ -333,11 +333,11 @@ func (src *Source) sameRoot(known *ListState) func([]byte, int64) bool {
 		if length >= 0 && length != known.Size {
 			return false
 		}
-		body, err := fetch.Unzipped(bytes.NewReader(first), src.lim.Document, known.URL)
+		body, err := fetch.Unzipped(bytes.NewReader(first), src.Docs.lim.Document, known.URL)
 		if err != nil {
 			return false
 		}
-		h, err := resourcesync.ReadHead(body, src.readerOptions(known.URL))
+		h, err := resourcesync.ReadHead(body, src.Docs.readerOptions(known.URL))
 		return err == nil && !h.Index && h.Link(resourcesync.RelNext) == "" && (h.Meta.Capability == resourcesync.ResourceList || h.Meta.Capability == "") && h.SnapshotTime().Equal(known.At)
 	}
 }
@@ -355,7 +355,7 @@ func (src *Source) overlay(ctx context.Context, o *Offer, v *Inventory) error {
 	pass := func(strict bool, add func(Change) error) error {
 		return Again(func() error {
 			v.Void, v.last, last = [2]uint64{begin, v.Order}, nil, map[string]ledger.Hash{}
-			if src.opt.EachChange {
+			if src.Docs.opt.EachChange {
 				v.Passed = map[ledger.Hash]bool{}
 			}
 			return MissingOf(o, src.EachChange(ctx, o, &from, strict, add))
@@ -378,14 +378,14 @@ func (src *Source) overlay(ctx context.Context, o *Offer, v *Inventory) error {
 			if v.Unusable == nil {
 				v.Unusable = map[string]string{}
 			}
-			if len(v.Unusable) < src.lim.Named {
+			if len(v.Unusable) < src.Docs.lim.Named {
 				v.Unusable[c.Item.Loc] = c.Item.Bad
 			}
 			return nil // what the list says stands; the change fails when it is applied
 		}
 		delete(v.Unusable, c.Item.Loc)
-		if src.plan != nil {
-			src.plan.Change(c.List, c.Kind())
+		if src.Docs.plan != nil {
+			src.Docs.plan.Change(c.List, c.Kind())
 		}
 		return v.Add(c.Item)
 	}
@@ -404,7 +404,7 @@ func (src *Source) overlay(ctx context.Context, o *Offer, v *Inventory) error {
 	}
 	first := src.keeper.Stage() != ledger.Following
 	if err != nil && first && ctx.Err() == nil && !IsOwnFailure(err) && !errors.Is(err, fetch.ErrSourceGone) {
-		src.log.Warn("the changes since the Resource List cannot be read; the list is taken alone", "error", err)
+		src.Docs.log.Warn("the changes since the Resource List cannot be read; the list is taken alone", "error", err)
 		v.Hole, v.Overlaid, err = true, false, nil // the poll behind the baseline tells it, and begins with them
 		v.Void[1] = v.Order
 	}

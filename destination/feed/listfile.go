@@ -25,7 +25,7 @@ type Download struct {
 }
 
 // download brings a list or package to the folder for temporary files.
-func (src *documents) download(ctx context.Context, r fetch.Request) (*Download, error) {
+func (src *Documents) download(ctx context.Context, r fetch.Request) (*Download, error) {
 	b, err := src.fetch.Download(ctx, src.opt.TempDir, r)
 	if err != nil {
 		return nil, err

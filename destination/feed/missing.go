@@ -112,9 +112,9 @@ func (src *Source) survey(ctx context.Context, parts []Part) error {
 }
 
 func (src *Source) surveyOne(ctx context.Context, p Part, seen map[string]bool) (s surveyed, err error) {
-	dl, r, err := src.part(ctx, p, seen, resourcesync.ChangeList)
+	dl, r, err := src.Docs.part(ctx, p, seen, resourcesync.ChangeList)
 	if IsGone(err) {
-		src.log.Warn("a change list is named and not there", "list", p.URL, "error", err)
+		src.Docs.log.Warn("a change list is named and not there", "list", p.URL, "error", err)
 		return surveyed{gone: true}, nil
 	}
 	if err != nil {
@@ -183,7 +183,7 @@ func (src *Source) inOrder(ctx context.Context, dl *Download, parts []Part) erro
 	}
 	rises, falls, lists := src.direction(parts)
 	if falls {
-		src.log.Warn("index of Change Lists has the newest first and does not say so; they are read from the oldest on", "lists", len(parts))
+		src.Docs.log.Warn("index of Change Lists has the newest first and does not say so; they are read from the oldest on", "lists", len(parts))
 		slices.Reverse(parts)
 	}
 	if lists >= 2 && rises != src.keeper.Position().Rises {
@@ -271,7 +271,7 @@ func MissingOf(o *Offer, err error) error {
 
 // ChangesRoot opens the document with which the changes begin.
 func (src *Source) ChangesRoot(ctx context.Context, r fetch.Request, kind resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
-	dl, rd, err := src.Document(ctx, r, kind)
+	dl, rd, err := src.Docs.Document(ctx, r, kind)
 	switch {
 	case IsGone(err):
 		err = &absentError{r.URL, fmt.Errorf("%s: %w", KindName(kind), err)}
@@ -315,15 +315,15 @@ func (src *Source) liesBefore(parts []Part, i int, from *Cursor) bool {
 // MissedAt is when an index was as it is; servers tell whole seconds.
 func (src *Source) MissedAt(dl *Download) time.Time {
 	if dl == nil { // there is none
-		return src.opt.Now().Add(time.Second)
+		return src.Docs.opt.Now().Add(time.Second)
 	}
 	age, _ := strconv.Atoi(dl.Header.Get("Age"))
-	return fetch.ServedAt(dl.Header, src.opt.Now()).Add(time.Duration(max(0, age)+1) * time.Second)
+	return fetch.ServedAt(dl.Header, src.Docs.opt.Now()).Add(time.Duration(max(0, age)+1) * time.Second)
 }
 
 // Named are the root of the changes and the documents that it names.
 func (src *Source) Named(ctx context.Context, o *Offer, dl *Download) (map[string]bool, error) {
-	r, err := src.Reader(dl)
+	r, err := src.Docs.Reader(dl)
 	if err != nil {
 		return nil, err
 	}
@@ -332,11 +332,11 @@ func (src *Source) Named(ctx context.Context, o *Offer, dl *Download) (map[strin
 	address, kind := o.Changes()
 	if kind == resourcesync.ChangeDump {
 		var c *ChangePackages
-		if c, err = src.ListPackages(ctx, dl, r); err == nil {
+		if c, err = src.Docs.ListPackages(ctx, dl, r); err == nil {
 			parts, indexed = c.Parts(), c.indexed
 		}
 	} else {
-		parts, err = src.Parts(ctx, dl, r, resourcesync.ChangeList)
+		parts, err = src.Docs.Parts(ctx, dl, r, resourcesync.ChangeList)
 	}
 	names := addresses(parts)
 	for _, a := range append(indexed, address) {

@@ -39,7 +39,7 @@ type InventoryDoc struct {
 }
 
 // InventoryNode fetches a node. What cannot be used is errInventory.
-func (src *documents) InventoryNode(ctx context.Context, address string) (*InventoryDoc, error) {
+func (src *Documents) InventoryNode(ctx context.Context, address string) (*InventoryDoc, error) {
 	a, err := src.fetch.Get(ctx, fetch.Request{URL: address, Accept: "application/json", Gzip: true, MaxBytes: src.lim.Page})
 	if err != nil {
 		if ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) {
@@ -59,9 +59,9 @@ func (src *Source) InventoryRoot(ctx context.Context, o *Offer) (*InventoryDoc, 
 	if o.Inventory == "" || !src.keeper.Position().Until.IsZero() {
 		return nil, nil
 	}
-	root, err := src.InventoryNode(ctx, o.Inventory)
+	root, err := src.Docs.InventoryNode(ctx, o.Inventory)
 	if errors.Is(err, ErrInventory) {
-		src.log.Info("the source's inventory is passed over", "why", err)
+		src.Docs.log.Info("the source's inventory is passed over", "why", err)
 		return nil, nil
 	}
 	return root, err

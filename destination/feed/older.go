@@ -37,10 +37,10 @@ func isCopy(h http.Header) bool {
 
 // PastCaches makes the rest of the run ask past caches. asked tells that it does already.
 func (src *Source) PastCaches(why string) (asked bool) {
-	if src.fetch.PastCaches() {
+	if src.Docs.fetch.PastCaches() {
 		return true
 	}
-	src.log.Warn("the source looks older than it was; it is asked past caches", "why", why)
+	src.Docs.log.Warn("the source looks older than it was; it is asked past caches", "why", why)
 	return false
 }
 
@@ -51,7 +51,7 @@ func (src *Source) OlderThanTaken(o *Offer, v *Inventory, dl *Download, h *resou
 	if o.Followed() || !m.isOlder(v.State.URL, dl, h) {
 		return false
 	}
-	waited := !m.Older.Since.IsZero() && src.opt.Now().Sub(m.Older.Since) >= DoubtLasts
+	waited := !m.Older.Since.IsZero() && src.Docs.opt.Now().Sub(m.Older.Since) >= DoubtLasts
 	return !waited || v.Copied
 }
 

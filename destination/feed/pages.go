@@ -43,7 +43,7 @@ var errPages = errors.New("pages")
 
 // list downloads a document with all its pages. siblings are the parts of the index that names it,
 // nil for none: no part is the next page of another.
-func (src *documents) list(ctx context.Context, r fetch.Request, siblings map[string]bool) (*Download, error) {
+func (src *Documents) list(ctx context.Context, r fetch.Request, siblings map[string]bool) (*Download, error) {
 	for try := 1; ; try++ {
 		dl, err := src.download(ctx, r)
 		if err != nil || dl.NotModified {
@@ -65,7 +65,7 @@ func (src *documents) list(ctx context.Context, r fetch.Request, siblings map[st
 
 // turn downloads the further pages of a document. settled tells that no page changed while
 // others were read, by which an entry could stand in none of them.
-func (src *documents) turn(ctx context.Context, dl *Download, r fetch.Request, siblings map[string]bool) (settled bool, err error) {
+func (src *Documents) turn(ctx context.Context, dl *Download, r fetch.Request, siblings map[string]bool) (settled bool, err error) {
 	rd, err := src.Reader(dl)
 	if err != nil {
 		return true, nil // told by who reads it
@@ -126,7 +126,7 @@ func pageError(address string, err error) error {
 }
 
 // page reads a page that was downloaded.
-func (src *documents) page(dl *Download, asked string) (*listPage, error) {
+func (src *Documents) page(dl *Download, asked string) (*listPage, error) {
 	r, err := src.readerWith(dl, src.readerOptions(dl.URL))
 	if err != nil {
 		return nil, pageError(asked, err)
@@ -149,7 +149,7 @@ func writeEntry(h hash.Hash, e *resourcesync.Entry) {
 }
 
 // samePage asks whether a page still lists what it did.
-func (src *documents) samePage(ctx context.Context, p *listPage, r fetch.Request) (bool, error) {
+func (src *Documents) samePage(ctx context.Context, p *listPage, r fetch.Request) (bool, error) {
 	dl, err := src.download(ctx, fetch.Request{URL: p.asked, ETag: p.etag, Modified: p.modified, Accept: r.Accept, Gzip: true, MaxBytes: r.MaxBytes, Fresh: r.Fresh, Attempts: r.Attempts})
 	if err != nil {
 		return false, pageError(p.asked, err)

@@ -15,13 +15,13 @@ import (
 // Source reads one set of a source: its lists, dumps and changes. It applies nothing, and its
 // keeper keeps its position.
 type Source struct {
-	documents
+	Docs    *Documents
 	keeper  keeper
 	surveys map[string]surveyed // of the run under way: the lists of an index that had to be looked at
 }
 
-// documents opens the documents and packages of a source.
-type documents struct {
+// Documents opens the documents and packages of a source.
+type Documents struct {
 	opt    Options
 	fetch  *fetch.Client
 	lim    *Limits
@@ -38,7 +38,8 @@ type Options struct {
 	Settings    settings.Names // of the settings in hints
 	TempDir     string
 	MemoryBytes int64
-	EachChange  bool // a later change of a resource does not replace an earlier one
+	Pause       time.Duration // between two polls of Wait; default 1m
+	EachChange  bool          // a later change of a resource does not replace an earlier one
 
 	Keeper   keeper // nil: the source was never read
 	Plan     plan   // of a dry run, nil of any other
@@ -61,11 +62,31 @@ type plan interface {
 	Fetch(*fetch.Promise)
 }
 
+// New reads a source by its client.
 func New(o Options) *Source {
 	if o.Keeper == nil {
 		o.Keeper = unread{}
 	}
-	return &Source{documents: documents{opt: o, fetch: o.Client, lim: o.Limits, log: o.Log, plan: o.Plan}, keeper: o.Keeper}
+	if o.Limits == nil {
+		limits := DefaultLimits()
+		o.Limits = &limits
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Progress == nil {
+		o.Progress = func(string, int64, int64) {}
+	}
+	if o.MemoryBytes <= 0 {
+		o.MemoryBytes = 64 << 20
+	}
+	if o.Pause <= 0 {
+		o.Pause = defaultPause
+	}
+	return &Source{Docs: &Documents{opt: o, fetch: o.Client, lim: o.Limits, log: o.Log, plan: o.Plan}, keeper: o.Keeper}
 }
 
 // Settle forgets what was learned for one run.

@@ -22,7 +22,7 @@ func (src *Source) ReadInventoryUntil(ctx context.Context, o *Offer, until time.
 	if o.ChangeList == "" {
 		return nil, fail("the source has no Change Lists, so nothing tells what it was then")
 	}
-	sorter, err := extsort.New(src.opt.TempDir, src.opt.MemoryBytes/2)
+	sorter, err := extsort.New(src.Docs.opt.TempDir, src.Docs.opt.MemoryBytes/2)
 	if err != nil {
 		return nil, fmt.Errorf("temporary files: %w", err)
 	}
@@ -41,7 +41,7 @@ func (src *Source) ReadInventoryUntil(ctx context.Context, o *Offer, until time.
 	}
 	var told []Interval
 	counted := sequences{}
-	err = src.eachPart(ctx, documents, resourcesync.ChangeList, func(_ Part, pdl *Download, pr *resourcesync.Reader) error {
+	err = src.Docs.eachPart(ctx, documents, resourcesync.ChangeList, func(_ Part, pdl *Download, pr *resourcesync.Reader) error {
 		h := pr.Head()
 		i := Interval{h.Meta.From, h.Meta.Until}
 		err := EachEntry(pr, pdl.URL, func(e *resourcesync.Entry) error {
@@ -130,17 +130,17 @@ func (s *sequences) at(list *uint64, backward bool) *uint64 {
 
 // changeDocuments are the Change Lists of now and of the archive.
 func (src *Source) changeDocuments(ctx context.Context, o *Offer) ([]Part, error) {
-	dl, r, err := src.Document(ctx, fetch.Request{URL: o.ChangeList}, resourcesync.ChangeList)
+	dl, r, err := src.Docs.Document(ctx, fetch.Request{URL: o.ChangeList}, resourcesync.ChangeList)
 	if err != nil {
 		return nil, fmt.Errorf("Change List: %w", err)
 	}
 	defer dl.Close()
-	current, err := src.Parts(ctx, dl, r, resourcesync.ChangeList)
+	current, err := src.Docs.Parts(ctx, dl, r, resourcesync.ChangeList)
 	if err != nil {
 		return nil, err
 	}
 	SortParts(current) // of changes of one time the last counts
-	old, err := src.Archived(ctx, ArchiveOf(o.ChangeArchive, r.Head()), resourcesync.ChangeListArchive)
+	old, err := src.Docs.Archived(ctx, ArchiveOf(o.ChangeArchive, r.Head()), resourcesync.ChangeListArchive)
 	if err != nil {
 		return nil, err
 	}
@@ -164,14 +164,14 @@ func (src *Source) listUntil(ctx context.Context, o *Offer, v *Inventory) error 
 	var err error
 	archive := o.ListArchive
 	if address != "" {
-		if dl, r, err = src.Document(ctx, fetch.Request{URL: address}, resourcesync.ResourceList); err != nil {
+		if dl, r, err = src.Docs.Document(ctx, fetch.Request{URL: address}, resourcesync.ResourceList); err != nil {
 			return fmt.Errorf("Resource List: %w", err)
 		}
 		defer func() { dl.Close() }()
 		archive = ArchiveOf(archive, r.Head())
 	}
 	if r == nil || r.Head().SnapshotTime().After(v.Until) {
-		lists, err := src.Archived(ctx, archive, resourcesync.ResourceListArchive)
+		lists, err := src.Docs.Archived(ctx, archive, resourcesync.ResourceListArchive)
 		if err != nil {
 			return err
 		}
@@ -182,7 +182,7 @@ func (src *Source) listUntil(ctx context.Context, o *Offer, v *Inventory) error 
 			}
 		}
 		if best.URL != "" {
-			adl, ar, err := src.Document(ctx, fetch.Request{URL: best.URL}, resourcesync.ResourceList)
+			adl, ar, err := src.Docs.Document(ctx, fetch.Request{URL: best.URL}, resourcesync.ResourceList)
 			if err != nil {
 				return fmt.Errorf("archived Resource List: %w", err)
 			}
@@ -215,11 +215,11 @@ func (src *Source) listUntil(ctx context.Context, o *Offer, v *Inventory) error 
 	if !h.Index {
 		return each(r, dl.URL)
 	}
-	parts, err := src.Parts(ctx, dl, r, resourcesync.ResourceList)
+	parts, err := src.Docs.Parts(ctx, dl, r, resourcesync.ResourceList)
 	if err != nil {
 		return err
 	}
-	return src.eachPart(ctx, parts, resourcesync.ResourceList, func(_ Part, pdl *Download, pr *resourcesync.Reader) error {
+	return src.Docs.eachPart(ctx, parts, resourcesync.ResourceList, func(_ Part, pdl *Download, pr *resourcesync.Reader) error {
 		return each(pr, pdl.URL)
 	})
 }
@@ -229,7 +229,7 @@ func (src *Source) dumpUntil(ctx context.Context, o *Offer, v *Inventory) error 
 	if o.ResourceDump == "" {
 		return nil
 	}
-	dl, r, err := src.Document(ctx, fetch.Request{URL: o.ResourceDump}, resourcesync.ResourceDump)
+	dl, r, err := src.Docs.Document(ctx, fetch.Request{URL: o.ResourceDump}, resourcesync.ResourceDump)
 	if err != nil {
 		return fmt.Errorf("Resource Dump: %w", err)
 	}
@@ -237,7 +237,7 @@ func (src *Source) dumpUntil(ctx context.Context, o *Offer, v *Inventory) error 
 	if err := v.isOfUntil(r.Head(), o.ResourceDump); err != nil {
 		return err
 	}
-	packages, err := src.DumpPackages(ctx, dl, r, &v.State)
+	packages, err := src.Docs.DumpPackages(ctx, dl, r, &v.State)
 	if err != nil {
 		return fmt.Errorf("Resource Dump: %w", err)
 	}

@@ -79,11 +79,9 @@ type Rewrites struct {
 	Graphs []string // Graph Store Protocol, graph names
 
 	Dead bool `json:",omitempty"` // the Graph Store takes no POST, or confirms it and does not write it
-
-	virtuoso bool // it holds some literals not at all (virtuosoHolds)
 }
 
-func (r *Rewrites) some() bool { return r.virtuoso || len(r.Update)+len(r.GSP)+len(r.Graphs) > 0 }
+func (r *Rewrites) some() bool { return len(r.Update)+len(r.GSP)+len(r.Graphs) > 0 }
 
 // String is for the log.
 func (r *Rewrites) String() string {
@@ -163,7 +161,7 @@ func (m *Mirror) oddToPost(st *sink.Statement) string {
 }
 
 func (m *Mirror) Postable(sts []sink.Statement) bool {
-	if m.IRIs.virtuoso && slices.ContainsFunc(sts, func(st sink.Statement) bool { _, upload := virtuosoHolds(st.Triple.O); return !upload }) {
+	if slices.ContainsFunc(sts, func(st sink.Statement) bool { return !m.dialect.uploads(st.Triple.O) }) {
 		return false
 	}
 	return len(m.IRIs.GSP) == 0 || !slices.ContainsFunc(sts, func(st sink.Statement) bool { return m.oddToPost(&st) != "" })
@@ -171,14 +169,8 @@ func (m *Mirror) Postable(sts []sink.Statement) bool {
 
 // Keeps refuses a statement that no way of writing keeps as it is.
 func (m *Mirror) Keeps(st *sink.Statement) error {
-	if m.IRIs.virtuoso {
-		if why, _ := virtuosoHolds(st.Triple.O); why != "" {
-			return fmt.Errorf("%w: %s %s %s: the store %s (%s) does not hold this literal: %s", sink.ErrUnusable,
-				clip.Middle(string(st.Triple.S)), clip.Middle(string(st.Triple.P)), clip.Middle(string(st.Triple.O)), m.Client.Endpoint().Name, m.Caps.Product, why)
-		}
-		if iri := virtuosoCuts(m.graphFor(st), st.Triple); iri != "" {
-			return fmt.Errorf("%w: %s: the store %s (%s) cuts off what an IRI has beyond %d bytes", sink.ErrUnusable, clip.Middle(iri), m.Client.Endpoint().Name, m.Caps.Product, virtuosoLongest)
-		}
+	if what, why := m.dialect.refuses(m.graphFor(st), st.Triple); why != "" {
+		return fmt.Errorf("%w: %s: the store %s (%s) %s", sink.ErrUnusable, what, m.Client.Endpoint().Name, m.Caps.Product, why)
 	}
 	iri := ""
 	if !m.PutsGraphs() {
@@ -206,7 +198,7 @@ func (m *Mirror) Exact(st *sink.Statement) bool {
 
 // KeepsAll is keeps of each, as far as the store changes anything.
 func (m *Mirror) KeepsAll(sts []sink.Statement) error {
-	if !m.IRIs.some() {
+	if !m.IRIs.some() && !m.traits.picky {
 		return nil
 	}
 	for i := range sts {
@@ -217,14 +209,9 @@ func (m *Mirror) KeepsAll(sts []sink.Statement) error {
 	return nil
 }
 
-// rdf4jLongestGraph is how many bytes a graph's name may have in an RDF4J: its native
-// store writes them as Java does, 6 for a letter of 4, and has room for 65535. After a
-// longer one no write passes until the server is started again.
-const rdf4jLongestGraph = 65535 * 2 / 3
-
 // KeepsGraph refuses the name of a graph too long for the store.
 func (m *Mirror) KeepsGraph(graph string) error {
-	if len(graph) > rdf4jLongestGraph && m.Client.LikeRDF4J() {
+	if most := m.traits.longestGraph; most > 0 && len(graph) > most {
 		return fmt.Errorf("%w: a native store of RDF4J takes no writes after a graph's name of this length: %s", sink.ErrUnusable, clip.Middle(graph))
 	}
 	return nil
@@ -232,7 +219,7 @@ func (m *Mirror) KeepsGraph(graph string) error {
 
 // SameValue tells whether the store may have made one literal of the other.
 func (m *Mirror) SameValue(a, b rdfres.Term) bool {
-	return rdfres.ValueEqual(a, b) || m.IRIs.virtuoso && (virtuosoGeometry(a, b) || virtuosoXML(a, b))
+	return rdfres.ValueEqual(a, b) || m.dialect.isForm(a, b)
 }
 
 // oddDelete is an update that removes a statement by comparing strings: the

@@ -83,7 +83,7 @@ func (m *Mirror) Take(found *sink.Findings) error {
 		return fmt.Errorf("graph %s: the store %s (%s) changes this IRI in updates and would write into another graph; choose one without dot segments", g, sink.Shown(Of(m.Client).Address()), f.Product)
 	}
 	m.Caps, m.IRIs, m.Layout.NormalForm = f.Capabilities, f.IRIs, found.NormalForm
-	m.IRIs.virtuoso = f.Product == "Virtuoso"
+	m.speak(dialectOf(m.Client, f.Product))
 	m.SetLimit()
 	return nil
 }

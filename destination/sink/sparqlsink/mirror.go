@@ -2,10 +2,12 @@ package sparqlsink
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -19,22 +21,25 @@ import (
 // Mirror writes into the target store.
 type Mirror struct {
 	*sink.Place
-	Client *sparql.Client
-	Caps   sparql.Capabilities
-	IRIs   Rewrites
-	server string                   // the store's own name in its last answer
-	limit  int                      // triples of one update request; adapts
-	most   int                      // that it may become
-	passed int                      // triples of an update that went well
-	pace   int                      // triples that it would have taken in compactTime, by the last upload; 0 unknown
-	Quick  time.Duration            // an update that took less may be followed by a larger one
-	cutAt  int64                    // rows after which an answer was seen to end; 0 none
-	Fault  func(point string) error // tests: called before and after a write
+	Client  *sparql.Client
+	Caps    sparql.Capabilities
+	IRIs    Rewrites
+	dialect dialect
+	traits  traits                   // of the dialect
+	server  string                   // the store's own name in its last answer
+	limit   int                      // triples of one update request; adapts
+	most    int                      // that it may become
+	passed  int                      // triples of an update that went well
+	pace    int                      // triples that it would have taken in compactTime, by the last upload; 0 unknown
+	Quick   time.Duration            // an update that took less may be followed by a larger one
+	cutAt   int64                    // rows after which an answer was seen to end; 0 none
+	Fault   func(point string) error // tests: called before and after a write
 }
 
 // New is a mirror in a store. Nothing is asked of it yet.
 func New(client *sparql.Client, place *sink.Place) *Mirror {
 	m := &Mirror{Place: place, Client: client, Quick: quickUpdate}
+	m.speak(dialectOf(client, ""))
 	m.SetLimit()
 	return m
 }
@@ -164,7 +169,7 @@ func (m *Mirror) Apply(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) 
 	switch {
 	case m.PutsGraphs():
 		err = m.writeGraphs(ctx, p, cp)
-	case p.Apart && !m.Caps.Transactional: // in one request Virtuoso leaves what stood there
+	case p.Apart && !m.Caps.Transactional: // in one request the former triple may stay
 		err = m.writeApart(ctx, p, cp)
 	default:
 		err = m.writeUpdates(ctx, p, cp)
@@ -273,17 +278,18 @@ func (m *Mirror) writeUpdates(ctx context.Context, p *sink.Batch, cp *sink.Check
 		}
 	}
 	separate := !m.Caps.Transactional || len(posts) > 0 // data first, checkpoint last
-	for m.IRIs.virtuoso && len(drops) > virtuosoOperations {
-		if err := m.request(ctx, strings.Join(drops[:virtuosoOperations], ""), nil, ""); err != nil {
+	most := cmp.Or(m.traits.operations, math.MaxInt)
+	for len(drops) > most {
+		if err := m.request(ctx, strings.Join(drops[:most], ""), nil, ""); err != nil {
 			return err
 		}
-		drops = drops[virtuosoOperations:]
+		drops = drops[most:]
 	}
 	for len(ops) > 0 || len(drops) > 0 {
 		n, size, operations := 0, 0, len(drops)
 		for n < len(ops) && n < m.limit && size < maxUpdateBytes {
 			if m.alone(ops[n]) && (n == 0 || m.graphFor(ops[n].st) != m.graphFor(ops[n-1].st)) {
-				if operations++; operations > virtuosoOperations {
+				if operations++; operations > most {
 					break
 				}
 			}
@@ -380,7 +386,7 @@ func (m *Mirror) tooMuch(err error, n int) bool {
 func (m *Mirror) updateText(drops string, ops []updateOp, tail string) string {
 	var b bytes.Buffer
 	b.WriteString(drops)
-	text, ops := m.anyCase(ops)
+	text, ops := m.dialect.removal(m, ops)
 	b.WriteString(text)
 	var line []byte
 	for i := 0; i < len(ops); {
@@ -419,33 +425,6 @@ func (m *Mirror) updateText(drops string, ops []updateOp, tail string) string {
 	}
 	b.WriteString(tail)
 	return strings.TrimSuffix(strings.TrimRight(b.String(), "\n "), ";")
-}
-
-// anyCase is an update that removes what DELETE DATA does not find in an RDF4J, by
-// comparing strings, and the operations that are left: it takes language tags for the
-// same in any case and holds them apart, so that it looks for "a"@en-US by what it
-// has met of "a"@en-us elsewhere.
-func (m *Mirror) anyCase(ops []updateOp) (string, []updateOp) {
-	if !m.Client.LikeRDF4J() || !slices.Contains(m.Layout.NormalForm.Rules, "language-case") {
-		return "", ops
-	}
-	var b []byte
-	rest := make([]updateOp, 0, len(ops))
-	for _, op := range ops {
-		graph, object := m.graphFor(op.st), string(op.st.Triple.O)
-		end := strings.LastIndexByte(object, '"') + 1
-		lang, tagged := strings.CutPrefix(object[end:], "@")
-		if op.kind != 'd' || !tagged || end == 0 || graph == "" { // without a graph all would be meant
-			rest = append(rest, op)
-			continue
-		}
-		b = fmt.Appendf(b, "(<%s> %s %s ", graph, op.st.Triple.S, op.st.Triple.P)
-		b = fmt.Appendf(appendObject(b, object[:end]), " \"%s\")\n", strings.ToLower(lang))
-	}
-	if len(b) == 0 {
-		return "", ops
-	}
-	return fmt.Sprintf("DELETE { GRAPH ?g { ?s ?p ?o } } WHERE { VALUES (?g ?s ?p ?v ?l) {\n%s} GRAPH ?g { ?s ?p ?o } FILTER(STR(?o) = ?v && LCASE(LANG(?o)) = ?l) } ;\n", b), rest
 }
 
 func (m *Mirror) graphFor(st *sink.Statement) string {
@@ -521,7 +500,9 @@ func (m *Mirror) Checkpoint(ctx context.Context) (*sink.Checkpoint, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)
 		}
-		m.server = s.Header.Get("Server")
+		if m.server = s.Header.Get("Server"); m.Caps.Product == "" {
+			m.speak(dialectOf(m.Client, m.server))
+		}
 		for row, err := range s.Rows {
 			if err != nil {
 				return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)
@@ -579,9 +560,6 @@ func (m *Mirror) Others(ctx context.Context, graph string) (map[string]*sink.Che
 	return all, nil
 }
 
-// virtuosoOwn are the graphs that a new Virtuoso holds.
-var virtuosoOwn = []string{"http://www.openlinksw.com/", "http://localuriqaserver/", "http://localhost:8890/", "http://www.w3.org/ns/ldp#", "http://www.w3.org/2002/07/owl#"}
-
 // IsEmpty asks whether the graph (per-entity: any graph that the template could
 // name, and that is neither one of besides nor rsbridge's nor the store's own) holds
 // something.
@@ -601,8 +579,8 @@ func (m *Mirror) IsEmpty(ctx context.Context, besides iter.Seq[string]) (bool, e
 		for g := range besides {
 			filter += " && ?g != <" + g + ">"
 		}
-		if before+after == "" && (m.Caps.Product == "Virtuoso" || strings.HasPrefix(m.server, "Virtuoso")) { // probed or not
-			for _, own := range virtuosoOwn {
+		if before+after == "" {
+			for _, own := range m.traits.ownGraphs {
 				filter += " && !STRSTARTS(STR(?g), " + sparql.EscapeString(own) + ")"
 			}
 		}

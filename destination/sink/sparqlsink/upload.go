@@ -10,20 +10,8 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// BulkTriples bounds a batch that goes by Graph Store POST: large enough that the
-// request itself costs nothing, small enough to be held with its intent.
-const bulkTriples = 50_000
-
-// bulkTriplesRDF4J is the same for a store that holds an upload as objects until it
-// commits: by itself it takes a little longer for each triple of uploads twice as large.
-const bulkTriplesRDF4J = 25_000
-
-func (m *Mirror) BulkTriples() int {
-	if m.Client.LikeRDF4J() {
-		return bulkTriplesRDF4J
-	}
-	return bulkTriples
-}
+// BulkTriples bounds a batch for one upload.
+func (m *Mirror) BulkTriples() int { return m.traits.bulkTriples }
 
 const (
 	// longTriples bounds a long upload.
@@ -54,11 +42,12 @@ func (m *Mirror) PostPacked(ctx context.Context, p *sink.Packed, sts []sink.Stat
 }
 
 // CanPostPacked tells whether packed triples can be uploaded.
-func (m *Mirror) CanPostPacked() bool { return m.CanBulk() && !m.PutsGraphs() && !m.Client.LikeRDF4J() }
+func (m *Mirror) CanPostPacked() bool {
+	return m.CanBulk() && !m.PutsGraphs() && m.traits.packs
+}
 
-// TakesLong tells whether the store takes uploads as long as longTriples: threads of
-// Virtuoso wait for one another for ever in those.
-func (m *Mirror) TakesLong() bool { return !m.IRIs.virtuoso }
+// TakesLong tells of a store for uploads of longTriples.
+func (m *Mirror) TakesLong() bool { return m.traits.longUploads }
 
 // packedBody is the text of packed triples, unpacked one after the other.
 type packedBody struct {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -104,14 +105,46 @@ func virtuosoCuts(graph string, t rdfres.Triple) string {
 	return ""
 }
 
-// virtuosoOperations is how many operations one request to a Virtuoso has. The time
-// that it takes grows with their square, and some 700 are refused.
-const virtuosoOperations = 100
+// virtuoso is Virtuoso 7.
+type virtuoso struct{ common }
 
-// alone tells whether the triples of one graph make an operation of their own. In a
-// DELETE DATA of several graphs Virtuoso 7 leaves each literal that has a language
-// tag, or a datatype that it does not hold by value, and says that it is done.
-func (m *Mirror) alone(op updateOp) bool { return m.IRIs.virtuoso && op.kind == 'd' }
+func (virtuoso) traits() traits {
+	t := common{}.traits()
+	t.picky = true
+	// Of an rdf:XMLLiteral it holds a copy for each triple, and DELETE DATA finds one of them.
+	t.copiesXML = true
+	// The time of a request grows with the square of its operations, and some 700 are refused.
+	t.operations = 100
+	// A DELETE DATA of several graphs leaves each literal with a language tag, or with a
+	// datatype it does not hold by value, and reports success.
+	t.deletesApart = true
+	// Threads wait for one another for ever in long uploads.
+	t.longUploads = false
+	t.ownGraphs = []string{"http://www.openlinksw.com/", "http://localuriqaserver/", "http://localhost:8890/", "http://www.w3.org/ns/ldp#", "http://www.w3.org/2002/07/owl#"}
+	return t
+}
+
+func (virtuoso) refuses(graph string, t rdfres.Triple) (what, why string) {
+	if why, _ := virtuosoHolds(t.O); why != "" {
+		return clip.Middle(string(t.S)) + " " + clip.Middle(string(t.P)) + " " + clip.Middle(string(t.O)), "does not hold this literal: " + why
+	}
+	if iri := virtuosoCuts(graph, t); iri != "" {
+		return clip.Middle(iri), fmt.Sprintf("cuts off what an IRI has beyond %d bytes", virtuosoLongest)
+	}
+	return "", ""
+}
+
+func (virtuoso) uploads(o rdfres.Term) bool {
+	_, upload := virtuosoHolds(o)
+	return upload
+}
+
+func (virtuoso) isForm(given, held rdfres.Term) bool {
+	return virtuosoGeometry(given, held) || virtuosoXML(given, held)
+}
+
+// alone tells of an operation for the triples of one graph.
+func (m *Mirror) alone(op updateOp) bool { return op.kind == 'd' && m.traits.deletesApart }
 
 var wktPart = regexp.MustCompile(`[(),]|[^(),\s]+`)
 
@@ -182,20 +215,18 @@ func xmlTokens(text string) (out []string, err error) {
 	}
 }
 
-// byText tells of what stands in a Virtuoso and is not found there by the form in which
-// it is shown, but by comparing strings.
+// byText tells of a statement to be found by comparing strings alone.
 func (m *Mirror) byText(st *sink.Statement) bool {
-	return m.IRIs.virtuoso && st.Shown && isXML(st)
+	return m.traits.copiesXML && st.Shown && isXML(st)
 }
 
 func isXML(st *sink.Statement) bool {
 	return strings.HasSuffix(string(st.Triple.O), `"^^<`+xmlLiteral+`>`)
 }
 
-// asShown gives what is to be removed the form in which a Virtuoso shows it where that is
-// an rdf:XMLLiteral: it holds a copy for each triple, and DELETE DATA finds one of them.
+// asShown adds the shown forms to removals of rdf:XMLLiteral.
 func (m *Mirror) asShown(ctx context.Context, ops []updateOp) ([]updateOp, error) {
-	if !m.IRIs.virtuoso || !slices.ContainsFunc(ops, func(op updateOp) bool { return op.kind == 'd' && isXML(op.st) }) {
+	if !m.traits.copiesXML || !slices.ContainsFunc(ops, func(op updateOp) bool { return op.kind == 'd' && isXML(op.st) }) {
 		return ops, nil
 	}
 	var out []updateOp

@@ -360,7 +360,7 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 				}
 			}
 		}
-	} else if !p.Empty() || ready.small > 0 {
+	} else if listens := d.mirror.listens(p); listens || !p.Empty() || ready.small > 0 {
 		if ready.intent == nil {
 			ready.intent = intentOf(ledger.OfStore, ops)
 		}
@@ -380,7 +380,7 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 			posted = p.Empty()
 		}
 		switch {
-		case err != nil || p.Empty():
+		case err != nil || p.Empty() && !listens:
 		case bulk && d.posts(p):
 			err = d.mirror.Bulk(ctx, p.Add, ready.uploads)
 			posted = true

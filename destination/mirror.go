@@ -111,7 +111,10 @@ func (plain) EachTold(context.Context, func(rdfres.Triple) error) error       { 
 func (d *Destination) tellSink(p *sink.Batch, changes []*delta) {
 	p.Changes = func(yield func(sink.Change) bool) {
 		for _, ch := range changes {
-			if !ch.same && ch.op.fault == nil && !ch.op.settle && !yield(ch.told()) {
+			if ch.same || ch.op.fault != nil || ch.op.settle {
+				continue
+			}
+			if c, ok := ch.told(); ok && !yield(c) {
 				return
 			}
 		}
@@ -126,20 +129,35 @@ func (d *Destination) tellSink(p *sink.Batch, changes []*delta) {
 	}
 }
 
-func (ch *delta) told() sink.Change {
-	c := sink.Change{Kind: "updated", Old: ch.oldSts, New: ch.newSts}
+// told is the change of a resource, false for a resource outside of select before and after.
+func (ch *delta) told() (c sink.Change, ok bool) {
 	rec := ch.op.rec
+	was, is := ch.old != nil && ch.old.Unselected() == 0, rec != nil && rec.Unselected() == 0
+	c = sink.Change{Kind: "updated", Old: ch.oldSts, New: ch.newSts}
 	switch {
-	case rec == nil:
-		c.Kind, rec = "deleted", ch.old
-	case ch.old == nil:
+	case !was && !is:
+		return c, false
+	case !was:
 		c.Kind = "created"
+	case !is:
+		c.Kind = "deleted"
 	}
-	if rec != nil {
-		c.Location, c.Entity, c.Time = rec.Loc, rec.Entity, rec.Changed
+	if rec == nil {
+		rec = ch.old
 	}
+	c.Location, c.Entity, c.Time = rec.Loc, rec.Entity, rec.Changed
 	if it := ch.op.it; it != nil && !it.Time.IsZero() {
 		c.Time = it.Time
 	}
-	return c
+	return c, true
+}
+
+// listens tells of a batch with changes for a mirror without triples.
+func (m *mirror) listens(b *sink.Batch) bool {
+	if !m.reads && b.Changes != nil {
+		for range b.Changes {
+			return true
+		}
+	}
+	return false
 }

@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -42,7 +43,7 @@ func TestQueue(t *testing.T) {
 	told := func() (all []string) {
 		for len(q) > 0 {
 			c := <-q
-			all = append(all, fmt.Sprintf("%s %s %d %d", c.Kind, c.Entity, len(c.Old), len(c.New)))
+			all = append(all, fmt.Sprintf("%s %s %d %d", c.Kind, cmp.Or(c.Entity, c.Location), len(c.Old), len(c.New)))
 		}
 		slices.Sort(all)
 		return all
@@ -66,6 +67,17 @@ func TestQueue(t *testing.T) {
 	b.src.put("b.nt", nt("b", "2", "3", "4"))
 	b.src.remove("a.nt")
 	step("deleted http://ex.org/a 1 0", "updated http://ex.org/b 2 3")
+	page := b.src.url("/set/r/page.html") // without triples
+	b.src.types["page.html"] = "text/html"
+	b.src.put("page.html", "one")
+	step("created " + page + " 0 0")
+	b.src.put("page.html", "two")
+	step("updated " + page + " 0 0")
+	b.src.remove("page.html")
+	step("deleted " + page + " 0 0")
+	b.cfg.Select.Prefixes = []string{"http://ex.org/b"}
+	b.src.put("c.nt", nt("c", "1"))
+	step()
 }
 
 func TestQueueConforms(t *testing.T) {

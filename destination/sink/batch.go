@@ -14,7 +14,8 @@ type Batch struct {
 	FreeGraphs    []string // per-entity graphs, ours no more; they stay
 	Put           []Graph  // per-entity graphs, as they are now
 	ClearSubjects []string // subjects to remove from the state graph
-	// Changes are the same by resource, for sinks of messages; nil for repairs.
+	// Changes are the same by resource, for sinks of messages: also of resources without
+	// triples. nil for repairs.
 	Changes iter.Seq[Change]
 	Apart   bool // to the sink, something added is the same as something removed
 }

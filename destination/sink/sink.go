@@ -36,7 +36,8 @@ type Place struct {
 // with more to offer: an implementer needs none of them.
 type Mirror interface {
 	// Apply makes a batch true, and then writes the checkpoint, durably. After an error
-	// any part may stand. The same batch again is right, and so is a batch without data.
+	// any part may stand. The same batch again is right, and so is a batch without data. A
+	// mirror without Reader gets each change, also of a resource without triples: a page.
 	Apply(ctx context.Context, b *Batch, cp *Checkpoint) error
 }
 

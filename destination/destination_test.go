@@ -107,9 +107,9 @@ func (b *bench) remember(e sparql.Endpoint) {
 // storeMirror is the mirror of a destination in a store.
 func storeMirror(d *Destination) *sparqlsink.Mirror {
 	if g, ok := d.mirror.learner.(*sparqlsink.Graph); ok {
-		return g.Mirror
+		return g.Learner.(*sparqlsink.Mirror)
 	}
-	return d.mirror.learner.(*sparqlsink.Mirror)
+	return d.mirror.learner.(*sparqlsink.Opened).Learner.(*sparqlsink.Mirror)
 }
 
 // open opens the destination anew, as after a restart.

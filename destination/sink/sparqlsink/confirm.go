@@ -19,7 +19,7 @@ import (
 
 // confirm reads the subjects (per-entity: the graphs) of a plan back.
 func (m *Mirror) confirm(ctx context.Context, p *sink.Batch) error {
-	if m.Caps.Transactional || m.PutsGraphs() || len(p.Remove)+len(p.Add) == 0 {
+	if m.Caps.Transactional || len(p.Remove)+len(p.Add) == 0 {
 		return nil
 	}
 	const absent, there = 1, 2
@@ -73,10 +73,10 @@ func (m *Mirror) confirm(ctx context.Context, p *sink.Batch) error {
 		}
 		return nil
 	}
-	parts := m.parts(m.pattern(), "?s", "?p", "?o")
+	parts := m.reader.parts(m.reader.pattern(), "?s", "?p", "?o")
 	row := func(r sparql.Row) error { return seen("", rdfres.Triple{S: r[0], P: r[1], O: r[2]}) }
 	if m.Layout.PerEntity {
-		parts = m.parts("GRAPH ?g { ?s ?p ?o } ", "?g", "?s", "?p", "?o")
+		parts = m.reader.parts("GRAPH ?g { ?s ?p ?o } ", "?g", "?s", "?p", "?o")
 		row = func(r sparql.Row) error { return seen(r[0].IRI(), rdfres.Triple{S: r[1], P: r[2], O: r[3]}) }
 	}
 	parts.Confirm = len(p.Remove) > 0 // what a store leaves out of an answer would pass for deleted

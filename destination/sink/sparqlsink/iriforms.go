@@ -173,7 +173,7 @@ func (m *Mirror) Keeps(st *sink.Statement) error {
 		return fmt.Errorf("%w: %s: the store %s (%s) %s", sink.ErrUnusable, what, m.Client.Endpoint().Name, m.Caps.Product, why)
 	}
 	iri := ""
-	if !m.PutsGraphs() {
+	if m.updates() {
 		if iri = m.odd(st); iri == "" {
 			return nil
 		}

@@ -35,7 +35,7 @@ func (m *Mirror) Learn(ctx context.Context) (*sink.Findings, error) {
 	if err != nil {
 		return nil, fmt.Errorf("probe the mirror %s: %w", at, err)
 	}
-	if !caps.Writable && !m.PutsGraphs() {
+	if !caps.Writable && m.updates() {
 		return nil, unwritable(at, caps.WriteError)
 	}
 	for _, t := range caps.Unexplained {

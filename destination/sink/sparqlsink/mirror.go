@@ -32,13 +32,14 @@ type Mirror struct {
 	passed  int                      // triples of an update that went well
 	pace    int                      // triples that it would have taken in compactTime, by the last upload; 0 unknown
 	Quick   time.Duration            // an update that took less may be followed by a larger one
-	cutAt   int64                    // rows after which an answer was seen to end; 0 none
 	Fault   func(point string) error // tests: called before and after a write
+	reader  *reader
 }
 
 // New is a mirror in a store. Nothing is asked of it yet.
 func New(client *sparql.Client, place *sink.Place) *Mirror {
 	m := &Mirror{Place: place, Client: client, Quick: quickUpdate}
+	m.reader = &reader{m: m}
 	m.speak(dialectOf(client, ""))
 	m.SetLimit()
 	return m
@@ -78,8 +79,11 @@ func (m *Mirror) grow(n int, took time.Duration) {
 	}
 }
 
-// PutsGraphs tells of a store that has the Graph Store Protocol only.
-func (m *Mirror) PutsGraphs() bool { return m.Client.Endpoint().Update == "" }
+// PutsGraphs is for stores without updates.
+func (m *Mirror) PutsGraphs() bool { return false }
+
+// updates tells of a store with updates.
+func (m *Mirror) updates() bool { return m.Client.Endpoint().Update != "" }
 
 // Refused tells an answer about the content of a request from a store out of order.
 func (m *Mirror) Refused(err error) bool { return refusal(err) }
@@ -167,8 +171,6 @@ func (m *Mirror) Apply(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) 
 	}
 	var err error
 	switch {
-	case m.PutsGraphs():
-		err = m.writeGraphs(ctx, p, cp)
 	case p.Apart && !m.Caps.Transactional: // in one request the former triple may stay
 		err = m.writeApart(ctx, p, cp)
 	default:
@@ -446,117 +448,63 @@ func (m *Mirror) checkpointText(cp *sink.Checkpoint) string {
 	return string(append(b, "} }"...))
 }
 
-// writeGraphs is write for a store that has the Graph Store Protocol only, with
-// a graph for each entity. A single graph is put whole at the end of a run.
-func (m *Mirror) writeGraphs(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
-	for _, g := range p.DropGraphs {
-		if err := m.Client.DeleteGraph(ctx, g); err != nil {
-			return err
-		}
-	}
-	for i := range p.Put {
-		g := &p.Put[i]
-		var text []byte
-		for j := range g.Statements {
-			text = g.Statements[j].Triple.AppendLine(text)
-		}
-		if err := m.Client.PutGraph(ctx, g.IRI, rdfres.NTriples, sparql.Body(text)); err != nil {
-			return err
-		}
-	}
-	return m.putCheckpoint(ctx, cp)
-}
-
-func (m *Mirror) putCheckpoint(ctx context.Context, cp *sink.Checkpoint) error {
-	if cp == nil {
-		return nil
-	}
-	var text []byte
-	for _, t := range cp.Triples(m.Mark) {
-		text = t.AppendLine(text)
-	}
-	return m.Client.PutGraph(ctx, sink.StateGraph+":"+strings.TrimPrefix(m.Mark, sink.MarkPrefix), rdfres.NTriples, sparql.Body(text))
-}
-
-// Checkpoint reads what the mirror says of itself; nil when it says nothing.
+// Checkpoint reads the mirror's own checkpoint, nil for none.
 func (m *Mirror) Checkpoint(ctx context.Context) (*sink.Checkpoint, error) {
-	cp, found := &sink.Checkpoint{}, false
-	take := func(p, o rdfres.Term) {
-		if name, ok := strings.CutPrefix(p.IRI(), sink.PropPrefix); ok && o.Kind() == rdfres.KindLiteral {
-			lex, _, _ := o.Literal()
-			cp.Set(name, lex)
-			found = true
-		}
+	s, err := m.Client.Select(ctx, fmt.Sprintf("SELECT ?p ?o WHERE { GRAPH <%s> { <%s> ?p ?o } }", sink.StateGraph, m.Mark))
+	if err != nil {
+		return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)
 	}
-	if m.PutsGraphs() {
-		for t, err := range m.Client.GetGraph(ctx, sink.StateGraph+":"+strings.TrimPrefix(m.Mark, sink.MarkPrefix)) {
-			if err != nil {
-				return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)
-			}
-			take(t.P, t.O)
-		}
-	} else {
-		s, err := m.Client.Select(ctx, fmt.Sprintf("SELECT ?p ?o WHERE { GRAPH <%s> { <%s> ?p ?o } }", sink.StateGraph, m.Mark))
+	if m.server = s.Header.Get("Server"); m.Caps.Product == "" {
+		m.speak(dialectOf(m.Client, m.server))
+	}
+	var all checkpoints
+	for row, err := range s.Rows {
 		if err != nil {
 			return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)
 		}
-		if m.server = s.Header.Get("Server"); m.Caps.Product == "" {
-			m.speak(dialectOf(m.Client, m.server))
-		}
-		for row, err := range s.Rows {
-			if err != nil {
-				return nil, fmt.Errorf("read the checkpoint of the mirror: %w", err)
-			}
-			if len(row) == 2 {
-				take(row[0], row[1])
-			}
+		if len(row) == 2 {
+			all.add(rdfres.NewIRI(m.Mark), row[0], row[1])
 		}
 	}
-	if !found {
-		return nil, nil
-	}
-	return cp, nil
+	return all[m.Mark], nil
 }
 
-// Others are the checkpoints of other destinations over the same graph, or in the same
-// file.
+// checkpoints are some by mark.
+type checkpoints map[string]*sink.Checkpoint
+
+func (all *checkpoints) add(mark, p, o rdfres.Term) {
+	name, ok := strings.CutPrefix(p.IRI(), sink.PropPrefix)
+	if !ok || o.Kind() != rdfres.KindLiteral || !strings.HasPrefix(mark.IRI(), sink.MarkPrefix) {
+		return
+	}
+	if *all == nil {
+		*all = checkpoints{}
+	}
+	c := (*all)[mark.IRI()]
+	if c == nil {
+		c = &sink.Checkpoint{}
+		(*all)[mark.IRI()] = c
+	}
+	lexical, _, _ := o.Literal()
+	c.Set(name, lexical)
+}
+
+// Others are the checkpoints of other destinations over the same graph.
 func (m *Mirror) Others(ctx context.Context, graph string) (map[string]*sink.Checkpoint, error) {
-	all := map[string]*sink.Checkpoint{}
-	take := func(mark, p, o rdfres.Term) {
-		if !strings.HasPrefix(mark.IRI(), sink.MarkPrefix) || mark.IRI() == m.Mark {
-			return
-		}
-		c := all[mark.IRI()]
-		if c == nil {
-			c = &sink.Checkpoint{}
-			all[mark.IRI()] = c
-		}
-		if lex, _, _ := o.Literal(); lex != "" {
-			c.Set(strings.TrimPrefix(p.IRI(), sink.PropPrefix), lex)
-		}
-	}
-	if m.PutsGraphs() { // of files all are in one graph too, a store has each in one of its own, and no list
-		for t, err := range m.Client.GetGraph(ctx, sink.StateGraph) {
-			if err != nil {
-				return nil, err
-			}
-			take(t.S, t.P, t.O)
-		}
-		return all, nil
-	}
-	g := rdfres.NewLiteral(graph, "", "")
-	s, err := m.Client.Select(ctx, fmt.Sprintf("SELECT ?m ?p ?o WHERE { GRAPH <%s> { ?m <%sgraph> %s . ?m ?p ?o } }", sink.StateGraph, sink.PropPrefix, g))
+	s, err := m.Client.Select(ctx, fmt.Sprintf("SELECT ?m ?p ?o WHERE { GRAPH <%s> { ?m <%sgraph> %s . ?m ?p ?o } }", sink.StateGraph, sink.PropPrefix, rdfres.NewLiteral(graph, "", "")))
 	if err != nil {
 		return nil, err
 	}
+	var all checkpoints
 	for row, err := range s.Rows {
 		if err != nil {
 			return nil, err
 		}
 		if len(row) == 3 {
-			take(row[0], row[1], row[2])
+			all.add(row[0], row[1], row[2])
 		}
 	}
+	delete(all, m.Mark)
 	return all, nil
 }
 

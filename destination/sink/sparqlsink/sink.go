@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"iter"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
@@ -34,34 +33,51 @@ func (s *Store) Address() string {
 // Close ends all requests.
 func (s *Store) Close() error { return s.client.Close() }
 
-// Open gives a mirror in the store, replaced as a whole if it is one graph of a store
-// without updates.
+// Opened is a mirror in a store, by its parts.
+type Opened struct {
+	sink.Mirror
+	sink.Marked
+	sink.Reader
+	sink.Keeper
+	sink.Loader
+	sink.StateKeeper
+	sink.Learner
+}
+
+// Open gives a mirror in the store. A store without updates gets whole graphs.
 func (s *Store) Open(p *sink.Place) (sink.Mirror, error) {
 	e := s.client.Endpoint()
 	if e.Update == "" && e.GraphStore == "" {
 		return nil, fmt.Errorf("store %s can only be read; give it %s", e.Name, e.Names.Of("update")+" or "+e.Names.Of("graph_store"))
 	}
 	m := New(s.client, p)
-	if m.PutsGraphs() && !p.Layout.PerEntity {
-		return &Graph{m}, nil
+	if e.Update != "" {
+		return &Opened{m, m, m.reader, m, m, m, m}, nil
 	}
-	return m, nil
+	g := &graphs{m}
+	o := Opened{g, g, m.reader, m, m, g, m}
+	if p.Layout.PerEntity {
+		return &o, nil
+	}
+	return &Graph{o, m}, nil
 }
 
-// Graph is a mirror in one graph of a store without updates: it loses no triple but by
-// being put whole.
-type Graph struct{ *Mirror }
+// Graph is a mirror in one graph of a store without updates: it is replaced as a whole.
+type Graph struct {
+	Opened
+	m *Mirror
+}
 
 // Absent is never told of a graph: an empty one is none in many stores.
 func (g *Graph) Absent() bool { return false }
 
 // Replace puts the graph.
 func (g *Graph) Replace(ctx context.Context, _ []string, each func(sink.PutPart) error) error {
-	return g.Client.PutGraph(ctx, g.Layout.Graph, rdfres.NTriples, func() (io.ReadCloser, error) {
+	return g.m.Client.PutGraph(ctx, g.m.Layout.Graph, rdfres.NTriples, func() (io.ReadCloser, error) {
 		pr, pw := io.Pipe()
 		go func() { // ends when the request has read everything or closes the pipe
 			w := bufio.NewWriterSize(pw, 256<<10)
-			lay := g.Layout
+			lay := g.m.Layout
 			err := each(func(authority string, wire []byte) error {
 				lay.Authority = authority
 				lines, err := linesOf(&lay, wire)
@@ -97,24 +113,4 @@ func linesOf(l *sink.Layout, wire []byte) ([]byte, error) {
 		lines = sts[i].Triple.AppendLine(lines)
 	}
 	return lines, nil
-}
-
-// Asks tells of a store with a query address.
-func (m *Mirror) Asks() bool { return m.Client.Endpoint().Query != "" }
-
-// ReadGraph gives the triples of one graph.
-func (m *Mirror) ReadGraph(ctx context.Context, graph string) iter.Seq2[rdfres.Triple, error] {
-	return m.Client.GetGraph(ctx, graph)
-}
-
-// ReadGraphs gives the triples of all wanted graphs.
-func (m *Mirror) ReadGraphs(ctx context.Context, wanted func(string) (bool, error), add func(string, rdfres.Triple) error) error {
-	const pattern = "GRAPH ?g { ?s ?p ?o } "
-	return m.rows(ctx, pattern, []string{"?g", "?s", "?p", "?o"}, wanted, func(r sparql.Row) error {
-		ok, err := wanted(r[0].IRI())
-		if err != nil || !ok {
-			return err
-		}
-		return add(r[0].IRI(), rdfres.Triple{S: r[1], P: r[2], O: r[3]})
-	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -24,11 +23,11 @@ const (
 
 // Owns tells whether the mirror keeps the names of its graphs.
 func (m *Mirror) Owns() bool {
-	return m.Layout.PerEntity && !m.PutsGraphs() && m.Client.Endpoint().Query != ""
+	return m.Layout.PerEntity && m.Client.Endpoint().Query != ""
 }
 
 // Tells tells whether provenance can be written.
-func (m *Mirror) Tells() bool { return !m.PutsGraphs() }
+func (m *Mirror) Tells() bool { return true }
 
 // ownership is the triple that makes a graph ours.
 func (m *Mirror) ownership(graph string) sink.Statement {
@@ -61,7 +60,7 @@ func (m *Mirror) disownText(graphs []string) string {
 // come twice.
 func (m *Mirror) EachOwned(ctx context.Context, f func(graph, mark string) error) error {
 	const pattern = "GRAPH <" + sink.StateGraph + "> { ?g <" + ownedBy + "> ?m } "
-	return m.rows(ctx, pattern, []string{"?g", "?m"}, nil, func(r sparql.Row) error {
+	return m.reader.rows(ctx, pattern, []string{"?g", "?m"}, nil, func(r sparql.Row) error {
 		if r[0].Kind() != rdfres.KindIRI {
 			return nil
 		}
@@ -73,20 +72,13 @@ func (m *Mirror) EachOwned(ctx context.Context, f func(graph, mark string) error
 // twice.
 func (m *Mirror) EachTold(ctx context.Context, f func(rdfres.Triple) error) error {
 	pattern := "GRAPH <" + sink.StateGraph + "> { ?s <" + predKeptBy + "> <" + m.Mark + "> . ?s ?p ?o } "
-	return m.rows(ctx, pattern, []string{"?s", "?p", "?o"}, nil, func(r sparql.Row) error {
+	return m.reader.rows(ctx, pattern, []string{"?s", "?p", "?o"}, nil, func(r sparql.Row) error {
 		return f(rdfres.Triple{S: r[0], P: r[1], O: r[2]})
 	})
 }
 
 // Lines counts the lines of this destination in the state graph.
 func (m *Mirror) Lines(ctx context.Context) (int64, error) {
-	if m.PutsGraphs() {
-		cp, err := m.Checkpoint(ctx)
-		if err != nil || cp == nil {
-			return 0, err
-		}
-		return int64(len(cp.Triples(m.Mark))), nil
-	}
 	s, err := m.Client.Select(ctx, fmt.Sprintf("SELECT (COUNT(*) AS ?n) WHERE { GRAPH <%s> { { <%s> ?p ?o } UNION { ?o <%s> <%s> } UNION { ?d <%s> <%s> ; ?p ?o } } }",
 		sink.StateGraph, m.Mark, ownedBy, m.Mark, predKeptBy, m.Mark))
 	if err != nil {
@@ -113,9 +105,6 @@ func numberOf(row sparql.Row) (n int64, err error) {
 
 // Forget removes the lines of this destination from the state graph.
 func (m *Mirror) Forget(ctx context.Context, _ bool) error {
-	if m.PutsGraphs() {
-		return m.Client.DeleteGraph(ctx, sink.StateGraph+":"+strings.TrimPrefix(m.Mark, sink.MarkPrefix))
-	}
 	return m.Client.Update(ctx, fmt.Sprintf(`DELETE WHERE { GRAPH <%[1]s> { <%[2]s> ?p ?o } } ;
 DELETE WHERE { GRAPH <%[1]s> { ?g <%[3]s> <%[2]s> } } ;
 DELETE { GRAPH <%[1]s> { ?d ?p ?o } } WHERE { GRAPH <%[1]s> { ?d <%[4]s> <%[2]s> ; ?p ?o } }`, sink.StateGraph, m.Mark, ownedBy, predKeptBy))

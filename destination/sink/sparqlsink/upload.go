@@ -43,7 +43,7 @@ func (m *Mirror) PostPacked(ctx context.Context, p *sink.Packed, sts []sink.Stat
 
 // CanPostPacked tells whether packed triples can be uploaded.
 func (m *Mirror) CanPostPacked() bool {
-	return m.CanBulk() && !m.PutsGraphs() && m.traits.packs
+	return m.CanBulk() && m.updates() && m.traits.packs
 }
 
 // TakesLong tells of a store for uploads of longTriples.

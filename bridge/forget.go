@@ -232,7 +232,12 @@ func (b *Bridge) forgetDestination(ctx context.Context, name string, run *jobs.R
 	}
 	if !o.DryRun {
 		b.log.Warn("a destination was forgotten", "destination", name, "resources", rep.Resources, "triples", rep.Triples, "lines", rep.Lines, "kept", o.KeepData, "remains", rep.Remains)
-		err = b.put((&mirror{name: name}).pauseKey(), nil)
+		batch := b.kv.Batch()
+		defer batch.Close()
+		kv.Join(b.records, batch).Delete((&mirror{name: name}).pauseKey())
+		if err = forgetRuns(b, batch, name, append([]string{"move-destination:"}, destinationJobs...)); err == nil {
+			err = batch.Commit(true)
+		}
 	}
 	return rep, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/publish"
 )
@@ -124,7 +125,7 @@ func (b *Bridge) moveRecords(from, to string) error {
 	track, pub, own, now := kv.Prefix(b.kv, prefixTrack), kv.Prefix(b.kv, prefixPub), kv.Join(b.records, batch), b.now().UTC()
 	var err error
 	if to == "" {
-		err = errors.Join(changetrack.Forget(track, batch, from), publish.Forget(pub, batch, from, now))
+		err = errors.Join(changetrack.Forget(track, batch, from), publish.Forget(pub, batch, from, now), forgetRuns(b, batch, from, append([]string{"rebase:"}, setJobs...)))
 	} else {
 		err = errors.Join(changetrack.Rename(track, batch, from, to), publish.Rename(pub, batch, from, to, now))
 	}
@@ -158,6 +159,14 @@ func (b *Bridge) moveRecords(from, to string) error {
 		return err
 	}
 	return batch.Commit(true)
+}
+
+// forgetRuns drops the runs of a set or destination that is forgotten. The run of forgetting stays.
+func forgetRuns(b *Bridge, batch kv.Batch, name string, kinds []string) (err error) {
+	for _, kind := range kinds {
+		err = errors.Join(err, jobs.ForgetRuns(kv.Prefix(b.kv, prefixJobs), batch, kind+name))
+	}
+	return err
 }
 
 func (b *Bridge) publishedFolder(set string) string {

@@ -17,7 +17,6 @@ import (
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -72,7 +71,6 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	if err := d.led.LookForFaults(); err != nil {
 		return rep, err
 	}
-	d.opt.Progress("waits for "+clip.Middle(webguard.Masked(d.cfg.Source)), 0, 0)
 	offer, err := d.discover(ctx)
 	a := &auditRun{d: d, offer: offer, depth: rep.Depth, fix: o.Repair}
 	if err := a.withoutSource(ctx, err); err != nil {

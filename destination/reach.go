@@ -8,6 +8,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
@@ -30,7 +31,9 @@ func Reach(ctx context.Context, cfg Config, log *slog.Logger) error {
 
 // discover finds the set to be followed, unless it looks wrong beside that of earlier runs.
 func (d *Destination) discover(ctx context.Context) (*feed.Offer, error) {
+	d.opt.Progress("waits for "+clip.Middle(webguard.Masked(d.cfg.Source)), 0, 0)
 	o, err := d.src.Discover(ctx)
+	d.opt.Progress("compare", 0, 0)
 	if err == nil {
 		err = d.accept(ctx, o)
 	}

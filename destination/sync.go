@@ -155,7 +155,6 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 			r.why("what was held was accepted")
 		}
 	}
-	d.opt.Progress("waits for "+clip.Middle(webguard.Masked(d.cfg.Source)), 0, 0)
 	offer, err := d.discover(ctx)
 	if err != nil {
 		return err

@@ -56,7 +56,9 @@ func (a *api) order(c *gin.Context, action string) (name string, args any, err e
 	if slices.Contains(setActions, action) {
 		find = a.setName
 	}
-	if name, err = find(c); err != nil {
+	if action == "forget-set" || action == "move-set" { // a former set is not there: Begin tells of it
+		name = c.Param("name")
+	} else if name, err = find(c); err != nil {
 		return "", nil, err
 	}
 	switch action {

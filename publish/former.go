@@ -9,7 +9,6 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // A renamed or forgotten set leaves its name: requests are redirected to the new name, or answered
@@ -151,7 +150,7 @@ func (p *Publisher) formerSet(r *http.Request, name, rest string) error {
 		}
 		return &statusError{code: http.StatusMovedPermanently, reason: "This set has another name.", location: headerSafe(to), detail: []string{headerSafe(to)}}
 	}
-	e := &statusError{code: http.StatusGone, reason: fmt.Sprintf("The set %q was removed on %s.", clip.Middle(name), resourcesync.FormatTime(f.At))}
+	e := &statusError{code: http.StatusGone, reason: fmt.Sprintf("The set %s was removed on %s UTC.", name, humanTime(f.At))}
 	return e.hint("The sets of this source are listed at %s.", p.wellKnown())
 }
 

@@ -186,6 +186,25 @@ func TestAnswersThatAreErrors(t *testing.T) {
 	}
 }
 
+// TestFormerSet: the page of a set that was removed says so for people, with a link to what
+// there is.
+func TestFormerSet(t *testing.T) {
+	w := small(t)
+	b := w.store.Batch()
+	w.must(Forget(kv.Prefix(w.store, []byte("pub/")), b, "gone", w.clock.now()))
+	w.must(b.Commit(true))
+	w.reopen()
+	res := w.get(testBase+"/gone/r/a?b=%22", "Accept", "text/html")
+	for _, want := range []string{"<p>The set gone was removed on 2026-", " UTC.</p>", `listed at <a href="` + testBase + `/.well-known/resourcesync">` + testBase + `/.well-known/resourcesync</a>.</p>`} {
+		if page := res.Body.String(); res.Code != http.StatusGone || !strings.Contains(page, want) {
+			t.Errorf("%d, without %s: %s", res.Code, want, page)
+		}
+	}
+	if text := w.get(testBase + "/gone/capabilitylist.xml").Body.String(); !strings.HasPrefix(text, "The set gone was removed on ") || strings.Contains(text, "<") {
+		t.Errorf("as text: %s", text)
+	}
+}
+
 func TestVersions(t *testing.T) {
 	w := small(t)
 	_, changes := w.all(w.url("changelist.xml"))

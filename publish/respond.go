@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -264,9 +265,27 @@ func (p *Publisher) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
+var addressInText = regexp.MustCompile(`https?://[^\s<>"]*[^\s<>".,;]`)
+
+// withLinks is a text with links for its addresses.
+func withLinks(text string) template.HTML {
+	var b strings.Builder
+	done := 0
+	for _, m := range addressInText.FindAllStringIndex(text, -1) {
+		address := template.HTMLEscapeString(text[m[0]:m[1]])
+		b.WriteString(template.HTMLEscapeString(text[done:m[0]]) + `<a href="` + address + `">` + address + "</a>")
+		done = m[1]
+	}
+	return template.HTML(b.String() + template.HTMLEscapeString(text[done:]))
+}
+
 func (p *Publisher) errorPage(e *statusError) string {
 	var b strings.Builder
-	data := map[string]any{"Title": fmt.Sprintf("%d %s", e.code, http.StatusText(e.code)), "Reason": e.reason, "Detail": e.detail, "Home": p.base + "/", "Style": pageStyle}
+	var detail []template.HTML
+	for _, line := range e.detail {
+		detail = append(detail, withLinks(line))
+	}
+	data := map[string]any{"Title": fmt.Sprintf("%d %s", e.code, http.StatusText(e.code)), "Reason": e.reason, "Detail": detail, "Home": p.base + "/", "Style": pageStyle}
 	if err := pageTemplates.ExecuteTemplate(&b, "error.html", data); err != nil {
 		p.log.Error("writing an error page", "error", err)
 		return "<!DOCTYPE html><title>Error</title><p>" + template.HTMLEscapeString(e.reason)

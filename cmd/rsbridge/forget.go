@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/httpapi"
 )
 
 func (a *app) forget() *cobra.Command {
@@ -145,6 +147,9 @@ func (a *app) known(ctx context.Context, name string, set, dest bool) (kind stri
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) == 0:
+		if err := a.became(ctx, name, dest); err != nil {
+			return "", err
+		}
 		return "", usage("%s is no set and no destination of the state; there are: %s", name, listed(all))
 	case kinds["set"] == kinds["destination"]:
 		return "", usage("%s is a set and a destination: say --set or --destination", name)
@@ -152,6 +157,24 @@ func (a *app) known(ctx context.Context, name string, set, dest bool) (kind stri
 		return "set", nil
 	}
 	return "destination", nil
+}
+
+// became is what became of a set that is not there any more, nil if there was none.
+func (a *app) became(ctx context.Context, name string, dest bool) (err error) {
+	if dest {
+		return nil
+	}
+	s, _, end, err := a.session(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = joined(err, end()) }()
+	_, err = s.Do(ctx, "forget-set", name, bridge.ForgetArgs{DryRun: true}, nil)
+	var p *httpapi.Problem
+	if errors.Is(err, bridge.ErrUnchanged) || errors.As(err, &p) && p.Status == http.StatusConflict {
+		return err
+	}
+	return nil
 }
 
 func (a *app) statusNow(ctx context.Context) (st bridge.Status, err error) {

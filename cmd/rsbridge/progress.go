@@ -26,8 +26,11 @@ type bars struct {
 	stop func()     // ends the lines
 }
 
-// lineEvery is the time between two lines of a run.
-const lineEvery = 5 * time.Second
+// lineEvery is the time between two lines of a run, unchanged the time between two equal ones.
+const (
+	lineEvery = 5 * time.Second
+	unchanged = 30 * time.Second
+)
 
 // progress shows the state of a run on standard error.
 func (a *app) progress(run jobs.Run) {
@@ -55,15 +58,19 @@ func (b *bars) lines() {
 		defer close(done)
 		tick := time.NewTicker(lineEvery)
 		defer tick.Stop()
+		said, at := "", time.Time{}
 		for {
 			select {
 			case <-over:
 				return
-			case <-tick.C:
+			case now := <-tick.C:
 				b.mu.Lock()
-				run := b.run
+				line := lineOf(b.run)
 				b.mu.Unlock()
-				fmt.Fprintln(b.w, lineOf(run))
+				if line != said || now.Sub(at) > unchanged-lineEvery/2 {
+					said, at = line, now
+					fmt.Fprintln(b.w, line)
+				}
 			}
 		}
 	}()

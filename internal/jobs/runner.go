@@ -559,6 +559,22 @@ func (r *Runner) read(id uint64) (Run, error) {
 	return run, nil
 }
 
+// ForgetRuns drops the records of a job's runs, in a batch of any store around store. None of them
+// is under way.
+func ForgetRuns(store kv.Store, batch kv.Batch, job string) error {
+	lo, b := append([]byte{'j'}, job+"\x00"...), kv.Join(store, batch)
+	for p, err := range store.Scan(lo, kv.PrefixEnd(lo)) {
+		if err != nil {
+			return fmt.Errorf("runs of job %s: %w", job, err)
+		}
+		id := binary.BigEndian.Uint64(p.Key[len(lo):])
+		b.Delete(key('r', id))
+		b.Delete(key('o', id))
+		b.Delete(p.Key)
+	}
+	return nil
+}
+
 // trim drops the oldest ended runs of a job beyond the number to keep.
 func (r *Runner) trim(job string) error {
 	lo := append([]byte{'j'}, job+"\x00"...)

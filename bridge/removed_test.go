@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -281,29 +282,7 @@ func (w *year) lead(old []string) {
 func (w *year) reference() {
 	w.t.Helper()
 	w.t.Run("reference client", func(t *testing.T) {
-		sync, dir := filepath.Join(filepath.Dir(teststores.Python(t)), "resync-sync"), t.TempDir()
-		work := t.TempDir() // where the client keeps how far it is
-		client := func(mode string, more ...string) string {
-			t.Helper()
-			args := append([]string{mode, "--sitemap", w.site.URL + "/data/resourcelist.xml", "--delete", "-v"}, more...)
-			cmd := exec.CommandContext(t.Context(), sync, append(args, w.site.URL+"/books/="+dir)...)
-			cmd.Dir = work
-			out, err := cmd.CombinedOutput()
-			if err != nil {
-				t.Fatalf("resync-sync %s: %v\n%s", mode, err, out)
-			}
-			return string(out)
-		}
-		inSync := func() {
-			t.Helper()
-			if out := client("--audit"); !strings.Contains(out, "IN SYNC") || strings.Contains(out, "NOT IN SYNC") {
-				t.Fatalf("resync-sync --audit: %s", out)
-			}
-			files, err := os.ReadDir(filepath.Join(dir, "r"))
-			if err != nil || len(files) != len(w.values) {
-				t.Errorf("%d files of %d resources (%v)", len(files), len(w.values), err)
-			}
-		}
+		client, inSync := w.resync(t, "books")
 		client("--baseline")
 		inSync()
 		w.now = w.now.Add(time.Hour)
@@ -312,4 +291,79 @@ func (w *year) reference() {
 		client("--incremental", "--changelist-uri", w.site.URL+"/data/changelist.xml")
 		inSync()
 	})
+}
+
+// resync is the reference client with a copy of the set at its first address, and what tells
+// that the copy is whole. The set is called name now.
+func (w *year) resync(t *testing.T, name string) (client func(mode string, more ...string), inSync func()) {
+	sync, dir := filepath.Join(filepath.Dir(teststores.Python(t)), "resync-sync"), t.TempDir()
+	work := t.TempDir() // where the client keeps how far it is
+	run := func(mode string, more ...string) string {
+		t.Helper()
+		args := append([]string{mode, "--sitemap", w.site.URL + "/data/resourcelist.xml", "--delete", "-v"}, more...)
+		cmd := exec.CommandContext(t.Context(), sync, append(args, w.site.URL+"/"+name+"/="+dir)...)
+		cmd.Dir = work
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("resync-sync %s: %v\n%s", mode, err, out)
+		}
+		return string(out)
+	}
+	client = func(mode string, more ...string) { t.Helper(); run(mode, more...) }
+	inSync = func() {
+		t.Helper()
+		if out := run("--audit"); !strings.Contains(out, "IN SYNC") || strings.Contains(out, "NOT IN SYNC") {
+			t.Fatalf("resync-sync --audit: %s", out)
+		}
+		files, err := os.ReadDir(filepath.Join(dir, "r"))
+		if err != nil || len(files) != len(w.values) {
+			t.Errorf("%d files of %d resources (%v)", len(files), len(w.values), err)
+		}
+	}
+	return client, inSync
+}
+
+// TestReferenceClientOvernight: the reference client goes on with -i over the days. Where lists
+// are closed by age, changelist.xml becomes an index, which it cannot read, and the open list
+// has an address of its own; where they are not, changelist.xml stays one list.
+func TestReferenceClientOvernight(t *testing.T) {
+	for _, tc := range []struct {
+		name, list string
+		publish    []string
+		index      bool
+	}{
+		{"closed by age", "/data/changelist-open.xml", []string{"resourcelist", "changelist", "resourcedump", "changedump"}, true},
+		{"one list", "/data/changelist.xml", []string{"resourcelist", "changelist"}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newYear(t)
+			set := w.cfg.Sets["data"]
+			set.Publish, set.Archives.Schedule = tc.publish, ""
+			w.cfg.Sets["data"] = set
+			w.reopen()
+			w.edit(0)
+			w.run("scan", "data")
+			client, inSync := w.resync(t, "data")
+			client("--baseline")
+			inSync()
+			for i := range 9 { // 54 hours
+				w.now = w.now.Add(6 * time.Hour)
+				w.edit(i + 1)
+				w.run("scan", "data")
+				if i%2 == 0 {
+					client("--incremental", "--changelist-uri", w.site.URL+tc.list)
+					inSync()
+				}
+			}
+			res, err := w.site.Client().Get(w.site.URL + "/data/changelist.xml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			doc, err := io.ReadAll(res.Body)
+			if err != nil || strings.Contains(string(doc), "<sitemapindex") != tc.index {
+				t.Errorf("changelist.xml: %v %.400s", err, doc)
+			}
+		})
+	}
 }

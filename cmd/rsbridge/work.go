@@ -195,7 +195,7 @@ func sayScan(w io.Writer, r bridge.ScanReport) {
 			c = *r.Candidate
 		}
 		would := fmt.Sprintf("it would create %d, update %d and delete %d of %d resources; ", c.Created, c.Updated, c.Deleted, r.Resources)
-		if r.Held.Configuration {
+		if r.Held.Configuration || c.Created+c.Updated == 0 {
 			would = "" // the reason has it
 		}
 		fmt.Fprintf(w, "%s: held (%s), nothing was changed: %s\n  %sif that is right: rsbridge accept %s\n", r.Name, r.Held.ID, r.Held.Reason, would, r.Name)

@@ -11,8 +11,8 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// Archived lists the documents that an archive names, in the order of their
-// times; none without an address.
+// Archived lists the documents of an archive, in the order of their times; none without an
+// address.
 func (src *Documents) Archived(ctx context.Context, address string, kind resourcesync.Capability) ([]Part, error) {
 	if address == "" {
 		return nil, nil
@@ -52,8 +52,8 @@ func (src *Documents) Archived(ctx context.Context, address string, kind resourc
 	return all, nil
 }
 
-// ArchiveOf is the archive that a capability of the set has: as the Capability
-// List says, or the document's own link of the relation archives.
+// ArchiveOf is the archive of a capability: as the Capability List says, or the document's own
+// link of the relation archives.
 func ArchiveOf(told string, h *resourcesync.Head) string {
 	if told == "" {
 		for _, l := range h.Links {
@@ -82,7 +82,7 @@ func (src *Source) NamesOf(ctx context.Context, lists []Part) (names []uint64) {
 	return names
 }
 
-// ArchivedPackages are the packages of the Change Dumps that an archive names.
+// ArchivedPackages are the packages of all Change Dumps in an archive.
 func (src *Documents) ArchivedPackages(ctx context.Context, address string) ([]Part, error) {
 	dumps, err := src.Archived(ctx, address, resourcesync.ChangeDumpArchive)
 	if err != nil {
@@ -101,11 +101,10 @@ func (src *Documents) ArchivedPackages(ctx context.Context, address string) ([]P
 	return all, nil
 }
 
-// Interval is the time that a document with changes covers; an open one has no end.
+// Interval is the time covered by a document with changes; an open one has no end.
 type Interval struct{ From, Until time.Time }
 
-// Covered gives the first time from lo on that no interval covers, zero if all
-// up to hi is covered.
+// Covered gives the first uncovered time from lo to hi, zero for none.
 func Covered(list []Interval, lo, hi time.Time) time.Time {
 	slices.SortFunc(list, func(a, b Interval) int { return a.From.Compare(b.From) })
 	for _, i := range list {

@@ -11,15 +11,14 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// Many changes cost many requests; a Change Dump has their bytes in one package.
-// What a Change List says decides which changes there are and what is promised of
-// them; the package is only another place of the same bytes, taken when it costs
-// less than fetching each. What it lacks, or has otherwise, is fetched by itself.
+// Many changes cost many requests; a Change Dump has their bytes in one package. The Change List
+// alone decides about changes and promises. A package is another place of the same bytes, taken
+// if it costs less than single requests. Missing and differing members are fetched by themselves.
 
 const (
-	RequestCost   = 16 << 10 // bytes that a request is worth
-	PackageFew    = 50       // changes that are fetched one by one in any case
-	PackageWindow = 20_000   // changes that are looked at together where there is a Change Dump
+	RequestCost   = 16 << 10 // bytes of one request's worth
+	PackageFew    = 50       // changes fetched one by one in any case
+	PackageWindow = 20_000   // changes looked at together beside a Change Dump
 )
 
 // ChangePackages are the packages of a Change Dump, read once in a run.
@@ -34,8 +33,8 @@ type changePackage struct {
 	Package
 	from, Until time.Time
 	lastmod     time.Time
-	old         bool // of a dialect that lists the newest first
-	worth       bool // another place of bytes: what it costs is known, and it can be read
+	old         bool // of a dialect with the newest first
+	worth       bool // another place of bytes: its cost is known, and it can be read
 	tried       bool
 	dl          *Download
 	ZIP         *resourcesync.Package
@@ -48,8 +47,8 @@ func (c *ChangePackages) Close() {
 	}
 }
 
-// changeKey names the bytes of one change; ok is false where nothing is promised
-// that tells them from others.
+// changeKey names the bytes of one change; ok is false without a promise to tell them from
+// others.
 func changeKey(loc string, p fetch.Promise) (ledger.Hash, bool) {
 	h := p.Hashes.SHA256
 	if h == "" {
@@ -106,7 +105,7 @@ func (src *Documents) ListPackages(ctx context.Context, dl *Download, rd *resour
 	return c, collect(rd, dl.URL)
 }
 
-// open downloads a package and reads what is in it.
+// open downloads a package and reads its manifest.
 func (p *changePackage) open(ctx context.Context, src *Documents) error {
 	dl, z, err := src.OpenPackage(ctx, p.Package, 2)
 	if err != nil {
@@ -136,7 +135,7 @@ func (p *changePackage) open(ctx context.Context, src *Documents) error {
 	return nil
 }
 
-// Choose downloads the packages that cost less than their changes one by one.
+// Choose downloads the packages cheaper than their changes one by one.
 func (c *ChangePackages) Choose(ctx context.Context, src *Source, wanted []*Item) {
 	for i := range c.List {
 		p := &c.List[i]
@@ -162,8 +161,8 @@ func (c *ChangePackages) Choose(ctx context.Context, src *Source, wanted []*Item
 	}
 }
 
-// DumpCost is what the packages of the dump cost; told is false where one of them
-// does not tell its length.
+// DumpCost is the cost of the dump's packages; told is false if one of them does not tell its
+// length.
 func (src *Documents) DumpCost(ctx context.Context, o *Offer) (cost int64, told bool, err error) {
 	dl, rd, err := src.Document(ctx, fetch.Request{URL: o.ResourceDump}, resourcesync.ResourceDump)
 	if err != nil {
@@ -179,7 +178,7 @@ func (src *Documents) DumpCost(ctx context.Context, o *Offer) (cost int64, told 
 	return cost, told, err
 }
 
-// Body gives the bytes that a package has of a change, nil if none has them.
+// Body gives a change's bytes from a package, nil if none has them.
 func (c *ChangePackages) Body(src *Source, it *Item) []byte {
 	k, ok := changeKey(it.Loc, it.Promise)
 	if c == nil || !ok || it.Bad != "" {

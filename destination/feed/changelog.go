@@ -11,11 +11,10 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// A source may tell its changes in a Change Dump alone. Then each package is read
-// as the closed Change List that its manifest is, by the same rules of order and
-// gaps, and the bytes of the changes come out of it. A package that cannot be read
-// (no ZIP) is replaced by the copy of its manifest that it links to (contents), and
-// its bytes by the representations themselves.
+// A source may tell its changes in a Change Dump alone. Each package is then read by its
+// manifest, as a closed Change List, by the same rules of order and gaps. The bytes of the
+// changes come out of it. An unreadable package (no ZIP) is replaced by the linked copy of its
+// manifest (contents), and its bytes by the representations themselves.
 
 // KindName is a capability as people write it.
 func KindName(c resourcesync.Capability) string {
@@ -30,8 +29,8 @@ func KindName(c resourcesync.Capability) string {
 	return "Change List"
 }
 
-// packagesAfter are the packages of a Change Dump that are not applied yet, in the
-// order of their times; the one at whose end the cursor stands is the first.
+// packagesAfter are the unapplied packages of a Change Dump, in the order of their times. The
+// package at the cursor is the first.
 func (src *Source) packagesAfter(ctx context.Context, dl *Download, r *resourcesync.Reader, from *Cursor) ([]Part, error) {
 	c, err := src.Docs.ListPackages(ctx, dl, r)
 	if err != nil {
@@ -46,7 +45,7 @@ func (src *Source) packagesAfter(ctx context.Context, dl *Download, r *resources
 	}
 	before := func(p Part) bool { return !p.Until.IsZero() && !from.Time.IsZero() && p.Until.Before(from.Applied()) }
 	if len(parts) > 0 && !slices.ContainsFunc(parts, func(p Part) bool { return !before(p) }) {
-		return parts[len(parts)-1:], nil // that the changes end before the one at which we stand is told by reading them, and which it is behind a baseline
+		return parts[len(parts)-1:], nil // reading them tells a source set back from a dump behind the baseline
 	}
 	return slices.DeleteFunc(parts, before), nil
 }
@@ -60,8 +59,8 @@ func (c *ChangePackages) Parts() []Part {
 	return parts
 }
 
-// samePackage tells whether the package that was applied up to its end is still
-// the same: by the hash that is promised of it, else by asking.
+// samePackage tells whether the fully applied package is still the same: by its promised hash,
+// else by asking.
 func (src *Source) samePackage(ctx context.Context, p *changePackage, from *Cursor) (bool, error) {
 	if h := p.Promise.Hashes.SHA256; h != "" {
 		return h == from.Last.Digest, nil
@@ -77,7 +76,7 @@ func (src *Source) samePackage(ctx context.Context, p *changePackage, from *Curs
 	return dl.NotModified || dl.Digest.String() == from.Last.Digest, nil
 }
 
-// document opens a package as the Change List that its manifest is.
+// document opens the manifest of a package as a Change List.
 func (p *changePackage) document(ctx context.Context, src *Documents) (*Download, *resourcesync.Reader, error) {
 	manifest := p.Contents != "" && src.fetch.MayFetch(p.Contents)
 	if !p.IsZIP() && !manifest {
@@ -114,7 +113,7 @@ func (p *changePackage) document(ctx context.Context, src *Documents) (*Download
 	return dl, r, nil
 }
 
-// complete fills in the times that only the Change Dump tells of a package.
+// complete fills in the times told by the Change Dump alone.
 func (p *changePackage) complete(h *resourcesync.Head) {
 	if h.Meta.From.IsZero() {
 		h.Meta.From = p.from

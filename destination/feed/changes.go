@@ -21,17 +21,17 @@ type Change struct {
 	position int // entries of the list up to and with this one
 	closed   bool
 	until    time.Time
-	sequence *uint64 // at the end: the position in the source's log that the list reaches
+	sequence *uint64 // at the end: the position in the source's log reached by the list
 	state    ListState
-	from     time.Time // at the end: where the list begins
-	Served   time.Time // what the list says of later times is not known yet
+	from     time.Time // at the end: the beginning of the list
+	Served   time.Time // the list is silent about later times
 	Document uint64    // the list as it is, see download.name
-	Unproven bool      // the change at which the poll began has not been met yet, and may be of another history
-	newest   *Newest   // at the end: the change at which the cursor stands, where it does not know it
-	seen     *seen     // at the end: what the list looks like, nil with numbers
+	Unproven bool      // the change at the poll's beginning was not met yet, and may be of another history
+	newest   *Newest   // at the end: the change at the cursor, if the cursor does not know it
+	seen     *seen     // at the end: the looks of the list, nil with numbers
 }
 
-// Kind is where a change is from: a list, or a package of a Change Dump.
+// Kind is the origin of a change: a list, or a package of a Change Dump.
 func (c *Change) Kind() resourcesync.Capability {
 	if c.Item.Package != "" {
 		return resourcesync.ChangeDump
@@ -39,23 +39,23 @@ func (c *Change) Kind() resourcesync.Capability {
 	return resourcesync.ChangeList
 }
 
-// GapError says that changes between the cursor and what the source still
-// offers are lost, or that its history is another one than we followed.
+// GapError says either of two things: changes between the cursor and the source's present offer
+// are lost, or its history is not the followed one.
 type GapError struct {
 	Why     string
-	Missing []string // lists that are named and not there, which it is for
-	Then    string   // what the mirror follows meanwhile, where the source tells no changes at all
+	Missing []string // its cause: lists named and not there
+	Then    string   // followed meanwhile, if the source tells no changes at all
 	Root    bool     // it is the root of the changes
-	Unread  []string // lists that are there and are not read for it
-	Timed   bool     // and all of their index tell where they begin
-	Behind  bool     // the changes end before the list or dump from which they are to be followed, as far as their root tells
+	Unread  []string // lists left unread for it
+	Timed   bool     // and their index tells all their beginnings
+	Behind  bool     // by their root, the changes end before the list or dump at the cursor
 }
 
 func (e *GapError) Error() string { return e.Why }
 
-// EachChange reads the changes after from, in order, from a Change List or an
-// index of them, or from a Change Dump. With strict a gap is a *gapError before
-// any change is handed out that lies behind it; without, what is there is taken.
+// EachChange reads the changes after from, in order, from a Change List or an index of them, or
+// from a Change Dump. With strict, a gap is a *GapError before any change behind it. Without
+// strict, gaps are passed over.
 func (src *Source) EachChange(ctx context.Context, o *Offer, from *Cursor, strict bool, f func(Change) error) error {
 	address, kind := o.Changes()
 	dl, r, err := src.ChangesRoot(ctx, fetch.Request{URL: address}, kind)
@@ -142,8 +142,8 @@ func (src *Source) EachChangeOf(ctx context.Context, dl *Download, r *resourcesy
 	return fmt.Errorf("%w: %w", errSurveyed, err)
 }
 
-// standsAt tells whether the list at which we stand can still be had where the source names
-// another one instead: what came in it since is nowhere else.
+// standsAt tells whether the list at the cursor can still be had, though the source names another
+// one. Its latest changes are nowhere else.
 func (src *Source) standsAt(ctx context.Context, address string) bool {
 	dl, _, err := src.Docs.Document(ctx, fetch.Request{URL: address, Attempts: 2}, resourcesync.ChangeList)
 	if err != nil {
@@ -153,13 +153,13 @@ func (src *Source) standsAt(ctx context.Context, address string) bool {
 	return dl.Close() == nil
 }
 
-// EachChangeIn is eachChange over documents that are in the order of their times.
-// With p a gap is a *gapError.
+// EachChangeIn is EachChange over documents in the order of their times. With p a gap is a
+// *GapError.
 func (src *Source) EachChangeIn(ctx context.Context, parts []Part, from *Cursor, p *Proof, f func(Change) error) error {
 	var last time.Time
 	reached := from.stands()
 	first := true
-	at := *from // moves with what was handed out
+	at := *from // moves with the changes
 	err := src.Docs.eachPart(ctx, parts, resourcesync.ChangeList, func(q Part, pdl *Download, pr *resourcesync.Reader) error {
 		ph := pr.Head()
 		if p != nil {
@@ -200,9 +200,8 @@ func (src *Source) EachChangeIn(ctx context.Context, parts []Part, from *Cursor,
 	return p.end()
 }
 
-// sameClosed tells whether the closed list that was applied up to its end is still the
-// same: one whose end was to come when it was written may have got more changes. This
-// costs one conditional request.
+// sameClosed tells whether the fully applied closed list is still the same. A list written before
+// its own end may have got more changes. This costs one conditional request.
 func (src *Source) sameClosed(ctx context.Context, p *Proof, address string) (bool, error) {
 	from := p.From
 	if from.Newest == nil {
@@ -213,15 +212,15 @@ func (src *Source) sameClosed(ctx context.Context, p *Proof, address string) (bo
 	}
 	same, err := src.listIs(ctx, &from.Last)
 	if IsGone(err) {
-		return true, nil // retention took it meanwhile: where the next list begins tells
+		return true, nil // retention took it meanwhile: the beginning of the next list tells
 	}
 	p.done = same
 	return same, err
 }
 
-// SortParts puts the parts of an index in the order of their intervals where all
-// tell one. Older dialects, which tell none, list the newest first. told is false where
-// nothing in the index tells an order.
+// SortParts puts the parts of an index in the order of their intervals, if all tell one. Older
+// dialects tell none, and list the newest first. told is false if nothing in the index tells an
+// order.
 func SortParts(parts []Part) (told bool) {
 	if !slices.ContainsFunc(parts, untimed) {
 		slices.SortStableFunc(parts, func(a, b Part) int { return a.From.Compare(b.From) })
@@ -234,7 +233,7 @@ func SortParts(parts []Part) (told bool) {
 	return newestFirst || oldestFirst
 }
 
-// byLastmod tells the order of parts of which all have a lastmod.
+// byLastmod tells the order of parts if all have a lastmod.
 func byLastmod(parts []Part) (newestFirst, oldestFirst bool) {
 	first, last := parts[0].lastmod, parts[len(parts)-1].lastmod
 	newestFirst, oldestFirst = first.After(last), last.After(first)
@@ -245,7 +244,7 @@ func byLastmod(parts []Part) (newestFirst, oldestFirst bool) {
 	return newestFirst, oldestFirst
 }
 
-// skipApplied leaves out closed lists that end before the cursor.
+// skipApplied leaves out closed lists before the cursor.
 func skipApplied(parts []Part, from *Cursor) []Part {
 	n := 0
 	for n < len(parts)-1 {
@@ -264,7 +263,7 @@ func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 // listChanges hands out the changes of one list after the cursor.
 // With p a gap is a *gapError before any change is handed out.
 func (src *Source) listChanges(dl *Download, cur *Cursor, p *Proof, first bool, f func(Change) error) error {
-	start := *cur // several entries may share a number: what this list hands out does not move its own start
+	start := *cur // several entries may share a number: the list's own changes do not move its start
 	from := &start
 	_, served := dl.Served(src.Docs.opt.Now())
 	hand := f
@@ -319,15 +318,15 @@ func (src *Source) listChanges(dl *Download, cur *Cursor, p *Proof, first bool, 
 		}
 		return f(end)
 	}
-	var again time.Time // what is of it and before the cursor's change is applied again
+	var again time.Time // changes from this time to the cursor's change are applied again
 	switch {
 	case scan.start == 0:
 	case scan.seen.again():
 		again = scan.seen.was.Time
-	case from.List != dl.URL && from.Newest != nil: // nobody knows what stood there
+	case from.List != dl.URL && from.Newest != nil: // nothing is known of its entries there
 		again = from.Newest.Time
 	}
-	if t := from.again; scan.start > 0 && !t.IsZero() && (again.IsZero() || t.Before(again)) { // what followed them follows them again
+	if t := from.again; scan.start > 0 && !t.IsZero() && (again.IsZero() || t.Before(again)) { // their successors succeed them again
 		again = t
 	}
 	give := func(n int, it *Item) error {
@@ -391,10 +390,10 @@ func (src *Source) changeItem(e *resourcesync.Entry, r *resourcesync.Reader, dl 
 	return it, nil
 }
 
-// closed tells that a document with changes will never change again.
+// closed tells of a document with changes: it will never change again.
 func closed(dl *Download, h *resourcesync.Head) bool { return dl.pkg != nil || h.Closed() }
 
-// changeScan is what a first pass over a Change List found.
+// changeScan is the result of a first pass over a Change List.
 type changeScan struct {
 	head      resourcesync.Head
 	served    time.Time // when it was had, by the later of both clocks
@@ -406,18 +405,18 @@ type changeScan struct {
 	firstSeq  uint64
 	lastSeq   uint64
 	byTime    bool          // choose by time: the list does not know our position
-	passed    int           // a change here is of before the cursor, and so are those before it that say they are of a time to come
+	passed    int           // a change here is of before the cursor, and so are those before it with times to come
 	sorted    *changeSorter // nil: the list is in order
-	kept      []keptItem    // that may be wanted
+	kept      []keptItem    // possibly wanted
 	many      bool          // more of those than are kept
 	numbered  bool          // every entry tells its number
-	minTime   time.Time     // of all entries that tell one
+	minTime   time.Time     // of all entries with a time
 	maxTime   time.Time
 	sight     sighting
-	place     placing // of the newest change, where that tells neither time nor number
+	place     placing // of the newest change, if it tells neither time nor number
 	taken     bool    // it has the change of cursor.Taken
 	seen      looker
-	adopt     *Newest // of a cursor that stands at a number without knowing the change
+	adopt     *Newest // of a cursor at a number, without the change
 }
 
 type keptItem struct {
@@ -425,9 +424,9 @@ type keptItem struct {
 	position int
 }
 
-// scanChanges finds where to go on, and whether the list is in order. Lists of
-// early dialects have the newest first; what is out of order is sorted. Of what the
-// numbers say is applied, little is looked at.
+// scanChanges finds the place to go on, and whether the list is in order. Lists of early dialects
+// have the newest first; a list out of order is sorted. Entries applied by their numbers are
+// hardly looked at.
 func (src *Source) scanChanges(dl *Download, from *Cursor) (*changeScan, error) {
 	numbers := from.Sequence != nil && (from.Newest == nil || from.Newest.Sequence > 0)
 	s, err := src.scanChangesBy(dl, from, numbers)
@@ -548,7 +547,7 @@ func (src *Source) scanChangesBy(dl *Download, from *Cursor, numbers bool) (*cha
 		s.seen.now.First = s.seen.oldest
 	}
 	bySequence := from.Sequence != nil && sequences && s.count > 0
-	// Changes of a resource without times look the same, so that only the place tells them apart.
+	// Changes of a resource without times look the same: only the place tells them apart.
 	if s.found && !bySequence && from.Newest != nil && from.Newest.Time.IsZero() {
 		if s.found = s.seen.kept(); s.found {
 			was, begin, digest := s.seen.was, s.head.Meta.From, dl.Digest.String()
@@ -585,8 +584,8 @@ func (src *Source) scanChangesBy(dl *Download, from *Cursor, numbers bool) (*cha
 	return s, nil
 }
 
-// order tells whether the changes of a list stand in the order of their times, but for
-// those of times that are still to come, which are wrong.
+// order tells whether the changes of a list stand in the order of their times. Times still to
+// come are wrong, and do not count.
 type order struct {
 	until, last   time.Time
 	rising, falls bool
@@ -603,8 +602,8 @@ func (o *order) look(t time.Time) {
 
 func (o *order) rises() bool { return o.rising && !o.falls }
 
-// wanted leaves out what is surely applied: by number where both sides count,
-// else by time. Doubtful ones are applied again, which changes nothing.
+// wanted leaves out surely applied changes: by number if both sides count, else by time. Doubtful
+// ones are applied again, and change nothing.
 func (s *changeScan) wanted(it *Item, from *Cursor) bool {
 	if from.Sequence != nil && it.Sequence > 0 {
 		return it.Sequence > *from.Sequence
@@ -614,7 +613,7 @@ func (s *changeScan) wanted(it *Item, from *Cursor) bool {
 			until := s.head.Meta.Until
 			return !s.closed || until.IsZero() || !until.Before(from.Applied())
 		}
-		// A change of before its own list begins is of a clock that was set back.
+		// A change of before its own list begins tells of a clock set back.
 		return !it.Time.Before(from.Applied()) || it.Time.Before(s.head.Meta.From)
 	}
 	return true
@@ -649,20 +648,20 @@ func (s *changeScan) gap(list string, from *Cursor) error {
 	}
 	if f := s.head.Meta.From; !f.IsZero() && f.After(stands) {
 		if root, ok := sequenceOf(&s.head.Meta); ok && from.Sequence != nil && root == *from.Sequence {
-			return nil // an empty list that begins where we stand
+			return nil // an empty list from the cursor on
 		}
 		return &GapError{Why: fmt.Sprintf("the source's changes begin at %s and we stand at %s", Stamp(f), Stamp(stands))}
 	}
-	empty := from.Last.URL == list && from.Position == 0 // when it was read, so that the change is of an earlier list
+	empty := from.Last.URL == list && from.Position == 0 // when it was read: the change is of an earlier list
 	if from.Identity != "" && from.List == list && !from.Closed && !empty {
 		return &GapError{Why: fmt.Sprintf("Change List %s does not have the change any more at which we stand: it was rewritten or went backwards", clip.Middle(list))}
 	}
 	return nil
 }
 
-// lacks is a gap when a package, or an archived list, is of the time of the last changed
-// resource of the list or dump that was taken, and does not tell of it. What lies beside that
-// when it is taken is of the same source.
+// lacks is a gap. A package, or an archived list, is of the time of the last changed resource of
+// the taken list or dump, and does not tell of it. Whatever lay beside it at that time is of the
+// same source.
 func (s *changeScan) lacks(dl *Download, from *Cursor, archived bool) error {
 	n := from.Taken
 	if n == nil || s.taken || dl.pkg == nil && !archived || from.Root.URL == "" || !s.head.Meta.From.Before(n.Time) || s.head.Meta.Until.Before(n.Time) {
@@ -671,10 +670,10 @@ func (s *changeScan) lacks(dl *Download, from *Cursor, archived bool) error {
 	return &GapError{Why: fmt.Sprintf("%s has the changes from %s until %s, and not that of %s at %s, as which it is mirrored: the source was set back, as by restoring a backup", clip.Middle(dl.URL), Stamp(s.head.Meta.From), Stamp(s.head.Meta.Until), clip.Middle(n.Loc), Stamp(n.Time))}
 }
 
-// ChangesSince opens the Change List or index, nil when nothing was published
-// since the cursor was brought to its end. An index may stay as it is while its open
-// list grows. One that tells the position in the source's log comes to tell it again
-// after the source was set back. So the lists at which the cursor stands are asked for too.
+// ChangesSince opens the Change List or index, nil if nothing was published since the cursor came
+// to its end. An index may stay the same while its open list grows. An index with the position in
+// the source's log tells the same position again after the source was set back. So the lists at
+// the cursor are asked for too.
 func (src *Source) ChangesSince(ctx context.Context, address string, kind resourcesync.Capability, from *Cursor) (*Download, *resourcesync.Reader, error) {
 	known := from.Root.URL == address && from.Ahead == nil && len(src.keeper.Position().Missing.Lists) == 0
 	req := fetch.Request{URL: address}
@@ -700,10 +699,10 @@ func (src *Source) ChangesSince(ctx context.Context, address string, kind resour
 	return src.ChangesRoot(ctx, fetch.Request{URL: address}, kind)
 }
 
-// lastListsUnchanged tells whether what came last in the lists of an index that is unchanged is
-// as it was applied.
+// lastListsUnchanged tells whether the last entries in the lists of an unchanged index are as
+// they were applied.
 func (src *Source) lastListsUnchanged(ctx context.Context, from *Cursor) bool {
-	without := from.Position == 0 && from.Newest != nil && from.Filled.URL == "" // by a version that did not keep it
+	without := from.Position == 0 && from.Newest != nil && from.Filled.URL == "" // by a version without it
 	if !from.Root.Numbered && (from.Closed || from.Root.Untold) || from.Last.URL == "" || without {
 		return false
 	}

@@ -69,8 +69,8 @@ func (s *changeSorter) add(it *Item) error {
 	return s.sorter.Add(k, append(v, it.Encode()...))
 }
 
-// items yields the changes in order. Patches are not among what is kept of them: the
-// resources are fetched.
+// items yields the changes in order. Their patches are not kept: the whole is fetched in their
+// place.
 func (s *changeSorter) items() iter.Seq2[*Item, error] {
 	return func(yield func(*Item, error) bool) {
 		for rec, err := range s.sorter.Sort() {

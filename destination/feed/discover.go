@@ -23,7 +23,7 @@ const (
 	acceptAny      = "application/xml, text/xml;q=0.9, text/html;q=0.8, */*;q=0.5"
 )
 
-// Offer is what a source offers for one set. Empty addresses are not offered.
+// Offer is a source's offer for one set. Empty addresses are not offered.
 type Offer struct {
 	CapabilityList string
 	ResourceList   string
@@ -34,7 +34,7 @@ type Offer struct {
 	DumpArchive    string // changedump-archive
 	ListArchive    string // resourcelist-archive
 	Inventory      string // the present root of the in-sync inventory
-	Authority      string // scheme://host that skolem IRIs are made with
+	Authority      string // scheme://host for skolem IRIs
 	Found          string // how it was found, for people
 	Way            Way
 	Plain          bool // a Sitemap or feed, as sites have of their pages too
@@ -83,8 +83,8 @@ func (o *Offer) Address() string {
 	return cmp.Or(o.CapabilityList, o.ResourceList, o.ResourceDump, o.ChangeList, o.ChangeDump)
 }
 
-// Changes is where the changes are followed: the Change List, or, where the source
-// has none, the manifests of its Change Dump; "" for a source without either.
+// Changes is the place of the changes: the Change List, or, without one, the manifests of the
+// Change Dump; "" for a source without either.
 func (o *Offer) Changes() (address string, kind resourcesync.Capability) {
 	if o.ChangeList == "" && o.ChangeDump != "" {
 		return o.ChangeDump, resourcesync.ChangeDump
@@ -92,7 +92,7 @@ func (o *Offer) Changes() (address string, kind resourcesync.Capability) {
 	return o.ChangeList, resourcesync.ChangeList
 }
 
-// Listed tells whether the source tells what it has.
+// Listed tells whether the source lists its resources.
 func (o *Offer) Listed() bool { return o.ResourceList+o.ResourceDump != "" }
 
 // Followed tells whether the source tells its changes.
@@ -102,13 +102,13 @@ func (o *Offer) empty() bool {
 	return o.ResourceList == "" && o.ResourceDump == "" && o.ChangeList == "" && o.ChangeDump == ""
 }
 
-// errNotDocument says that a body is no ResourceSync document and no Sitemap.
+// errNotDocument marks a body without a ResourceSync document or Sitemap.
 var errNotDocument = errors.New("no ResourceSync document")
 
-// ErrNothingYet comes for a set that can be followed later, perhaps.
+// ErrNothingYet comes for a set to be followed later, perhaps.
 var ErrNothingYet = errors.New("offers neither lists nor dumps: the source may not have been scanned yet")
 
-// discovery finds the set that is configured.
+// discovery finds the configured set.
 type discovery struct {
 	*Documents
 	keeper keeper
@@ -141,7 +141,7 @@ func (src *discovery) discover(ctx context.Context) (*Offer, error) {
 	return o, err
 }
 
-// passing tells of an error that what was asked for may be there all the same.
+// passing tells of an error: the thing may be there all the same.
 func passing(err error) bool {
 	var fe *fetch.Error
 	return errors.As(err, &fe) && fe.Temporary || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
@@ -205,8 +205,8 @@ func (src *discovery) discoverDocument(ctx context.Context, address string, r *r
 	return nil, fmt.Errorf("a document of capability %q is no start: give the address of the site, its Source Description, a Capability List or a list", h.Meta.Capability)
 }
 
-// fromParent follows the links of a list up to its Capability List, for a part of
-// an index over the index; nil where that leads nowhere. What is fetched decides what it is.
+// fromParent follows the links of a list up to its Capability List, for a part of an index over
+// the index; nil if they lead nowhere. Only fetched documents decide.
 func (src *discovery) fromParent(ctx context.Context, address string, h *resourcesync.Head, kind resourcesync.Capability, depth int) (*Offer, error) {
 	if depth > src.lim.depth {
 		return nil, nil
@@ -218,7 +218,7 @@ func (src *discovery) fromParent(ctx context.Context, address string, h *resourc
 		dl, err := src.list(ctx, fetch.Request{URL: up, Accept: acceptDocument, Gzip: true, MaxBytes: src.lim.Document, Attempts: 2}, nil)
 		if err != nil {
 			if passing(err) || up == h.IndexURL() && src.keeper.Stage() != ledger.None {
-				return nil, err // the list may be a part of one, which is not the whole
+				return nil, err // the list may be a part of one, and not the whole
 			}
 			src.log.Debug("discover: the link up leads nowhere", "from", address, "up", up, "error", err)
 			continue
@@ -253,7 +253,7 @@ func (src *discovery) fromParent(ctx context.Context, address string, h *resourc
 	return nil, nil
 }
 
-// capabilityList reads what one set offers.
+// capabilityList reads the offer of one set.
 func (src *discovery) capabilityList(address string, r *resourcesync.Reader) (*Offer, error) {
 	o := &Offer{CapabilityList: address, Authority: authorityOf(address), Found: "Capability List " + address}
 	for _, l := range r.Head().Links {
@@ -357,9 +357,8 @@ func (src *discovery) collectSets(ctx context.Context, address string, r *resour
 	}
 }
 
-// chooseSet takes the only set, or the one that the configuration names: by the
-// address of its Capability List, by what describes it, or by its name, which is
-// the folder or file name in one of the two.
+// chooseSet takes the only set, or the configured one: by the address of its Capability List, by
+// its description, or by its name, the folder or file name in one of the two.
 func (src *discovery) chooseSet(sets []offered) (offered, error) {
 	want := src.opt.Set
 	if len(sets) == 0 {
@@ -429,8 +428,7 @@ func setNames(s offered) []string {
 	return names
 }
 
-// choose takes the only one of what a page or robots.txt leads to, or the one that the
-// configuration names; nil where there is none.
+// choose takes the only finding of a page or robots.txt, or the configured one; nil for none.
 func (src *discovery) choose(found []*Offer) (*Offer, error) {
 	var sets []offered
 	var last *Offer
@@ -448,16 +446,16 @@ func (src *discovery) choose(found []*Offer) (*Offer, error) {
 	return last, nil
 }
 
-// discoverSite looks for the ways in that a site can show: Link headers, links
-// in the page, the well-known address, robots.txt. A way that fails for the moment ends
-// it: the next one may lead to another thing.
+// discoverSite looks for the ways in from a site: Link headers, links in the page, the well-known
+// address, robots.txt. A way failing for the moment ends it: the next one may lead to another
+// thing.
 func (src *discovery) discoverSite(ctx context.Context, address string, page *Download) (*Offer, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, err
 	}
 	var tried []string
-	var refused error // of the first way to a host that must not be asked
+	var refused error // of the first way to a forbidden host
 	try := func(w Way, how, target string) (*Offer, error) {
 		if slices.Contains(tried, target) || len(tried) > 50 {
 			return nil, nil
@@ -514,7 +512,7 @@ func (src *discovery) discoverSite(ctx context.Context, address string, page *Do
 		if rerr == nil {
 			o, err := src.discoverDocument(ctx, dl.URL, r)
 			if err != nil {
-				return nil, err // the site is a source: what is wrong with it must be told
+				return nil, err // the site is a source: its fault must be told
 			}
 			o.Found, o.Way = "the well-known address led to "+o.Found, byWellKnown
 			return o, nil

@@ -23,7 +23,7 @@ func (src *Documents) readerOptions(base string) resourcesync.ReaderOptions {
 		Warn: func(text string) { src.lapses.log(src.log, base, text) }}
 }
 
-// lapses are what documents have got wrong and was read all the same: each is told once.
+// lapses are the pardoned faults of documents: each is told once.
 type lapses struct {
 	mu   sync.Mutex
 	told map[uint64]bool
@@ -45,8 +45,8 @@ func (l *lapses) log(log *slog.Logger, document, text string) {
 	log.Warn("a document is not by the specification, and is read all the same", "document", clip.Middle(document), "warning", text)
 }
 
-// Reader opens a downloaded document with all its pages. What is no document at all, a page
-// for people above all, gives errNotDocument.
+// Reader opens a downloaded document with all its pages. A body without any document, such as a
+// page for people, gives errNotDocument.
 func (src *Documents) Reader(dl *Download) (*resourcesync.Reader, error) {
 	if dl.ZIP != nil {
 		return dl.manifest()
@@ -96,9 +96,8 @@ func notXML(head []byte) bool {
 	return len(head) == 0 || head[0] != '<'
 }
 
-// isPage tells a page for people by how it begins: HTML may begin with any element of its
-// head, XHTML with an XML declaration. What is served as a page is one unless its root is
-// that of a document.
+// isPage tells a page for people by its beginning: HTML may begin with any element of its head,
+// XHTML with an XML declaration. A body served as a page is one unless its root is a document's.
 func isPage(head []byte, contentType string) bool {
 	switch strings.ToLower(resourcesync.RootName(head)) {
 	case "html", "head", "body", "title", "meta", "link", "base", "style", "script":
@@ -110,13 +109,13 @@ func isPage(head []byte, contentType string) bool {
 	return t == "text/html" || t == "application/xhtml+xml"
 }
 
-// Document downloads and opens a document that must be of the given capability;
-// none at all is taken for a Resource List.
+// Document downloads and opens a document of the given capability; none at all is taken for a
+// Resource List.
 func (src *Documents) Document(ctx context.Context, r fetch.Request, want resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
 	return src.documentAmong(ctx, r, nil, want)
 }
 
-// documentAmong is document for a part of an index, of which siblings are all parts.
+// documentAmong is Document for a part of an index; siblings are all parts.
 func (src *Documents) documentAmong(ctx context.Context, r fetch.Request, siblings map[string]bool, want resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
 	r.Accept, r.Gzip, r.MaxBytes = acceptDocument, true, src.lim.Document
 	dl, err := src.list(ctx, r, siblings)
@@ -134,8 +133,8 @@ func (src *Documents) documentAmong(ctx context.Context, r fetch.Request, siblin
 	return dl, rd, nil
 }
 
-// openAs opens a document that must be of the given capability. A Sitemap index may name feeds
-// beside its lists.
+// openAs opens a document of the given capability. A Sitemap index may name feeds beside its
+// lists.
 func (src *Documents) openAs(dl *Download, want resourcesync.Capability, part bool) (*resourcesync.Reader, error) {
 	rd, err := src.Reader(dl)
 	if err != nil {
@@ -154,15 +153,15 @@ type Part struct {
 	From, Until time.Time
 	at          time.Time
 	lastmod     time.Time
-	old         bool           // a dialect that lists the newest first
+	old         bool           // a dialect with the newest first
 	meta        bool           // the index tells from or until
-	sequence    *uint64        // position in the source's log that the index tells of it
+	sequence    *uint64        // position in the source's log, as the index tells
 	pkg         *changePackage // the document is the manifest of this package
 	left        bool           // the source names it no more: nothing tells up to when it was written, if it does not
 }
 
-// Parts lists the documents that an opened document consists of: itself, or what
-// its index (and the indexes below it) name, in their order.
+// Parts lists the documents of an opened document: itself, or those named by its index (and the
+// indexes below it), in their order.
 func (src *Documents) Parts(ctx context.Context, dl *Download, r *resourcesync.Reader, want resourcesync.Capability) ([]Part, error) {
 	h := r.Head()
 	if !h.Index {
@@ -226,7 +225,7 @@ func (src *Documents) eachPart(ctx context.Context, parts []Part, want resources
 	return src.eachPartNoted(ctx, parts, want, nil, f)
 }
 
-// eachPartNoted is eachPart that notes what was opened.
+// eachPartNoted is eachPart with notes of the opened documents.
 func (src *Documents) eachPartNoted(ctx context.Context, parts []Part, want resourcesync.Capability, opened *[]listPart, f func(Part, *Download, *resourcesync.Reader) error) error {
 	return src.eachPartDepth(ctx, parts, want, addresses(parts), 0, opened, f)
 }
@@ -239,8 +238,8 @@ func addresses(parts []Part) map[string]bool {
 	return names
 }
 
-// part opens one of them; seen are all. A cache may give it as it was before its index was written:
-// what is missing in it would be taken for gone, or for applied.
+// part opens one of them; seen are all. A cache may give its state of before its index was
+// written: a missing entry would be taken for gone, or for applied.
 func (src *Documents) part(ctx context.Context, p Part, seen map[string]bool, want resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
 	if p.pkg != nil {
 		return p.pkg.document(ctx, src)
@@ -295,7 +294,7 @@ func (src *Documents) eachPartDepth(ctx context.Context, parts []Part, want reso
 	return nil
 }
 
-// sequenceOf reads our own sequence attribute; ok is false where there is none.
+// sequenceOf reads our own sequence attribute; ok is false without one.
 func sequenceOf(m *resourcesync.Meta) (uint64, bool) {
 	s := m.Ext[resourcesync.ExtSequence]
 	if s == "" {

@@ -13,11 +13,10 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// The manifests of a Resource Dump say as much as a Resource List does. They are
-// read where the source has no list: from the copies that it links to (contents),
-// else from the packages themselves.
+// The manifests of a Resource Dump say as much as a Resource List does. They are read for a
+// source without a list: from linked copies (contents), else from the packages themselves.
 
-// DumpPackages lists the packages of a Resource Dump, of which state tells more then.
+// DumpPackages lists the packages of a Resource Dump, and completes state.
 func (src *Documents) DumpPackages(ctx context.Context, dl *Download, rd *resourcesync.Reader, state *ListState) ([]Package, error) {
 	var packages []Package
 	collect := func(rd *resourcesync.Reader, address string) error {
@@ -74,7 +73,7 @@ func (src *Source) dumpInventory(ctx context.Context, o *Offer, v *Inventory, kn
 	return src.overlay(ctx, o, v)
 }
 
-// manifestInventory adds what one package holds.
+// manifestInventory adds the contents of one package.
 func (src *Source) manifestInventory(ctx context.Context, p Package, v *Inventory) error {
 	each := func(r *resourcesync.Reader) error {
 		return EachEntry(r, "the manifest of "+p.URL, func(e *resourcesync.Entry) error {
@@ -145,13 +144,13 @@ func (src *Documents) downloadPackage(ctx context.Context, p Package, attempts i
 	return dl, nil
 }
 
-// ZIPIn opens what was downloaded. A member that is too large fails by itself, when it is
-// read (readMember).
+// ZIPIn opens a downloaded package. A too large member fails by itself, when it is read
+// (ReadMember).
 func (src *Documents) ZIPIn(dl *Download, p Package) (*resourcesync.Package, error) {
 	return resourcesync.OpenPackage(dl.ReaderAt(), dl.Size, resourcesync.PackageOptions{MaxEntryBytes: src.lim.Package, Reader: src.readerOptions(p.URL)})
 }
 
-// ReadManifests reads the manifests that packages have beside them.
+// ReadManifests reads the manifests beside their packages.
 func (src *Source) ReadManifests(ctx context.Context, packages []Package) (_ *Inventory, err error) {
 	for _, p := range packages {
 		if p.Contents == "" {
@@ -214,7 +213,7 @@ type Downloaded struct {
 }
 
 // DownloadAhead downloads packages in their order, each while the one before it is read. stop
-// closes what nobody took.
+// closes the rest.
 func (src *Documents) DownloadAhead(ctx context.Context, packages []Package) (ready <-chan Downloaded, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	out := make(chan Downloaded)
@@ -249,9 +248,8 @@ func (src *Documents) ReadMember(z *resourcesync.Package, path string) ([]byte, 
 	return body, err
 }
 
-// ErrMismatch marks a response that is not as promised, by its length, hash or graph digest.
+// ErrMismatch marks a broken promise of length, hash or graph digest.
 var ErrMismatch = errors.New("does not keep its promise")
 
-// MismatchHint goes with errMismatch: what is fetched is fetched again by each run, later
-// and later.
+// MismatchHint goes with ErrMismatch: each run fetches it again, later and later.
 const MismatchHint = " (changed on the way, or by the source without announcing it; it is tried again, and if that stays so the source has to publish it anew)"

@@ -9,14 +9,12 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// Feed says what one set of a source has, and what changes in it, in order.
-//
+// Feed tells one set of a source and its changes, in order.
 // An implementer guarantees:
-//
 //   - A Snapshot is whole: a resource outside of it is not in the source. Changes go on at its
 //     position.
 //   - Changes come in the order of the source's log. Each has the position behind it. A change
-//     may come again, after an error or where lists overlap.
+//     may come again, after an error or with overlapping lists.
 //   - Lost changes, and a log other than the followed one, are a [*GapError]. No change behind
 //     the gap comes before it.
 //   - Only the feed reads a [Position]. Its caller keeps it, and gives it back.
@@ -33,7 +31,7 @@ type Feed interface {
 // defaultPause is the time between two polls of Wait.
 const defaultPause = time.Minute
 
-// Snapshot reads all that the source has.
+// Snapshot reads the whole state of the source.
 func (src *Source) Snapshot(ctx context.Context) (*Inventory, error) {
 	o, err := src.Discover(ctx)
 	if err != nil {
@@ -105,7 +103,7 @@ func (src *Source) Wait(ctx context.Context, from Position) error {
 	}
 }
 
-// hasMore asks for what was read last, conditionally.
+// hasMore asks for the last read documents, conditionally.
 func (src *Source) hasMore(ctx context.Context, from *Position) (bool, error) {
 	o, err := src.Discover(ctx)
 	if err != nil {
@@ -130,9 +128,9 @@ func (src *Source) hasMore(ctx context.Context, from *Position) (bool, error) {
 	return true, dl.Close()
 }
 
-// Notified is a feed with a second end of Wait: a value on wake, as from a hub's callback.
-// What woke it is a hint, and proves nothing: the changes are read as ever. A wake before Wait
-// counts if the channel keeps it.
+// Notified is a feed with a second end of Wait: a value on wake, as from a hub's callback. A wake
+// is a hint, and proves nothing: the changes are read as ever. A wake before Wait counts if the
+// channel keeps it.
 func Notified(f Feed, wake <-chan struct{}) Feed { return &notified{f, wake} }
 
 type notified struct {
@@ -155,7 +153,7 @@ func (n *notified) Wait(ctx context.Context, from Position) error {
 	}
 }
 
-// Position is where Changes go on behind an inventory.
+// Position is the place behind an inventory for Changes to go on.
 func (v *Inventory) Position() Position {
 	return Position{Cursor: v.Cursor(), Inventory: v.State.Kept()}
 }

@@ -17,48 +17,48 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// Inventory is what the source says now, sorted by location on disk: the
-// Resource List overlaid with the changes after it.
+// Inventory is the source's present state, sorted by location on disk: the Resource List overlaid
+// with the changes after it.
 type Inventory struct {
 	Sorter   *extsort.Sorter
 	State    ListState
 	Sequence *uint64
 	At       time.Time
-	had      time.Time // when it was had, where at is later than that; else zero
-	told     time.Time // what it says to be of, where that is so late that at is another time; else zero
+	had      time.Time // when it was had, if at is later; else zero
+	told     time.Time // its own time, if it is too late to be at; else zero
 	Listed   int64     // entries of the list itself
 	Order    uint64
-	newest   Newest // of the list or dump: what was changed last, as far as it tells times of before its own
+	newest   Newest // of the list or dump: the last changed resource, as far as it tells times of before its own
 	Overlaid bool
-	blind    int64                // entries that do not tell which resource they mean
-	feeds    int                  // of its lists, which tell what is new and not all that there is
-	Outdated bool                 // it is older than the one that was taken, and waits
-	Copied   bool                 // it says that it comes from a cache
+	blind    int64                // entries without a recognizable resource
+	feeds    int                  // of its lists: they tell news and not everything
+	Outdated bool                 // it is older than the taken one, and waits
+	Copied   bool                 // by its own words it comes from a cache
 	Hole     bool                 // the changes do not reach back to the list, or do not tell whether they do
 	Missing  *GapError            // no changes were added, since lists of them are missing
-	Void     [2]uint64            // what was added from the one order to before the other does not count
-	Sparing  bool                 // what its entries do not tell apart is the same: no more is to be found out
-	Passed   map[ledger.Hash]bool // changes after the list that others followed; nil: not needed
+	Void     [2]uint64            // additions from the one order to before the other do not count
+	Sparing  bool                 // entries without a telling measure are the same: no more is to be found out
+	Passed   map[ledger.Hash]bool // superseded changes after the list; nil: not needed
 	last     *Newest              // the last change after the list: up to there the mirror is when it is compared
 
-	Until    time.Time // what the source was then is meant
+	Until    time.Time // the source's state of then is meant
 	Backward bool      // and the list is of a later time
-	begins   time.Time // where the changes do that were read
+	begins   time.Time // the beginning of the read changes
 
-	Unusable map[string]string // changes that cannot be used and why, by location; not of more than are named
+	Unusable map[string]string // unusable changes and why, by location; at most as many as are named
 }
 
 func (v *Inventory) Close() error { return v.Sorter.Close() }
 
-// absurd is how far ahead of both clocks a time is that no difference of zones explains.
+// absurd is a time so far ahead of both clocks: no difference of zones explains it.
 const absurd = 24 * time.Hour
 
 // clocksDiffer is how far ahead of both clocks the time of a list may be and still tell an older
 // one from it.
 const clocksDiffer = 5 * time.Minute
 
-// IsOf takes from a list or dump where the source was. One that is of a time to come says
-// nothing of the changes until then.
+// IsOf takes the source's position from a list or dump. A list of a time to come says nothing of
+// the changes until then.
 func (v *Inventory) IsOf(address string, h *resourcesync.Head, dl *Download, now time.Time) {
 	v.At, v.State = h.SnapshotTime(), dl.listState(address, h)
 	if s, ok := sequenceOf(&h.Meta); ok {
@@ -81,7 +81,7 @@ func (v *Inventory) reads(r *resourcesync.Reader) {
 	}
 }
 
-// Partial is why a resource that is not listed may be there all the same, "" if it may not.
+// Partial is why an unlisted resource may be there all the same, "" if it may not.
 func (v *Inventory) Partial() string {
 	switch {
 	case v.blind > 0:
@@ -92,7 +92,7 @@ func (v *Inventory) Partial() string {
 	return ""
 }
 
-// Cursor is where the changes are followed from.
+// Cursor is the place to follow changes from.
 func (v *Inventory) Cursor() Cursor {
 	c := Cursor{Time: v.At, Had: v.had, Told: v.told, Sequence: v.Sequence, Ahead: v.last}
 	if c.Sequence == nil && v.newest.Loc != "" {
@@ -101,7 +101,7 @@ func (v *Inventory) Cursor() Cursor {
 	return c
 }
 
-// Look notes what a list or dump has.
+// Look notes an entry of a list or dump.
 func (v *Inventory) Look(it *Item) {
 	if it.LastMod.After(v.newest.Time) && !it.LastMod.After(v.At) {
 		v.newest = Newest{Loc: it.Loc, Time: it.LastMod}
@@ -159,17 +159,16 @@ type itemOr struct {
 	Err error
 }
 
-// unchangedList says that a list is the one that was processed before.
+// ErrUnchanged says: the list is the one processed before.
 var ErrUnchanged = errors.New("unchanged")
 
-// ReadInventory reads the Resource List, all of it, and the changes after it.
-// With known an unchanged list is errUnchangedList. An error means that nothing
-// may be concluded from what is not in it.
+// ReadInventory reads the Resource List, all of it, and the changes after it. With known, an
+// unchanged list is ErrUnchanged. After an error nothing may be concluded from missing entries.
 func (src *Source) ReadInventory(ctx context.Context, o *Offer, known *ListState) (*Inventory, error) {
 	return src.ReadInventoryOf(ctx, o, known, func(*Item) error { return nil })
 }
 
-// ReadInventoryOf shows each resource of the list to look, whose error ends it.
+// ReadInventoryOf shows each resource of the list to look; an error of look ends it.
 func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, known *ListState, look func(*Item) error) (_ *Inventory, err error) {
 	if until := src.keeper.Position().Until; !until.IsZero() {
 		return src.ReadInventoryUntil(ctx, o, until)
@@ -244,8 +243,7 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, known *ListSta
 	return v, src.overlay(ctx, o, v)
 }
 
-// UnlessKnown opens a list or dump. The one that is known, with all that is below it, is
-// errUnchangedList.
+// UnlessKnown opens a list or dump. The known one, with everything below it, is ErrUnchanged.
 func (src *Source) UnlessKnown(ctx context.Context, address string, kind resourcesync.Capability, known *ListState) (*Download, *resourcesync.Reader, error) {
 	req := fetch.Request{URL: address}
 	if known == nil || known.URL != address || !known.stands() {
@@ -289,7 +287,7 @@ func (src *Source) UnlessKnown(ctx context.Context, address string, kind resourc
 	return dl, r, err
 }
 
-// tellsAlone keeps of what is known, and past, that its root tells it from now on.
+// tellsAlone keeps of a known list of the past: from now on its root alone recognizes it.
 func (src *Source) tellsAlone(known *ListState, dl *Download) error {
 	var change func(*ListState)
 	switch {
@@ -303,9 +301,9 @@ func (src *Source) tellsAlone(known *ListState, dl *Download) error {
 	return src.keeper.Keep(func(m *Position) { change(&m.Inventory) })
 }
 
-// partsUnchanged tells whether the documents below an index are as they were read, where the
-// index does not tell, as it does when it is past. If it has been before and is not any more,
-// its source was set back. What cannot be had is told when they are read.
+// partsUnchanged tells whether the documents below an index are as they were read, if the index
+// does not tell, as it does once it is past. An index no more past is of a source set back.
+// Reading tells of unavailable documents.
 func (src *Source) partsUnchanged(ctx context.Context, known *ListState, past bool) bool {
 	if known.Index && len(known.Parts) == 0 {
 		return past
@@ -323,8 +321,8 @@ func (src *Source) partsUnchanged(ctx context.Context, known *ListState, past bo
 	return true
 }
 
-// sameRoot tells a list that was processed from its first bytes: its root has the
-// time of the same snapshot, and it is as long as it was, where the server tells.
+// sameRoot recognizes a processed list from its first bytes: its root has the time of the same
+// snapshot, and its length is the same, if the server tells one.
 func (src *Source) sameRoot(known *ListState) func([]byte, int64) bool {
 	if known.Size == 0 {
 		return nil
@@ -381,7 +379,7 @@ func (src *Source) overlay(ctx context.Context, o *Offer, v *Inventory) error {
 			if len(v.Unusable) < src.Docs.lim.Named {
 				v.Unusable[c.Item.Loc] = c.Item.Bad
 			}
-			return nil // what the list says stands; the change fails when it is applied
+			return nil // the list's word stands; the change fails when it is applied
 		}
 		delete(v.Unusable, c.Item.Loc)
 		if src.Docs.plan != nil {
@@ -414,8 +412,8 @@ func (src *Source) overlay(ctx context.Context, o *Offer, v *Inventory) error {
 	return nil
 }
 
-// Stale tells that the list is not newer than where we stand, and that what was changed
-// since is not all there: it says no more than what is mirrored, and maybe less.
+// Stale tells whether the list is not newer than the cursor, and the changes since are not all
+// there: it says no more than the mirror has, and maybe less.
 func (v *Inventory) Stale(c *Cursor) bool {
 	if v.Outdated {
 		return true
@@ -426,8 +424,8 @@ func (v *Inventory) Stale(c *Cursor) bool {
 	return v.Hole && !v.At.IsZero() && !v.At.After(c.Time)
 }
 
-// Taken tells that the list is the one that was taken last, whole, and nothing was left of
-// what it did not have.
+// Taken tells whether the list is the last one taken, as a whole, without any remains of missing
+// entries.
 func (v *Inventory) Taken(p *Position) bool {
 	was := &p.Inventory
 	return was.URL != "" && was.URL == v.State.URL && was.Digest == v.State.Digest && was.At.Equal(v.State.At) && was.stands() && was.sameParts(&v.State) && v.blind == 0

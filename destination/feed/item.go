@@ -17,9 +17,8 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// Item is one resource as a list, a manifest or a change tells of it: what to
-// fetch, what was promised, and when it changed. It is kept for what is pending,
-// so it has a byte form.
+// Item is one resource in the words of a list, a manifest or a change: the address to fetch, the
+// promises, and the time of the change. Pending items are kept, so it has a byte form.
 type Item struct {
 	Loc      string
 	Entity   string // from a describes or canonical link, "" if none
@@ -29,20 +28,20 @@ type Item struct {
 	Time     time.Time    // of the change, zero if unknown
 	Sequence uint64       // 0 unknown
 	Version  *Place       // the immutable version (memento)
-	Others   []Place      // alternates that are RDF where loc is not, then duplicates by preference
+	Others   []Place      // alternates with RDF if loc has none, then duplicates by preference
 	Path     string       // in a package
 	Package  string       // its address; kept with Path only
-	Via      string       // where the source has it from, "" if it does not tell
+	Via      string       // the resource's origin, "" if the source does not tell
 	Patches  []PatchOffer // not kept
-	TimeGate string       // where versions can be asked for by time (RFC 7089); kept with AsOf only
-	AsOf     time.Time    // the version of this time is wanted, of which nothing is promised
-	Found    []Place      // RDF that the page at loc links to; not kept
+	TimeGate string       // an address to ask for versions by time (RFC 7089); kept with AsOf only
+	AsOf     time.Time    // the version of this time is wanted, without any promise
+	Found    []Place      // RDF linked from the page at loc; not kept
 	Bad      string       // why the entry cannot be used, "" if it can
-	Blind    bool         // Bad, and which resource it means is not known; not kept
-	Opened   *Download    // the package whose manifest tells of it, while it is open; not kept
+	Blind    bool         // Bad, and its resource is not known; not kept
+	Opened   *Download    // the package of its manifest, while it is open; not kept
 	Tried    bool         // it is fetched now, so not again in this run; not kept
-	ETag     string       // of what is recorded of loc; not kept
-	File     bool         // the source says that it is a file and none of its descriptions
+	ETag     string       // of the recorded state of loc; not kept
+	File     bool         // the source calls it a file, and no description
 }
 
 // held is about how many bytes of memory it takes.
@@ -64,11 +63,11 @@ func (it *Item) Record() *ledger.Record {
 	return r
 }
 
-// Place is an address where a representation can be had.
+// Place is an address of a representation.
 type Place struct {
 	URL     string
 	Promise fetch.Promise
-	Rel     string // by which relation RDF is linked from loc, which has none; "" for loc and its copies
+	Rel     string // the relation of linked RDF, if loc has none; "" for loc and its copies
 }
 
 // maxVia bounds the address of an origin.
@@ -77,8 +76,8 @@ const maxVia = 8 << 10
 // MaxPlaces bounds the further addresses taken of one entry.
 const MaxPlaces = 8
 
-// NewItem takes an entry of a document. An entry that contradicts itself or that
-// cannot be read gives an item that is Bad, so that it fails alone.
+// NewItem takes an entry of a document. A contradictory or unreadable entry gives a Bad item, and
+// fails alone.
 func NewItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *Item {
 	it := &Item{Loc: e.Loc, Change: e.Meta.Change, LastMod: e.LastMod, Path: e.Meta.Path}
 	bad := func(format string, args ...any) {
@@ -96,7 +95,7 @@ func NewItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *Ite
 	if slices.ContainsFunc(e.Faults, func(f string) bool { return strings.HasSuffix(f, " loc") }) {
 		it.Blind = true
 	}
-	if it.Blind { // which resource it means is not known: its number in the list names it, since a list may be one line
+	if it.Blind { // its resource is not known: its number in the list names it, since a list may be one line
 		it.Loc = fmt.Sprintf("%s#entry=%d", address, e.Number)
 	}
 	if c := e.Meta.Capability; c != "" {
@@ -189,8 +188,7 @@ func NewItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *Ite
 	return it
 }
 
-// changeTime is the time of the change that an entry tells of, zero where it tells
-// none; r may be nil.
+// changeTime is the time of an entry's change, zero for none; r may be nil.
 func changeTime(r *resourcesync.Reader, e *resourcesync.Entry) time.Time {
 	if r != nil {
 		if t := r.ChangeTime(e); !t.IsZero() {
@@ -225,19 +223,19 @@ func ParseGraph(s string) (rdfres.Digest, error) {
 	return rdfres.Digest{}, fmt.Errorf("%q is not sha-256:HEX", clip.Middle(s))
 }
 
-// Identity names a change for finding it again in a list: what, how and when.
+// Identity names a change by its resource, kind and time, to find it again in a list.
 func (it *Item) Identity() string {
 	return it.Loc + " " + it.Change + " " + it.Time.UTC().Format(time.RFC3339Nano)
 }
 
-// hasNoRDF tells the types of pages, and of what tells none: what describes such a
-// resource stands for it. What describes a picture or a PDF is a resource of its own.
+// hasNoRDF tells the types of pages, and unknown types: the description of such a resource stands
+// for it. The description of a picture or a PDF is a resource of its own.
 func hasNoRDF(mediaType string) bool {
 	return mediaType == "text/html" || mediaType == "application/xhtml+xml" || !IsTypeOfNoRDF(mediaType) && !IsTypeOfRDF(mediaType)
 }
 
-// linkedPrefix begins the token, among the hashes of other algorithms, that stands for
-// all that is promised of linked RDF: it may change while loc stays as it is.
+// linkedPrefix begins a token among the hashes of other algorithms. It stands for all promises of
+// linked RDF, since that may change while loc stays the same.
 const linkedPrefix = "linked-rdf:"
 
 func (it *Item) promiseLinked(l resourcesync.Link) {
@@ -259,9 +257,9 @@ func linkedOf(h resourcesync.Hashes) string {
 	return ""
 }
 
-// Differs compares a record with what a list says now. The digest of the graph
-// and a common hash decide; then length, then lastmod. Without any common
-// measure nothing is known, which is no difference.
+// Differs compares a record with a list's present entry. The digest of the graph and a common
+// hash decide; then length, then lastmod. Without any common measure nothing is known: no
+// difference.
 func (it *Item) Differs(r *ledger.Record) (v verdict, why string) {
 	if it.Bad != "" {
 		return Different, "what cannot be used: " + it.Bad
@@ -296,21 +294,21 @@ func (it *Item) Differs(r *ledger.Record) (v verdict, why string) {
 	return Unknown, ""
 }
 
-// vague tells of an entry of a list by which no other state of its resource is seen.
-// It is of a list that was served at the time at.
+// vague tells of an entry: no other state of its resource can be seen by it. Its list was served
+// at the time at.
 func (it *Item) vague(at time.Time) bool {
 	return it.Promise.Unproven() && (it.LastMod.IsZero() && it.Promise.Length < 0 || Unsettled(it.LastMod, at))
 }
 
-// Unsettled tells that at the time at a resource could be changed once more and keep its
-// lastmod: on that very day, or in that minute or second.
+// Unsettled tells whether at the time at a resource could be changed once more and keep its
+// lastmod: on the same day, or in the same minute or second.
 func Unsettled(lastMod, at time.Time) bool {
 	told := Lasts(lastMod)
 	if told > 24*time.Hour {
 		told += 12 * time.Hour // the day of any place
 	}
 	age := at.Sub(lastMod)
-	return !lastMod.IsZero() && age < told // or it is of a time to come, by a clock that is ahead
+	return !lastMod.IsZero() && age < told // or of a time to come, by a clock ahead
 }
 
 // Lasts is how long a time is the present one, as it is told: to the second at best, or
@@ -325,19 +323,19 @@ func Lasts(t time.Time) time.Duration {
 	return told
 }
 
-// verdict of comparing what is recorded with what is told.
+// verdict of comparing a record with an entry.
 type verdict int
 
 const (
 	Unknown    verdict = iota // no measure in common
 	Different                 // proven by a measure
 	SameLength                // nothing else is told
-	SeemsSame                 // lastmod agrees, and length where it is told
+	SeemsSame                 // lastmod agrees, and length if it is told
 	ProvenSame                // a digest agrees
 )
 
-// Same tells what need not be fetched to compare it. A length says little, but where changes
-// are followed, comparing is rare, and what it passes over is never told again.
+// Same tells whether nothing need be fetched for the comparison. A length says little, but beside
+// followed changes comparisons are rare, and a passed-over difference is never told again.
 func (v verdict) Same(o *Offer) bool {
 	return v == ProvenSame || v == SeemsSame || v == SameLength && !o.Followed()
 }
@@ -442,9 +440,9 @@ func decodePromise(d *ledger.Decoder) fetch.Promise {
 	return p
 }
 
-// PatchOffer is a patch that a change offers, with the digests of what it applies
-// to and of what it makes: graph digests for an RDF Patch, hashes of the
-// representation for a JSON Patch. A patch without both is not used.
+// PatchOffer is the patch of a change, with the digests of its base and its result: graph digests
+// for an RDF Patch, hashes of the representation for a JSON Patch. A patch without both is not
+// used.
 type PatchOffer struct {
 	Place
 	Base, Result rdfres.Digest
@@ -466,7 +464,7 @@ func newPatchOffer(l resourcesync.Link) (p PatchOffer, ok bool) {
 	return p, known && err1 == nil && err2 == nil && p.Promise.Length >= 0
 }
 
-// IsTypeOfRDF tells the media types that only RDF has.
+// IsTypeOfRDF tells the media types of RDF alone.
 func IsTypeOfRDF(mediaType string) bool {
 	switch fetch.Essence(mediaType) {
 	case "text/plain", "application/xml", "text/xml", "application/json":

@@ -13,7 +13,7 @@ type Limits struct {
 	Parts     int   // of one index
 	depth     int   // of nested indexes
 	Sets      int   // offered by one source
-	KeptItems int   // changes of a list that are kept from the first pass over it; of more there is a second one
+	KeptItems int   // changes of a list kept from the first pass over it; more need a second pass
 	Named     int   // problems and differences named in a report
 }
 

@@ -16,12 +16,12 @@ type Download struct {
 	*fetch.Body
 	index    bool // an index, known once it was opened
 	numbered bool // its root tells the position in the source's log; likewise
-	untold   bool // an index of which nothing proves which list is the last; likewise
+	untold   bool // an index without a proven order of its lists; likewise
 	pkg      *changePackage
-	ZIP      *resourcesync.Package // a package that is read as the Change List that its manifest is
+	ZIP      *resourcesync.Package // a package read by its manifest, as a Change List
 	closer   io.Closer             // of its manifest
-	pages    []listPage            // where it goes on by next links: all, the first included
-	ends     string                // where the last next link leads, to another part of the same index
+	pages    []listPage            // the pages of its next links: all, the first included
+	ends     string                // the target of the last next link, if it is another part of the same index
 }
 
 // download brings a list or package to the folder for temporary files.
@@ -63,7 +63,7 @@ func (d *Download) modified() string {
 	return d.Body.Modified()
 }
 
-// length is the size of a document that its root alone tells to be the same, 0 for one in pages.
+// length is the size of a document recognizable by its root alone, 0 for one in pages.
 func (d *Download) length() int64 {
 	if len(d.pages) > 0 {
 		return 0
@@ -71,24 +71,23 @@ func (d *Download) length() int64 {
 	return d.Size
 }
 
-// settled tells that the answer is of at least two seconds after a time, so that
-// no other state of the source has it. A time may be told without its seconds, or as a
-// day.
+// settled tells whether the answer is of at least two seconds after a time: no other state of the
+// source has it then. A time may be told without its seconds, or as a day.
 func (d *Download) settled(at time.Time) bool {
 	answered, err := http.ParseTime(d.Header.Get("Date"))
 	return err == nil && !at.IsZero() && answered.Sub(at) >= Lasts(at)
 }
 
-// listTakes is how long a list may take to be made: its time is that of its beginning.
+// listTakes is the longest making of a list: its time is of its beginning.
 const listTakes = 6 * time.Hour
 
-// past tells that no other list of a time will be there any more.
+// past tells whether no other list of a time will be there any more.
 func (d *Download) past(at time.Time) bool {
 	answered, err := http.ParseTime(d.Header.Get("Date"))
 	return err == nil && !at.IsZero() && answered.Sub(at) >= Lasts(at)+listTakes
 }
 
-// listState recognizes a list or dump, of which this is the document.
+// listState recognizes this document of a list or dump.
 func (d *Download) listState(address string, h *resourcesync.Head) ListState {
 	at := h.SnapshotTime()
 	return ListState{URL: address, ETag: d.etag(), Modified: d.modified(), Digest: d.Digest.String(), At: at, Index: h.Index, Fresh: !d.settled(at), past: d.past(at)}

@@ -13,35 +13,34 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// An index may name Change Lists that are not there: retention took them and left their
-// entries, or somebody is just putting them up. Where a list behind it begins before the
-// cursor, such a list has nothing to tell and is passed over. Else its changes may be lost,
-// which is a gap: the cursor never goes past it, so that a list that is back is read as if it
-// had been there all the time, and meanwhile the mirror follows the Resource List. A source
-// without one is followed past the gap, and from its first change again when the list is back.
+// An index may name Change Lists not yet, or no more, there: retention took them and left their
+// entries, or somebody is just putting them up. If a list behind a missing one begins before the
+// cursor, the missing one has nothing to tell and is passed over. Else its changes may be lost: a
+// gap. The cursor never goes past it, so a returned list is read as if it had always been there.
+// Meanwhile the mirror follows the Resource List. A source without one is followed past the gap,
+// and from its first change again when the list is back.
 
-// surveyed is what a run knows of a Change List that an index names.
+// surveyed is a run's knowledge of a Change List in an index.
 type surveyed struct {
 	gone       bool
 	empty      bool      // nothing in it tells a time, and nothing else either
-	begin, end time.Time // of its changes; zero where it does not tell
+	begin, end time.Time // of its changes; zero if it does not tell
 }
 
-// Missing are Change Lists for which a gap is told. They stay known when their index names
-// them no more: that does not bring back what was in them.
+// Missing are Change Lists with a told gap. They stay known after their index has dropped them:
+// their changes are not back.
 type Missing struct {
 	Lists []string  `json:"lists"`
 	At    time.Time `json:"at"` // when they were missed last, by the source's clock
 	Why   string    `json:"why"`
 	Root  bool      `json:"root,omitempty"` // it is the root of the changes, and nothing else
 
-	// Lists that were there and are not read while the gap is open. Those of them that are named
-	// no more when it is closed are missing too, unless an inventory of later was taken.
+	// Lists there and left unread while the gap is open. Those dropped by the time it is closed
+	// are missing too, unless a later inventory was taken.
 	Unread []string `json:"unread,omitempty"`
 
-	// Some were named no more at At, and what came after them was applied: of all of them the
-	// changes are in a list or dump of later, or, where that tells no time, in another one than
-	// the one of this digest.
+	// Some were dropped at At, and the changes after them applied. The changes of all of them are
+	// in a later list or dump, or, if it tells no time, in any without this digest.
 	Dropped bool   `json:"dropped,omitempty"`
 	Digest  string `json:"digest,omitempty"`
 }
@@ -65,7 +64,7 @@ func Bounded(names []string) (kept []string) {
 	return kept
 }
 
-// absentError is a part that is named and not there.
+// absentError is of a part named and not there.
 type absentError struct {
 	url string
 	err error
@@ -74,14 +73,14 @@ type absentError struct {
 func (e *absentError) Error() string { return e.err.Error() }
 func (e *absentError) Unwrap() error { return e.err }
 
-// IsGone tells an answer that a thing is not there from one that it cannot be had now.
+// IsGone tells a missing thing from an unavailable one.
 func IsGone(err error) bool {
 	var fe *fetch.Error
 	return errors.As(err, &fe) && fe.Gone
 }
 
-// errSurveyed ends a pass over Change Lists of which one was not there, which had not been
-// known. Now it is: the pass is to be made again.
+// errSurveyed ends a pass over Change Lists after finding one missing. Now it is known, and the
+// pass is to be made again.
 var errSurveyed = errors.New("a Change List is not there")
 
 func Again(pass func() error) error {
@@ -92,7 +91,7 @@ func Again(pass func() error) error {
 	}
 }
 
-// survey looks at Change Lists: whether they are there, and of what times.
+// survey looks at Change Lists: their presence and their times.
 func (src *Source) survey(ctx context.Context, parts []Part) error {
 	if src.surveys == nil {
 		src.surveys = map[string]surveyed{}
@@ -144,12 +143,11 @@ func (src *Source) surveyOne(ctx context.Context, p Part, seen map[string]bool) 
 	return s, err
 }
 
-// IsMissing tells that a list was looked for in this run, and is not there.
+// IsMissing tells of a list: this run looked for it, and it is not there.
 func (src *Source) IsMissing(list string) bool { return src.surveys[list].gone }
 
-// direction tells whether the lists that are there, which were surveyed, are in the order of
-// their times or in the reverse order; neither where nothing proves it. Fewer than two prove
-// nothing.
+// direction tells whether the surveyed lists present are in the order of their times or in the
+// reverse order; neither if nothing proves it. Fewer than two prove nothing.
 func (src *Source) direction(parts []Part) (rises, falls bool, lists int) {
 	rises, falls = true, true
 	moves := false
@@ -172,8 +170,8 @@ func (src *Source) direction(parts []Part) (rises, falls bool, lists int) {
 	return rises && moves, falls && moves, lists
 }
 
-// inOrder puts the lists of an index in the order of their times, which it finds in them where
-// the index does not tell. Should they not tell it either, that is noted of the index.
+// inOrder puts the lists of an index in the order of their times. It looks for the order in the
+// lists if the index does not tell it. An order told by neither is noted of the index.
 func (src *Source) inOrder(ctx context.Context, dl *Download, parts []Part) error {
 	if SortParts(parts) || len(parts) < 2 {
 		return nil
@@ -195,8 +193,8 @@ func (src *Source) inOrder(ctx context.Context, dl *Download, parts []Part) erro
 	return nil
 }
 
-// rise tells whether the lists are proven to be in the order of their times: by what the index
-// tells, by what is in them, or by what was in them when there were more.
+// rise tells whether the lists are proven to be in the order of their times: by their index, by
+// their contents, or by those of earlier, more lists.
 func (src *Source) rise(parts []Part) bool {
 	if _, oldestFirst := byLastmod(parts); oldestFirst || !slices.ContainsFunc(parts, untimed) {
 		return true
@@ -205,8 +203,8 @@ func (src *Source) rise(parts []Part) bool {
 	return rises || lists < 2 && src.keeper.Position().Rises
 }
 
-// present leaves out the lists that are not there, as far as known. With strict those that do
-// not lie before the cursor are a *gapError.
+// present leaves out the lists known as missing. With strict, missing lists are a *GapError,
+// unless they lie before the cursor.
 func (src *Source) present(parts []Part, from *Cursor, strict bool) ([]Part, error) {
 	gone := func(p Part) bool { return src.surveys[p.URL].gone }
 	var lost []string
@@ -214,7 +212,7 @@ func (src *Source) present(parts []Part, from *Cursor, strict bool) ([]Part, err
 		switch {
 		case !gone(parts[i]):
 		case src.liesBefore(parts, i, from):
-			parts = parts[i+1:] // and so does what is before it
+			parts = parts[i+1:] // and so do those before it
 			i = 0
 		default:
 			lost = append(lost, parts[i].URL)
@@ -234,7 +232,7 @@ func (src *Source) present(parts []Part, from *Cursor, strict bool) ([]Part, err
 	return nil, &GapError{Why: which + ", and nothing tells that all their changes are before those that are mirrored", Missing: lost, Unread: src.unread(parts, lost, from), Timed: !slices.ContainsFunc(parts, untimed)}
 }
 
-// unread are the lists that are there and may have changes after the cursor.
+// unread are the lists present with possible changes after the cursor.
 func (src *Source) unread(parts []Part, lost []string, from *Cursor) (lists []string) {
 	for i, p := range parts {
 		if p.URL == from.List {
@@ -247,8 +245,8 @@ func (src *Source) unread(parts []Part, lost []string, from *Cursor) (lists []st
 	return lists
 }
 
-// MissingOf makes a gap of a Change List, or of a package of a Change Dump, that is named and not
-// there, where an inventory can close it.
+// MissingOf makes a gap of a missing Change List, or package of a Change Dump, for an inventory
+// to close.
 func MissingOf(o *Offer, err error) error {
 	address, kind := o.Changes()
 	var absent *absentError
@@ -269,7 +267,7 @@ func MissingOf(o *Offer, err error) error {
 	return err
 }
 
-// ChangesRoot opens the document with which the changes begin.
+// ChangesRoot opens the first document of the changes.
 func (src *Source) ChangesRoot(ctx context.Context, r fetch.Request, kind resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
 	dl, rd, err := src.Docs.Document(ctx, r, kind)
 	switch {
@@ -281,7 +279,7 @@ func (src *Source) ChangesRoot(ctx context.Context, r fetch.Request, kind resour
 	return dl, rd, err
 }
 
-// noteThere keeps whether a list or dump is there, which was asked for.
+// noteThere keeps whether a requested list or dump is there.
 func (src *Source) noteThere(address string, err error) error {
 	absent := src.keeper.Position().Absent
 	switch known := slices.Contains(absent, address); {
@@ -297,7 +295,7 @@ func (src *Source) noteThere(address string, err error) error {
 
 func untimed(p Part) bool { return p.From.IsZero() }
 
-// liesBefore tells whether all changes of a list that is not there are before the cursor.
+// liesBefore tells whether all changes of a missing list are before the cursor.
 func (src *Source) liesBefore(parts []Part, i int, from *Cursor) bool {
 	end := parts[i].Until
 	for _, p := range parts[i+1:] {
@@ -321,7 +319,7 @@ func (src *Source) MissedAt(dl *Download) time.Time {
 	return fetch.ServedAt(dl.Header, src.Docs.opt.Now()).Add(time.Duration(max(0, age)+1) * time.Second)
 }
 
-// Named are the root of the changes and the documents that it names.
+// Named are the root of the changes and the documents named by it.
 func (src *Source) Named(ctx context.Context, o *Offer, dl *Download) (map[string]bool, error) {
 	r, err := src.Docs.Reader(dl)
 	if err != nil {

@@ -9,10 +9,9 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// Newest is the change at which a cursor stands: the last one that was applied.
-// A number alone proves nothing: the log of a source that was restored from a
-// backup goes back and then grows past our number with other changes. So each
-// poll looks for this very change in the lists that are offered.
+// Newest is the change at the cursor: the last applied one. A number alone proves nothing: the
+// log of a source restored from a backup goes back and then grows past our number with other
+// changes. So each poll looks for this very change in the offered lists.
 type Newest struct {
 	Sequence uint64    `json:"sequence,omitempty"` // 0: the source tells none
 	Time     time.Time `json:"time,omitzero"`
@@ -32,7 +31,7 @@ func newestOf(it *Item) *Newest {
 	return n
 }
 
-// Is tells whether an entry is the change that was applied.
+// Is tells whether an entry is the applied change.
 func (n *Newest) Is(it *Item) bool {
 	if !n.LooksLike(it) {
 		return false
@@ -63,7 +62,7 @@ func (n *Newest) String() string {
 	return fmt.Sprintf("%s %s at %s", clip.Middle(n.Loc), n.Change, Stamp(n.Time))
 }
 
-// sighting is what a pass over a list found of the newest change.
+// sighting is a pass's knowledge of the newest change in a list.
 type sighting struct {
 	seen      bool  // the very change
 	other     *Item // another change of its number
@@ -87,33 +86,33 @@ func (s *sighting) look(n *Newest, it *Item) {
 
 // Proof is the search for the newest change through the lists of one poll.
 type Proof struct {
-	From    *Cursor // where the poll began
+	From    *Cursor // the beginning of the poll
 	done    bool
 	Met     bool // by the change itself
 	Old     bool // the lists are of an archive, and those after it
-	earlier bool // a list was read that ends before it
+	earlier bool // a list before it was read
 
-	until  time.Time // where the lists that were read end
-	begins time.Time // where the last of them does
+	until  time.Time // the end of the read lists
+	begins time.Time // the beginning of the last of them
 	open   bool      // one of them has no end
 
-	more  bool   // another list follows, so that one without an end has it where that begins
-	lacks string // the last list of which that holds, or that ends at the time of the newest change, and that may have had it
+	more  bool   // another list follows, and ends one without an end by its own beginning
+	lacks string // the last such list, or a list up to the time of the newest change, with a chance of having had it
 
-	lists   int    // that were looked at
-	unknown string // the first of them, where it has only later changes or none and does not tell where it begins
+	lists   int    // lists looked at
+	unknown string // the first of them, if it has only later changes or none and does not tell its beginning
 }
 
-// seeks tells that the newest change is still looked for.
+// seeks tells whether the newest change is still looked for.
 func (p *Proof) seeks() bool { return p != nil && p.From.Newest != nil && !p.done }
 
-// knows tells that a list was applied up to its end, and is read again since it is another.
+// knows tells of a list: it was fully applied, and is read again because it is another.
 func (p *Proof) knows(list string, from time.Time) bool {
 	return list == p.From.List && p.From.Closed && p.From.Position > 0 && !from.IsZero() && from.Equal(p.From.Begin)
 }
 
-// check looks at what was found in a list, before any of its changes is handed
-// out. A *gapError says that the log is not the one that was followed.
+// check looks at the findings in a list, before any of its changes is handed out. A *GapError
+// tells of another log than the followed one.
 func (p *Proof) check(s *changeScan, list string) error {
 	n, f := p.From.Newest, s.head.Meta.From
 	if f.After(p.begins) {
@@ -149,7 +148,7 @@ func (p *Proof) check(s *changeScan, list string) error {
 			p.unknown = list
 		case n.Sequence == 0 && n.Time.IsZero() && (f.IsZero() || p.notBehind(f)):
 		case f.IsZero() || f.Equal(p.From.Begin) || !f.Before(n.Time) && !f.After(p.From.stands()):
-			p.done = true // it begins right behind the newest change, or is the list that we know
+			p.done = true // it begins right behind the newest change, or is the known list
 			return nil
 		case f.After(p.From.stands()):
 			return &GapError{Why: fmt.Sprintf("the source's Change Lists begin anew at %s, after the change at which we stand (%s)", Stamp(f), n)}
@@ -163,7 +162,7 @@ func (p *Proof) check(s *changeScan, list string) error {
 	case numbered:
 		return p.lost(n)
 	}
-	if n.Time.IsZero() { // only behind a list that begins where we stand need it not be
+	if n.Time.IsZero() { // only behind a list from the cursor on need it not be
 		at, same := p.From.stands(), list == p.From.List && f.Equal(p.From.Begin) || p.notBehind(f)
 		p.done = p.lists == 1 && !same && !at.IsZero() && !f.IsZero() && !f.Before(at)
 		return nil
@@ -171,7 +170,7 @@ func (p *Proof) check(s *changeScan, list string) error {
 	if p.knows(list, f) {
 		return &GapError{Why: fmt.Sprintf("Change List %s was at its end, and does not have the change any more at which we stand (%s): it was rewritten, or the source was set back", clip.Middle(list), n)}
 	}
-	// No numbers: a list that covers the time of the newest change has it.
+	// No numbers: a list over the time of the newest change has it.
 	if s.minTime.IsZero() {
 		return nil
 	}
@@ -187,7 +186,7 @@ func (p *Proof) check(s *changeScan, list string) error {
 	switch {
 	case begins.After(n.Time) && p.lacks != "":
 		return p.missing(n)
-	case s.minTime.Equal(n.Time): // those of that time and before it are not offered, or they are of another history
+	case s.minTime.Equal(n.Time): // earlier changes are not offered, or they are of another history
 		p.lacks = list
 	case !begins.Before(n.Time):
 	case (endless && p.more || until.Equal(n.Time)) && !s.maxTime.After(n.Time):
@@ -198,8 +197,8 @@ func (p *Proof) check(s *changeScan, list string) error {
 	return nil
 }
 
-// stoodIn is the last list with changes as it was applied to its end, where the newest change
-// is its last one; nil where that is not known.
+// stoodIn is the last list with changes as fully applied, with the newest change at its end; nil
+// if it is not known.
 func (p *Proof) stoodIn() *seen {
 	if k := p.From.Seen; k != nil && len(k.Tail) > 0 && p.From.Last.URL != "" {
 		return k
@@ -207,21 +206,21 @@ func (p *Proof) stoodIn() *seen {
 	return nil
 }
 
-// notBehind tells that a list that begins at a time is not behind the one with the newest change.
+// notBehind tells whether a list with this beginning is not behind the newest change's.
 func (p *Proof) notBehind(begins time.Time) bool {
 	k := p.stoodIn()
 	return k != nil && !begins.After(k.Begin)
 }
 
-// inPlace tells whether a change without time or number that looks like the newest one is it:
-// what is before it tells it from others, in its list or in all that are offered.
+// inPlace tells whether a change without time or number, and with the looks of the newest one, is
+// it: its predecessors tell it from others, in its list or in all offered ones.
 func (p *Proof) inPlace(s *changeScan, list string) bool {
 	k, f := p.stoodIn(), s.head.Meta.From
 	if k == nil {
 		return s.found || !s.closed || !p.knows(list, f)
 	}
 	if list == k.List && f.Equal(k.Begin) && s.seen.now.First == k.First && s.count < k.All.N {
-		return false // it lost entries: a list that has each resource once gets one for each that it drops
+		return false // it lost entries: a list with each resource once gets one for each loss
 	}
 	return s.place.is() || s.seen.begins() && !f.IsZero() && f.Equal(k.Begin)
 }
@@ -230,18 +229,18 @@ func (p *Proof) lost(n *Newest) error {
 	return &GapError{Why: fmt.Sprintf("change %d of the source, at which we stand (%s), is in no Change List any more, though those around it are: the source was set back, as by restoring a backup", n.Sequence, n)}
 }
 
-// missing is for lists that tell no end: the newest change should be in or behind one that is
-// followed by others.
+// missing is for lists without an end: the newest change should be in or behind a list followed
+// by others.
 func (p *Proof) missing(n *Newest) error {
 	return &GapError{Why: fmt.Sprintf("neither Change List %s nor those behind it have the change at which we stand (%s): they were rewritten, or the source was set back", clip.Middle(p.lacks), n)}
 }
 
-// end tells after the last list that the newest change should have been in one.
+// end tells after the last list: the newest change should have been in one.
 func (p *Proof) end() error {
 	if p == nil || p.done {
 		return nil
 	}
-	if p.From.Newest == nil { // of which only the list is known that was the last
+	if p.From.Newest == nil { // only its last list is known
 		if b := p.From.Begin; p.From.Sequence == nil && p.From.Closed && p.begins.Before(b) && !p.begins.IsZero() {
 			return &GapError{Why: fmt.Sprintf("the Change List that begins at %s, up to which we stand, is not there any more, and the last one begins at %s: the source was set back, as by restoring a backup", Stamp(b), Stamp(p.begins))}
 		}

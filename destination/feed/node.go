@@ -14,13 +14,13 @@ import (
 
 const InventoryRel = resourcesync.NamespaceBridge + "#inventory"
 
-// ErrInventory says that the inventory cannot be used; the lists are compared.
+// ErrInventory marks an unusable inventory; the lists are compared.
 var ErrInventory = errors.New("the inventory cannot be used")
 
 // InventoryDoc is a node as the source gives it.
 type InventoryDoc struct {
 	Sequence uint64    `json:"sequence"`
-	Time     time.Time `json:"time"` // Time is that of the change of this sequence.
+	Time     time.Time `json:"time"` // Time is the time of the change of this sequence.
 	Path     string    `json:"path"`
 	Entities int64     `json:"entities"`
 	Digest   string    `json:"digest"`
@@ -38,7 +38,7 @@ type InventoryDoc struct {
 	} `json:"leaf"`
 }
 
-// InventoryNode fetches a node. What cannot be used is errInventory.
+// InventoryNode fetches a node. An unusable one is ErrInventory.
 func (src *Documents) InventoryNode(ctx context.Context, address string) (*InventoryDoc, error) {
 	a, err := src.fetch.Get(ctx, fetch.Request{URL: address, Accept: "application/json", Gzip: true, MaxBytes: src.lim.Page})
 	if err != nil {
@@ -54,7 +54,7 @@ func (src *Documents) InventoryNode(ctx context.Context, address string) (*Inven
 	return doc, nil
 }
 
-// InventoryRoot is the source's present inventory, nil where none can be used.
+// InventoryRoot is the source's present inventory, nil if none can be used.
 func (src *Source) InventoryRoot(ctx context.Context, o *Offer) (*InventoryDoc, error) {
 	if o.Inventory == "" || !src.keeper.Position().Until.IsZero() {
 		return nil, nil
@@ -67,7 +67,7 @@ func (src *Source) InventoryRoot(ctx context.Context, o *Offer) (*InventoryDoc, 
 	return root, err
 }
 
-// Beyond tells that an inventory has changes that are not applied.
+// Beyond tells whether an inventory has unapplied changes.
 func (n *InventoryDoc) Beyond(c *Cursor) bool {
 	return n != nil && c.Sequence != nil && n.Sequence > *c.Sequence
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// DoubtLasts is after how long what a source says counts, however odd it looks.
+// DoubtLasts is how long an odd word of a source is doubted.
 const DoubtLasts = 24 * time.Hour
 
-// isOlder tells that a list or dump is of a time before the one that was taken. One that was made
-// after the last poll is news, whatever clock it tells. The file of a list without a time has one.
+// isOlder tells whether a list or dump is of a time before the taken one. A list made after the
+// last poll is news, whatever clock it tells. The file of a list without a time has one.
 func (m *Position) isOlder(address string, dl *Download, h *resourcesync.Head) bool {
 	at, was := h.SnapshotTime(), m.Inventory.At
 	if at.IsZero() && was.IsZero() {
@@ -21,7 +21,7 @@ func (m *Position) isOlder(address string, dl *Download, h *resourcesync.Head) b
 	return m.Inventory.URL == address && !m.Inventory.Ahead && !at.IsZero() && at.Before(was) && at.Before(m.LastPoll)
 }
 
-// timeOf is the time of a list, or that of its file, zero for none.
+// timeOf is the time of a list, or of its file, zero for none.
 func timeOf(at time.Time, modified string) time.Time {
 	if at.IsZero() {
 		at, _ = http.ParseTime(modified)
@@ -29,13 +29,13 @@ func timeOf(at time.Time, modified string) time.Time {
 	return at
 }
 
-// isCopy tells that an answer says of itself that it comes from a cache.
+// isCopy tells whether an answer calls itself a cache's.
 func isCopy(h http.Header) bool {
 	age, err := strconv.Atoi(h.Get("Age"))
 	return err == nil && age > 0
 }
 
-// PastCaches makes the rest of the run ask past caches. asked tells that it does already.
+// PastCaches makes the rest of the run ask past caches. asked tells whether it does already.
 func (src *Source) PastCaches(why string) (asked bool) {
 	if src.Docs.fetch.PastCaches() {
 		return true
@@ -44,7 +44,7 @@ func (src *Source) PastCaches(why string) (asked bool) {
 	return false
 }
 
-// OlderThanTaken tells that a list or dump is older than the one that was taken, and is not believed yet.
+// OlderThanTaken tells whether a list or dump is older than the taken one, and not believed yet.
 func (src *Source) OlderThanTaken(o *Offer, v *Inventory, dl *Download, h *resourcesync.Head) bool {
 	m := src.keeper.Position()
 	v.Copied = isCopy(dl.Header)
@@ -62,7 +62,7 @@ func OfTime(t time.Time) string {
 	return " of " + Stamp(t)
 }
 
-// OlderList is a list that waits.
+// OlderList is a waiting list.
 type OlderList struct {
 	Why   string    `json:"why,omitempty"`
 	Since time.Time `json:"since,omitzero"`

@@ -26,7 +26,7 @@ type listPage struct {
 	next           string
 	etag, modified string
 	contentType    string
-	entries        rdfres.Digest // what it lists
+	entries        rdfres.Digest // its entries
 	start, size    int64         // in the file of the download
 
 	at, from, until time.Time // of its root
@@ -35,14 +35,14 @@ type listPage struct {
 // maxPages bounds the pages of a document.
 const maxPages = 10_000
 
-// pageReads is how often a list that changes while its pages are read is begun anew.
+// pageReads bounds the new beginnings of a list with changing pages.
 const pageReads = 3
 
-// errPages marks a document of which the pages cannot be had, or do not belong together.
+// errPages marks a document with missing or unmatched pages.
 var errPages = errors.New("pages")
 
-// list downloads a document with all its pages. siblings are the parts of the index that names it,
-// nil for none: no part is the next page of another.
+// list downloads a document with all its pages. siblings are the parts of its index, nil for
+// none: no part is the next page of another.
 func (src *Documents) list(ctx context.Context, r fetch.Request, siblings map[string]bool) (*Download, error) {
 	for try := 1; ; try++ {
 		dl, err := src.download(ctx, r)
@@ -63,12 +63,12 @@ func (src *Documents) list(ctx context.Context, r fetch.Request, siblings map[st
 	}
 }
 
-// turn downloads the further pages of a document. settled tells that no page changed while
-// others were read, by which an entry could stand in none of them.
+// turn downloads the further pages of a document. settled tells whether no page changed while
+// others were read: an entry could have escaped all of them.
 func (src *Documents) turn(ctx context.Context, dl *Download, r fetch.Request, siblings map[string]bool) (settled bool, err error) {
 	rd, err := src.Reader(dl)
 	if err != nil {
-		return true, nil // told by who reads it
+		return true, nil // told by its reader
 	}
 	h := rd.Head()
 	if prev := h.Link("prev"); prev != "" && prev != dl.URL && prev != r.URL && !siblings[prev] && h.Meta.From.IsZero() {
@@ -117,7 +117,7 @@ func (src *Documents) turn(ctx context.Context, dl *Download, r fetch.Request, s
 	return true, nil
 }
 
-// pageError is of a page: that it is not there does not tell that the list is not.
+// pageError is of a page: a missing page does not tell of a missing list.
 func pageError(address string, err error) error {
 	if IsGone(err) {
 		err = errors.New(err.Error())
@@ -125,7 +125,7 @@ func pageError(address string, err error) error {
 	return fmt.Errorf("%w: without page %s the list is incomplete: %w", errPages, clip.Middle(address), err)
 }
 
-// page reads a page that was downloaded.
+// page reads a downloaded page.
 func (src *Documents) page(dl *Download, asked string) (*listPage, error) {
 	r, err := src.readerWith(dl, src.readerOptions(dl.URL))
 	if err != nil {
@@ -148,7 +148,7 @@ func writeEntry(h hash.Hash, e *resourcesync.Entry) {
 	fmt.Fprintf(h, "%q %v %q %v %v %d\n", e.Loc, e.LastMod, m.Change, m.DateTime, m.Hash, m.Length)
 }
 
-// samePage asks whether a page still lists what it did.
+// samePage asks whether a page still has the same entries.
 func (src *Documents) samePage(ctx context.Context, p *listPage, r fetch.Request) (bool, error) {
 	dl, err := src.download(ctx, fetch.Request{URL: p.asked, ETag: p.etag, Modified: p.modified, Accept: r.Accept, Gzip: true, MaxBytes: r.MaxBytes, Fresh: r.Fresh, Attempts: r.Attempts})
 	if err != nil {
@@ -186,8 +186,8 @@ func (d *Download) span(h *resourcesync.Head) {
 	}
 }
 
-// page opens a further page of a document. Where next leads to another part of the index that
-// names the document, it has no more.
+// page opens a further page of a document. If next leads to another part of the document's index,
+// there are no more pages.
 func (d *Download) page(address string) (*resourcesync.Page, error) {
 	i := slices.IndexFunc(d.pages, func(p listPage) bool { return p.asked == address })
 	switch {

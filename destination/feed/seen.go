@@ -11,25 +11,24 @@ import (
 	"github.com/rsbridge/rsbridge/internal/clip"
 )
 
-// seen is what a list without numbers looked like when all of it was applied.
-// Times are often of whole seconds, and lists sorted by more than the time: a
-// change may come to stand before the one at which the cursor stands. At tells
-// whether that happened at the newest time, and Before at an earlier one.
+// seen is a fully applied list without numbers, by its looks. Times are often of whole seconds,
+// and lists sorted by more than the time: a change may come to stand before the cursor's. At
+// tells whether it did at the newest time, and Before at an earlier one.
 type seen struct {
 	List   string    `json:"list"`
 	Begin  time.Time `json:"begin,omitzero"`
 	Time   time.Time `json:"time"`            // the newest of the list
-	At     tally     `json:"at"`              // entries of that time
+	At     tally     `json:"at"`              // entries of this time
 	Before tally     `json:"before"`          // entries of earlier times
 	All    tally     `json:"all"`             // entries
-	Grown  bool      `json:"grown,omitempty"` // they are in the order in which they came, and not in that of their times
-	First  uint32    `json:"first,omitempty"` // its first entry, or the last where the newest are first
-	Locs   []uint32  `json:"locs,omitempty"`  // of the entries of that time, as far as they are few
-	Exact  tally     `json:"exact,omitzero"`  // entries without times, with what is promised of them
-	Tail   []uint64  `json:"tail,omitempty"`  // trail.back at its end, where that is the change at which the cursor stands
+	Grown  bool      `json:"grown,omitempty"` // they are in the order of their arrival, and not of their times
+	First  uint32    `json:"first,omitempty"` // its first entry, or the last if the newest are first
+	Locs   []uint32  `json:"locs,omitempty"`  // of the entries of this time, as far as they are few
+	Exact  tally     `json:"exact,omitzero"`  // entries without times, with their promises
+	Tail   []uint64  `json:"tail,omitempty"`  // trail.back at its end, if it is the cursor's change
 }
 
-// maxSeen bounds what is remembered of the entries of one time.
+// maxSeen bounds the memory of the entries of one time.
 const maxSeen = 256
 
 func hash32(s string) uint32 { return uint32(hash64(s) >> 32) }
@@ -50,30 +49,29 @@ func (t *tally) add(digest uint64) {
 	t.Sum += digest
 }
 
-// entries of an earlier time may be written again with the hash of now; what
-// happened to which resource, and when, stays.
+// Entries of an earlier time may be written again with the hash of now; resource, kind and time
+// stay.
 func briefly(it *Item) uint64 { return hash64(it.Identity()) }
 
 func fully(it *Item) uint64 {
 	return hash64(it.Identity() + " " + it.Promise.Hashes.String() + " " + strconv.FormatInt(it.Promise.Length, 10) + " " + Stamp(it.LastMod))
 }
 
-// looker compares a list with what was seen of it, and sees it anew.
+// looker compares a list with its earlier looks, and sees it anew.
 type looker struct {
 	was            *seen // nil: not this list
 	before, at     tally // as of was.Time
 	start          tally // at, up to the change of the cursor
 	now            seen
 	newest, passed tally    // entries of now.Time, fully and briefly
-	all            tally    // entries of the list that was seen, this one or another
+	all            tally    // entries of the seen list, this one or another
 	prefix, exact  tally    // as many entries as those
 	trail          Trail    // the changes up to here
-	oldest         uint32   // the entry at the end, where the newest are first
+	oldest         uint32   // the entry at the end, if the newest are first
 	told           []uint32 // those of was.Locs with entries of was.Time or later
 }
 
-// A change of a time that is still to come has a wrong one, which says nothing of those
-// before it.
+// A change of a time still to come has a wrong one: it says nothing of those before it.
 func (l *looker) look(it *Item, cursor bool, latest time.Time) {
 	brief := briefly(it)
 	l.now.All.add(brief)
@@ -129,7 +127,7 @@ func (l *looker) look(it *Item, cursor bool, latest time.Time) {
 	l.passed.add(brief)
 }
 
-// end gives what is remembered of the list, nil where it has nothing.
+// end gives the memory of the list, nil for an empty one.
 func (l *looker) end(list string, begin time.Time) *seen {
 	if l.now.All.N == 0 {
 		return nil
@@ -142,22 +140,22 @@ func (l *looker) end(list string, begin time.Time) *seen {
 // before, up to the change of the cursor.
 func (l *looker) again() bool { return l.was != nil && l.start != l.was.At }
 
-// begins tells that the list begins with all of what was seen, under this name or another.
+// begins tells whether the list begins with all seen entries, under this name or another.
 func (l *looker) begins() bool { return l.all.N > 0 && l.prefix == l.all }
 
-// kept tells that the list begins with what it was as a whole.
+// kept tells whether the list begins with its whole earlier self.
 func (l *looker) kept() bool { return l.was != nil && l.begins() }
 
-// exactly tells that what is promised of those without times is as it was.
+// exactly tells whether the promises of entries without times are the same.
 func (l *looker) exactly() bool { return l.was == nil || l.was.Exact.N == 0 || l.exact == l.was.Exact }
 
-// grew tells that the list begins with what it was as a whole, so that what follows is
-// what is new, whatever its times are. One that did not grow may have its newest first.
+// grew tells whether the list begins with its whole earlier self: the rest is new then, whatever
+// its times are. One without growth may have its newest first.
 func (l *looker) grew() bool {
 	return l.kept() && (l.now.All.N > l.was.All.N || l.was.Grown)
 }
 
-// Trail is the last changes of all lists that a poll has passed.
+// Trail is the last changes of all lists of a poll.
 type Trail struct {
 	ring [64]uint64
 	n    int
@@ -174,7 +172,7 @@ func (t *Trail) add(h uint64) {
 	t.n++
 }
 
-// follow goes on where another poll was.
+// follow goes on from another poll.
 func (t *Trail) follow(tail []uint64) {
 	for _, h := range slices.Backward(tail) {
 		t.add(h)
@@ -191,15 +189,15 @@ func (t *Trail) back() (tail []uint64) {
 	return tail
 }
 
-// placing looks for the newest change, of which a tail is known, among those that look like it.
+// placing looks for the newest change among those like it, by its known tail.
 type placing struct {
 	tail   []uint64
 	found  bool
-	back   []uint64 // from the first of those that does not follow the tail
-	passed []uint64 // what follows that one of the resources of the tail
+	back   []uint64 // from the first of those without the tail before it
+	passed []uint64 // later changes of the tail's resources
 }
 
-// look takes the next change. alike tells that it looks like the newest one.
+// look takes the next change. alike tells whether it looks like the newest one.
 func (p *placing) look(t *Trail, alike bool) {
 	switch {
 	case len(p.tail) == 0 || p.found:
@@ -216,12 +214,12 @@ func (p *placing) look(t *Trail, alike bool) {
 	}
 }
 
-// is tells at the end of a list whether the newest change is in it. A list may tell of each
-// resource only what happened last: what is told again behind the newest change is left out.
+// is tells at the end of a list whether it has the newest change. A list may tell of each
+// resource only its last change: those told again behind the newest change are left out.
 func (p *placing) is() bool { return p.found || p.back != nil && p.follows(p.back, p.passed) }
 
-// follows compares the changes before one that looks like the newest with those that were before
-// it, as far as both reach. One change alone says nothing, unless there was no other.
+// follows compares the predecessors of a change like the newest with the newest's own, as far as
+// both reach. One change alone says nothing, unless there was no other.
 func (p *placing) follows(back, passed []uint64) bool {
 	tail := p.tail
 	if len(passed) > 0 {
@@ -238,9 +236,8 @@ func (p *placing) follows(back, passed []uint64) bool {
 
 func sameLoc(h uint64) func(uint64) bool { return func(o uint64) bool { return o>>32 == h>>32 } }
 
-// late is a gap when changes have come in before the newest time of before, or others are
-// gone. A list that has lost entries at its beginning cannot tell; one that had its end does
-// not lose them.
+// late is a gap when changes have come in before the newest time of before, or others are gone. A
+// list without its first entries cannot tell; an ended one does not lose them.
 func (l *looker) late(begin time.Time, ended bool) error {
 	if l.was == nil || l.grew() || !begin.Equal(l.was.Begin) {
 		return nil

@@ -17,7 +17,7 @@ import (
 type Source struct {
 	Docs    *Documents
 	keeper  keeper
-	surveys map[string]surveyed // of the run under way: the lists of an index that had to be looked at
+	surveys map[string]surveyed // of the run under way: the lists of an index with a survey
 }
 
 // Documents opens the documents and packages of a source.
@@ -55,7 +55,7 @@ type keeper interface {
 	Stage() ledger.Stage
 }
 
-// plan is told about everything that a run would take.
+// plan is told about everything a run would take.
 type plan interface {
 	Document(address string, kind resourcesync.Capability, at time.Time, entries int64)
 	Change(list string, kind resourcesync.Capability)
@@ -89,17 +89,17 @@ func New(o Options) *Source {
 	return &Source{Docs: &Documents{opt: o, fetch: o.Client, lim: o.Limits, log: o.Log, plan: o.Plan}, keeper: o.Keeper}
 }
 
-// Settle forgets what was learned for one run.
+// Settle forgets the knowledge of one run.
 func (src *Source) Settle() { src.surveys = nil }
 
-// unread is the keeper of a source that was never read.
+// unread is the keeper of a never read source.
 type unread struct{}
 
 func (unread) Position() Position         { return Position{} }
 func (unread) Keep(func(*Position)) error { return nil }
 func (unread) Stage() ledger.Stage        { return ledger.None }
 
-// IsOwnFailure tells failures of our side, which another document does not help.
+// IsOwnFailure tells failures of our side; another document does not help them.
 func IsOwnFailure(err error) bool {
 	var pe *os.PathError
 	var fe *fetch.Error

@@ -14,7 +14,7 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// ReadInventoryUntil reads what the source was at a time.
+// ReadInventoryUntil reads the source's state of a time.
 func (src *Source) ReadInventoryUntil(ctx context.Context, o *Offer, until time.Time) (_ *Inventory, err error) {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("a mirror of %s cannot be made: "+format, append([]any{Stamp(until)}, a...)...)
@@ -63,7 +63,7 @@ func (src *Source) ReadInventoryUntil(ctx context.Context, o *Offer, until time.
 			}
 			return v.addUntil(it)
 		})
-		if i.From.IsZero() { // an empty one that does not tell where it begins
+		if i.From.IsZero() { // an empty one without a beginning
 			return err
 		}
 		if told = append(told, i); v.begins.IsZero() || i.From.Before(v.begins) {
@@ -155,8 +155,8 @@ func (src *Source) changeDocuments(ctx context.Context, o *Offer) ([]Part, error
 	return all, nil
 }
 
-// listUntil adds the Resource List to begin with: the last one of before, else
-// that of now, else the Resource Dump. Without any there are the changes alone.
+// listUntil adds the Resource List to begin with: the last one of before, else the present one,
+// else the Resource Dump. Without any there are the changes alone.
 func (src *Source) listUntil(ctx context.Context, o *Offer, v *Inventory) error {
 	address := o.ResourceList
 	var dl *Download
@@ -224,7 +224,7 @@ func (src *Source) listUntil(ctx context.Context, o *Offer, v *Inventory) error 
 	})
 }
 
-// dumpUntil adds what the manifests of the Resource Dump tell of, where there is one and no list.
+// dumpUntil adds the entries of the Resource Dump's manifests, if there is one and no list.
 func (src *Source) dumpUntil(ctx context.Context, o *Offer, v *Inventory) error {
 	if o.ResourceDump == "" {
 		return nil
@@ -249,7 +249,7 @@ func (src *Source) dumpUntil(ctx context.Context, o *Offer, v *Inventory) error 
 	return nil
 }
 
-// isOfUntil takes from a list or dump where the source was, which must be told.
+// isOfUntil takes the source's position from a list or dump; it must be told.
 func (v *Inventory) isOfUntil(h *resourcesync.Head, address string) error {
 	if v.At = h.SnapshotTime(); v.At.IsZero() {
 		return fmt.Errorf("a mirror of %s cannot be made: %s does not tell of when it is", Stamp(v.Until), clip.Middle(address))
@@ -262,11 +262,10 @@ func (v *Inventory) isOfUntil(h *resourcesync.Head, address string) error {
 	return nil
 }
 
-// Alone tells that there is neither a list nor a dump to begin with.
+// Alone tells of neither a list nor a dump to begin with.
 func (v *Inventory) Alone() bool { return v.State.URL == "" }
 
-// Untold tells that the changes alone do not reach back to what is recorded, so that it is
-// still as it was.
+// Untold tells whether the changes alone do not reach back to the record: it still stands then.
 func (v *Inventory) Untold(rec *ledger.Record) bool {
 	return !v.Until.IsZero() && v.Alone() && rec.Since().Before(v.begins)
 }
@@ -282,7 +281,7 @@ func (v *Inventory) addUntil(it *Item) error {
 	k = binary.BigEndian.AppendUint64(k, at)
 	k = binary.BigEndian.AppendUint64(k, v.Order)
 	v.Order++
-	it.AsOf = v.Until // so that the TimeGate is kept
+	it.AsOf = v.Until // so the TimeGate is kept
 	return v.Sorter.Add(k, it.Encode())
 }
 
@@ -290,8 +289,8 @@ func (v *Inventory) addUntil(it *Item) error {
 func (v *Inventory) itemsUntil() iter.Seq2[ledger.Hash, itemOr] {
 	return func(yield func(ledger.Hash, itemOr) bool) {
 		var have ledger.Hash
-		var listed, before, after, next *Item // next is the first after it that is no deletion
-		some, later := false, false           // the list may tell of a later state, as one does that took long to make
+		var listed, before, after, next *Item // next is the first after it and no deletion
+		some, later := false, false           // the list may tell of a later state, as one long in the making does
 		emit := func() bool {
 			it := listed
 			later = later || listed != nil && listed.LastMod.After(v.Until)
@@ -312,7 +311,7 @@ func (v *Inventory) itemsUntil() iter.Seq2[ledger.Hash, itemOr] {
 			if it == nil {
 				return true
 			}
-			if after == nil || it.Change == "deleted" || !it.Promise.Unproven() { // else its address has another version, and nothing shows that
+			if after == nil || it.Change == "deleted" || !it.Promise.Unproven() { // else its address has another version, unseen
 				it.AsOf = time.Time{}
 			}
 			return yield(have, itemOr{Item: it})
@@ -358,8 +357,8 @@ func (v *Inventory) itemsUntil() iter.Seq2[ledger.Hash, itemOr] {
 	}
 }
 
-// isAlso tells that a later change promises the same version: changes may be told with the
-// hash, or the version, of what their resource is now.
+// isAlso tells whether a later change promises the same version: changes may be told with the
+// present hash, or version, of their resource.
 func (it *Item) isAlso(later *Item) bool {
 	if it.Version != nil && later.Version != nil {
 		return it.Version.URL == later.Version.URL

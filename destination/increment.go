@@ -84,8 +84,11 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *feed.Offer, 
 	}
 	defer dl.Close()
 	if len(m.Missing.Lists) > 0 && !o.Listed() {
-		if err := d.returnMissing(ctx, r, o, dl); err != nil {
+		switch back, err := d.src.Returned(ctx, o, dl); {
+		case err != nil:
 			return err
+		case back:
+			r.why("Change Lists that were not there are back: everything is applied again from the first change on")
 		}
 		from = d.snapshotMeta().Cursor
 	}
@@ -119,7 +122,7 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *feed.Offer, 
 			if done, err := d.aheadOfDump(ctx, r, o, &m, dl); err != nil {
 				return err
 			} else if done {
-				return d.found(ctx, o, dl, &from)
+				return d.src.Found(ctx, o, dl, &from)
 			}
 		}
 		return d.closeGap(ctx, r, o, gap, depth, dl)
@@ -130,7 +133,7 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *feed.Offer, 
 	if err := w.finish(ctx, dl, address); err != nil {
 		return err
 	}
-	return d.found(ctx, o, dl, &from)
+	return d.src.Found(ctx, o, dl, &from)
 }
 
 // takeNewer compares with a list or dump that is newer than the one that was taken, where the changes
@@ -244,7 +247,7 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *feed.Offer, gap *
 		r.plan, r.planned = planning{}, counts{}
 	}
 	if gap.Missing != nil {
-		if err := d.miss(o, gap, dl); err != nil {
+		if err := d.src.Miss(o, gap, dl); err != nil {
 			return err
 		}
 	}
@@ -308,7 +311,7 @@ func (d *Destination) leaveGap(ctx context.Context, r *run, o *feed.Offer, gap *
 				before := m.Cursor
 				m.GapFrom, m.GapSince = &before, d.opt.Now().UTC()
 			}
-			m.Gap = "gap: " + gap.Why + notClosed
+			m.Gap = "gap: " + gap.Why + feed.NotClosed
 		}); err != nil {
 			return err
 		}

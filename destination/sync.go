@@ -162,7 +162,7 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if err := d.setAuthority(offer.Authority); err != nil {
 		return err
 	}
-	if err := d.stillNamed(offer); err != nil {
+	if err := d.src.StillNamed(offer); err != nil {
 		return err
 	}
 	if offer.ChangeList == "" { // which tells each change as soon as the inventory

@@ -36,7 +36,7 @@ const maxTogether = 10
 // window begins at a cursor. Where the changes themselves come from the Change Dump,
 // it is no other place of their bytes.
 func (d *Destination) window(r *run, o *feed.Offer, from feed.Cursor) *window {
-	from.Reads = nil
+	from.NextPoll()
 	w := &window{d: d, r: r, items: map[ledger.Hash]int{}, at: from, ahead: from.Ahead}
 	if _, kind := o.Changes(); kind == resourcesync.ChangeList {
 		w.dump = o.ChangeDump

@@ -11,9 +11,9 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// Archived lists the documents of an archive, in the order of their times; none without an
+// archived lists the documents of an archive, in the order of their times; none without an
 // address.
-func (src *Documents) Archived(ctx context.Context, address string, kind resourcesync.Capability) ([]Part, error) {
+func (src *Documents) archived(ctx context.Context, address string, kind resourcesync.Capability) ([]Part, error) {
 	if address == "" {
 		return nil, nil
 	}
@@ -38,7 +38,7 @@ func (src *Documents) Archived(ctx context.Context, address string, kind resourc
 		})
 	}
 	if r.Head().Index {
-		parts, err := src.Parts(ctx, dl, r, kind)
+		parts, err := src.parts(ctx, dl, r, kind)
 		if err == nil {
 			err = src.eachPart(ctx, parts, kind, func(_ Part, pdl *Download, pr *resourcesync.Reader) error { return collect(pr, pdl.URL) })
 		}
@@ -48,13 +48,13 @@ func (src *Documents) Archived(ctx context.Context, address string, kind resourc
 	} else if err := collect(r, dl.URL); err != nil {
 		return nil, err
 	}
-	SortParts(all)
+	sortParts(all)
 	return all, nil
 }
 
-// ArchiveOf is the archive of a capability: as the Capability List says, or the document's own
+// archiveOf is the archive of a capability: as the Capability List says, or the document's own
 // link of the relation archives.
-func ArchiveOf(told string, h *resourcesync.Head) string {
+func archiveOf(told string, h *resourcesync.Head) string {
 	if told == "" {
 		for _, l := range h.Links {
 			if l.Rel == resourcesync.RelArchives {
@@ -65,8 +65,8 @@ func ArchiveOf(told string, h *resourcesync.Head) string {
 	return told
 }
 
-// NamesOf names lists as they are, see download.name, as far as they can be had.
-func (src *Source) NamesOf(ctx context.Context, lists []Part) (names []uint64) {
+// namesOf names lists as they are, see download.name, as far as they can be had.
+func (src *Source) namesOf(ctx context.Context, lists []Part) (names []uint64) {
 	for _, p := range lists {
 		if p.pkg != nil {
 			continue
@@ -82,9 +82,9 @@ func (src *Source) NamesOf(ctx context.Context, lists []Part) (names []uint64) {
 	return names
 }
 
-// ArchivedPackages are the packages of all Change Dumps in an archive.
-func (src *Documents) ArchivedPackages(ctx context.Context, address string) ([]Part, error) {
-	dumps, err := src.Archived(ctx, address, resourcesync.ChangeDumpArchive)
+// archivedPackages are the packages of all Change Dumps in an archive.
+func (src *Documents) archivedPackages(ctx context.Context, address string) ([]Part, error) {
+	dumps, err := src.archived(ctx, address, resourcesync.ChangeDumpArchive)
 	if err != nil {
 		return nil, err
 	}
@@ -94,28 +94,28 @@ func (src *Documents) ArchivedPackages(ctx context.Context, address string) ([]P
 		if err != nil {
 			return nil, err
 		}
-		if all = append(all, c.Parts()...); len(all) > src.lim.Parts {
+		if all = append(all, c.parts()...); len(all) > src.lim.Parts {
 			return nil, fmt.Errorf("archive %s names more than %d packages", clip.Middle(address), src.lim.Parts)
 		}
 	}
 	return all, nil
 }
 
-// Interval is the time covered by a document with changes; an open one has no end.
-type Interval struct{ From, Until time.Time }
+// interval is the time covered by a document with changes; an open one has no end.
+type interval struct{ from, until time.Time }
 
-// Covered gives the first uncovered time from lo to hi, zero for none.
-func Covered(list []Interval, lo, hi time.Time) time.Time {
-	slices.SortFunc(list, func(a, b Interval) int { return a.From.Compare(b.From) })
+// covered gives the first uncovered time from lo to hi, zero for none.
+func covered(list []interval, lo, hi time.Time) time.Time {
+	slices.SortFunc(list, func(a, b interval) int { return a.from.Compare(b.from) })
 	for _, i := range list {
-		if lo.After(hi) || i.From.After(lo) {
+		if lo.After(hi) || i.from.After(lo) {
 			break
 		}
-		if i.Until.IsZero() {
+		if i.until.IsZero() {
 			return time.Time{}
 		}
-		if i.Until.After(lo) {
-			lo = i.Until
+		if i.until.After(lo) {
+			lo = i.until
 		}
 	}
 	if lo.Before(hi) {

@@ -93,7 +93,7 @@ func (src *Documents) ListPackages(ctx context.Context, dl *Download, rd *resour
 		})
 	}
 	if rd.Head().Index {
-		parts, err := src.Parts(ctx, dl, rd, resourcesync.ChangeDump)
+		parts, err := src.parts(ctx, dl, rd, resourcesync.ChangeDump)
 		if err != nil {
 			return nil, err
 		}

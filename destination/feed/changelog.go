@@ -36,21 +36,21 @@ func (src *Source) packagesAfter(ctx context.Context, dl *Download, r *resources
 	if err != nil {
 		return nil, fmt.Errorf("Change Dump: %w", err)
 	}
-	parts := c.Parts()
-	SortParts(parts)
+	parts := c.parts()
+	sortParts(parts)
 	for i := range parts {
 		if parts[i].URL == from.List && from.Closed {
 			return parts[i:], nil
 		}
 	}
-	before := func(p Part) bool { return !p.Until.IsZero() && !from.Time.IsZero() && p.Until.Before(from.Applied()) }
+	before := func(p Part) bool { return !p.Until.IsZero() && !from.Time.IsZero() && p.Until.Before(from.applied()) }
 	if len(parts) > 0 && !slices.ContainsFunc(parts, func(p Part) bool { return !before(p) }) {
 		return parts[len(parts)-1:], nil // reading them tells a source set back from a dump behind the baseline
 	}
 	return slices.DeleteFunc(parts, before), nil
 }
 
-func (c *ChangePackages) Parts() []Part {
+func (c *ChangePackages) parts() []Part {
 	parts := make([]Part, len(c.List))
 	for i := range c.List {
 		p := &c.List[i]

@@ -44,9 +44,9 @@ func (c *Change) Kind() resourcesync.Capability {
 type GapError struct {
 	Why     string
 	Missing []string // its cause: lists named and not there
-	Then    string   // followed meanwhile, if the source tells no changes at all
-	Root    bool     // it is the root of the changes
-	Unread  []string // lists left unread for it
+	then    string   // followed meanwhile, if the source tells no changes at all
+	root    bool     // it is the root of the changes
+	unread  []string // lists left unread for it
 	Timed   bool     // and their index tells all their beginnings
 	Behind  bool     // by their root, the changes end before the list or dump at the cursor
 }
@@ -67,15 +67,15 @@ func (src *Source) EachChange(ctx context.Context, o *Offer, from *Cursor, stric
 }
 
 func (src *Source) EachChangeOf(ctx context.Context, dl *Download, r *resourcesync.Reader, from *Cursor, strict bool, f func(Change) error) error {
-	from.Trail = new(Trail)
+	from.trail = new(trail)
 	h := r.Head()
 	rootSequence, hasRoot := sequenceOf(&h.Meta)
 	if strict && hasRoot && from.Sequence != nil && rootSequence < *from.Sequence {
 		return &GapError{Why: fmt.Sprintf("the source stands at change %d and we at %d: it was set back, as by restoring a backup", rootSequence, *from.Sequence), Behind: from.Newest == nil}
 	}
-	var p *Proof
+	var p *proof
 	if strict {
-		p = &Proof{From: from}
+		p = &proof{from: from}
 	}
 	if h.Meta.Capability == resourcesync.ChangeDump {
 		parts, err := src.packagesAfter(ctx, dl, r, from)
@@ -90,13 +90,13 @@ func (src *Source) EachChangeOf(ctx context.Context, dl *Download, r *resourcesy
 				p.done, parts = true, parts[1:]
 			}
 		}
-		return src.EachChangeIn(ctx, parts, from, p, f)
+		return src.eachChangeIn(ctx, parts, from, p, f)
 	}
 	if !h.Index {
 		if strict && !hasRoot && from.Sequence == nil && !from.Closed && from.List != "" && from.List != dl.URL {
 			switch begins := !h.Meta.From.IsZero(); {
 			case begins && src.standsAt(ctx, from.List):
-				return src.EachChangeIn(ctx, []Part{{URL: from.List, left: true}, {URL: dl.URL}}, from, p, f)
+				return src.eachChangeIn(ctx, []Part{{URL: from.List, left: true}, {URL: dl.URL}}, from, p, f)
 			case !begins && from.Newest == nil:
 				return &GapError{Why: fmt.Sprintf("Change List %s, which was followed, is offered no more, and %s does not tell where it begins", clip.Middle(from.List), clip.Middle(dl.URL))}
 			}
@@ -106,7 +106,7 @@ func (src *Source) EachChangeOf(ctx context.Context, dl *Download, r *resourcesy
 		}
 		return p.end()
 	}
-	parts, err := src.Docs.Parts(ctx, dl, r, resourcesync.ChangeList)
+	parts, err := src.Docs.parts(ctx, dl, r, resourcesync.ChangeList)
 	if err != nil {
 		return err
 	}
@@ -124,11 +124,11 @@ func (src *Source) EachChangeOf(ctx context.Context, dl *Download, r *resourcesy
 		case same:
 			parts = parts[1:]
 			if from.Seen != nil {
-				from.Trail.follow(from.Seen.Tail)
+				from.trail.follow(from.Seen.Tail)
 			}
 		}
 	}
-	err = src.EachChangeIn(ctx, parts, from, p, f)
+	err = src.eachChangeIn(ctx, parts, from, p, f)
 	var absent *absentError
 	if !errors.As(err, &absent) {
 		return err
@@ -153,9 +153,9 @@ func (src *Source) standsAt(ctx context.Context, address string) bool {
 	return dl.Close() == nil
 }
 
-// EachChangeIn is EachChange over documents in the order of their times. With p a gap is a
+// eachChangeIn is EachChange over documents in the order of their times. With p a gap is a
 // *GapError.
-func (src *Source) EachChangeIn(ctx context.Context, parts []Part, from *Cursor, p *Proof, f func(Change) error) error {
+func (src *Source) eachChangeIn(ctx context.Context, parts []Part, from *Cursor, p *proof, f func(Change) error) error {
 	var last time.Time
 	reached := from.stands()
 	first := true
@@ -165,7 +165,7 @@ func (src *Source) EachChangeIn(ctx context.Context, parts []Part, from *Cursor,
 		if p != nil {
 			p.more = q.URL != parts[len(parts)-1].URL
 		}
-		if p != nil && !first && !last.IsZero() && !ph.Meta.From.IsZero() && ph.Meta.From.After(last) && !from.Before(ph.Meta.From) && !at.coversWith(pdl, src) {
+		if p != nil && !first && !last.IsZero() && !ph.Meta.From.IsZero() && ph.Meta.From.After(last) && !from.before(ph.Meta.From) && !at.coversWith(pdl, src) {
 			return &GapError{Why: fmt.Sprintf("between the Change List that ends at %s and %s, which begins at %s, changes are missing", Stamp(last), clip.Middle(pdl.URL), Stamp(ph.Meta.From))}
 		}
 		err := src.listChanges(pdl, &at, p, first, func(c Change) error {
@@ -202,8 +202,8 @@ func (src *Source) EachChangeIn(ctx context.Context, parts []Part, from *Cursor,
 
 // sameClosed tells whether the fully applied closed list is still the same. A list written before
 // its own end may have got more changes. This costs one conditional request.
-func (src *Source) sameClosed(ctx context.Context, p *Proof, address string) (bool, error) {
-	from := p.From
+func (src *Source) sameClosed(ctx context.Context, p *proof, address string) (bool, error) {
+	from := p.from
 	if from.Newest == nil {
 		return true, nil
 	}
@@ -211,17 +211,17 @@ func (src *Source) sameClosed(ctx context.Context, p *Proof, address string) (bo
 		return false, nil
 	}
 	same, err := src.listIs(ctx, &from.Last)
-	if IsGone(err) {
+	if isGone(err) {
 		return true, nil // retention took it meanwhile: the beginning of the next list tells
 	}
 	p.done = same
 	return same, err
 }
 
-// SortParts puts the parts of an index in the order of their intervals, if all tell one. Older
+// sortParts puts the parts of an index in the order of their intervals, if all tell one. Older
 // dialects tell none, and list the newest first. told is false if nothing in the index tells an
 // order.
-func SortParts(parts []Part) (told bool) {
+func sortParts(parts []Part) (told bool) {
 	if !slices.ContainsFunc(parts, untimed) {
 		slices.SortStableFunc(parts, func(a, b Part) int { return a.From.Compare(b.From) })
 		return true
@@ -249,7 +249,7 @@ func skipApplied(parts []Part, from *Cursor) []Part {
 	n := 0
 	for n < len(parts)-1 {
 		p := parts[n]
-		before := !p.Until.IsZero() && !from.Time.IsZero() && p.Until.Before(from.Applied())
+		before := !p.Until.IsZero() && !from.Time.IsZero() && p.Until.Before(from.applied())
 		if !before && (!(p.URL == from.List && from.Closed) || from.Newest != nil) {
 			break
 		}
@@ -262,7 +262,7 @@ func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // listChanges hands out the changes of one list after the cursor.
 // With p a gap is a *gapError before any change is handed out.
-func (src *Source) listChanges(dl *Download, cur *Cursor, p *Proof, first bool, f func(Change) error) error {
+func (src *Source) listChanges(dl *Download, cur *Cursor, p *proof, first bool, f func(Change) error) error {
 	start := *cur // several entries may share a number: the list's own changes do not move its start
 	from := &start
 	_, served := dl.Served(src.Docs.opt.Now())
@@ -277,8 +277,8 @@ func (src *Source) listChanges(dl *Download, cur *Cursor, p *Proof, first bool, 
 		return err
 	}
 	defer scan.sorted.close()
-	if from.Trail != nil {
-		*from.Trail = scan.seen.trail
+	if from.trail != nil {
+		*from.trail = scan.seen.trail
 	}
 	h := scan.head
 	end := Change{List: dl.URL, position: scan.count, closed: scan.closed && (dl.pkg != nil || !scan.head.Meta.Until.After(served)), until: h.Meta.Until, from: h.Meta.From, newest: scan.adopt,
@@ -296,7 +296,7 @@ func (src *Source) listChanges(dl *Download, cur *Cursor, p *Proof, first bool, 
 		if err := scan.seen.late(h.Meta.From, from.Closed && from.List == dl.URL); err != nil {
 			return err
 		}
-		if err := scan.lacks(dl, from, p.Old); err != nil {
+		if err := scan.lacks(dl, from, p.old); err != nil {
 			return err
 		}
 		if first {
@@ -451,8 +451,8 @@ func (src *Source) scanChangesBy(dl *Download, from *Cursor, numbers bool) (*cha
 			s.seen.was = k
 		}
 	}
-	if from.Trail != nil {
-		s.seen.trail = *from.Trail
+	if from.trail != nil {
+		s.seen.trail = *from.trail
 	}
 	var last time.Time
 	bytes := int64(0) // of the kept
@@ -522,7 +522,7 @@ func (src *Source) scanChangesBy(dl *Download, from *Cursor, numbers bool) (*cha
 				s.place.look(&s.seen.trail, n.Is(it))
 			}
 		}
-		if past.look(it.Time); !it.Time.IsZero() && it.Time.Before(from.Applied()) {
+		if past.look(it.Time); !it.Time.IsZero() && it.Time.Before(from.applied()) {
 			s.passed = s.count
 		}
 		if !it.Time.IsZero() && !last.IsZero() {
@@ -611,10 +611,10 @@ func (s *changeScan) wanted(it *Item, from *Cursor) bool {
 	if s.byTime && !from.Time.IsZero() && !from.anew {
 		if it.Time.IsZero() {
 			until := s.head.Meta.Until
-			return !s.closed || until.IsZero() || !until.Before(from.Applied())
+			return !s.closed || until.IsZero() || !until.Before(from.applied())
 		}
 		// A change of before its own list begins tells of a clock set back.
-		return !it.Time.Before(from.Applied()) || it.Time.Before(s.head.Meta.From)
+		return !it.Time.Before(from.applied()) || it.Time.Before(s.head.Meta.From)
 	}
 	return true
 }
@@ -709,7 +709,7 @@ func (src *Source) lastListsUnchanged(ctx context.Context, from *Cursor) bool {
 	is, err := src.listIs(ctx, &from.Last)
 	if is && err == nil && from.Filled.URL != "" && from.Filled.URL != from.Last.URL {
 		is, err = src.listIs(ctx, &from.Filled)
-		is = is || IsGone(err) // retention took it: its changes are applied
+		is = is || isGone(err) // retention took it: its changes are applied
 	}
 	return is // an error is told when the lists are read
 }

@@ -41,8 +41,8 @@ type Cursor struct {
 	Read     []uint64  `json:"read,omitempty"`     // the lists of the last complete poll, see Download.name
 	again    time.Time // of the first change of before the cursor in an earlier list of this poll
 	Unproven *bool     // set if the lists do not tell whether they reach back to a list or dump; nil: not asked
-	Trail    *Trail    // of the poll
-	Reads    []uint64  // the lists of this poll, see Read
+	trail    *trail    // of the poll
+	reads    []uint64  // the lists of this poll, see Read
 	anew     bool      // an earlier list of this poll had changes without times: their successors succeed them again
 	Ahead    *Newest   `json:"ahead,omitempty"` // the last change being applied, or seen by a comparison: some up to it may stand in the mirror
 }
@@ -93,8 +93,8 @@ func (l *ListState) sameParts(o *ListState) bool {
 	return len(l.Parts) == 0 || slices.EqualFunc(l.Parts, o.Parts, same)
 }
 
-// Mark tells the list and the kept documents below it from another one.
-func (l *ListState) Mark() string {
+// mark tells the list and the kept documents below it from another one.
+func (l *ListState) mark() string {
 	if len(l.Parts) == 0 {
 		return l.Digest
 	}
@@ -115,9 +115,9 @@ func (l *ListState) Kept() ListState {
 	return k
 }
 
-// Applied is the time before which a list without numbers has nothing new. The end of a list may
+// applied is the time before which a list without numbers has nothing new. The end of a list may
 // be later than its last change, and a snapshot may claim a time to come.
-func (c *Cursor) Applied() time.Time {
+func (c *Cursor) applied() time.Time {
 	at := c.Had
 	if n := c.Newest; n != nil && !n.Time.IsZero() {
 		at = n.Time
@@ -128,8 +128,8 @@ func (c *Cursor) Applied() time.Time {
 	return c.Time
 }
 
-// Before tells whether everything before a time is applied, whatever the lists still have of it.
-func (c *Cursor) Before(t time.Time) bool {
+// before tells whether everything before a time is applied, whatever the lists still have of it.
+func (c *Cursor) before(t time.Time) bool {
 	return !t.After(c.Time) && (c.Had.IsZero() || !t.After(c.Had))
 }
 
@@ -236,8 +236,8 @@ func (c *Cursor) Take(ch *Change) {
 // End moves the cursor to the end of a list.
 func (c *Cursor) End(ch *Change) {
 	c.stand(ch)
-	if c.Reads = append(c.Reads, ch.Document); len(c.Reads) > 2*maxRead {
-		c.Reads = slices.Clone(c.Reads[len(c.Reads)-maxRead:])
+	if c.reads = append(c.reads, ch.Document); len(c.reads) > 2*maxRead {
+		c.reads = slices.Clone(c.reads[len(c.reads)-maxRead:])
 	}
 	if n := ch.newest; n != nil && (c.Newest == nil || n.Sequence == 0 && !n.Time.Before(c.Newest.Time)) {
 		c.Newest = n
@@ -256,7 +256,7 @@ func (c *Cursor) End(ch *Change) {
 
 // Finish moves the cursor behind all changes; dl is their root.
 func (c *Cursor) Finish(address string, dl *Download) {
-	c.Read, c.Reads = c.Reads[max(0, len(c.Reads)-maxRead):], nil
+	c.Read, c.reads = c.reads[max(0, len(c.reads)-maxRead):], nil
 	c.Root = ListState{URL: address, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Index: dl.index, Numbered: dl.numbered, Untold: dl.untold}
 }
 
@@ -269,3 +269,6 @@ func (c *Cursor) Precedes(o *Cursor) bool {
 // ErrUnreached says: nothing proves the Change Lists to reach back to the list or dump at the
 // cursor. They do not tell their beginning, and have later changes alone.
 var ErrUnreached = errors.New("the Change Lists do not reach back to the list that is mirrored")
+
+// NextPoll begins another poll.
+func (c *Cursor) NextPoll() { c.reads = nil }

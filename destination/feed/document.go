@@ -160,9 +160,9 @@ type Part struct {
 	left        bool           // the source names it no more: nothing tells up to when it was written, if it does not
 }
 
-// Parts lists the documents of an opened document: itself, or those named by its index (and the
+// parts lists the documents of an opened document: itself, or those named by its index (and the
 // indexes below it), in their order.
-func (src *Documents) Parts(ctx context.Context, dl *Download, r *resourcesync.Reader, want resourcesync.Capability) ([]Part, error) {
+func (src *Documents) parts(ctx context.Context, dl *Download, r *resourcesync.Reader, want resourcesync.Capability) ([]Part, error) {
 	h := r.Head()
 	if !h.Index {
 		return []Part{{URL: dl.URL, From: h.Meta.From, Until: h.Meta.Until, at: h.SnapshotTime()}}, nil
@@ -264,7 +264,7 @@ func (src *Documents) part(ctx context.Context, p Part, seen map[string]bool, wa
 func (src *Documents) eachPartDepth(ctx context.Context, parts []Part, want resourcesync.Capability, seen map[string]bool, depth int, opened *[]listPart, f func(Part, *Download, *resourcesync.Reader) error) error {
 	for _, p := range parts {
 		dl, r, err := src.part(ctx, p, seen, want)
-		if IsGone(err) {
+		if isGone(err) {
 			return &absentError{p.URL, err}
 		}
 		if err != nil {

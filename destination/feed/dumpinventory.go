@@ -44,7 +44,7 @@ func (src *Documents) DumpPackages(ctx context.Context, dl *Download, rd *resour
 	if !rd.Head().Index {
 		return packages, collect(rd, dl.URL)
 	}
-	parts, err := src.Parts(ctx, dl, rd, resourcesync.ResourceDump)
+	parts, err := src.parts(ctx, dl, rd, resourcesync.ResourceDump)
 	if err == nil {
 		err = src.eachPartNoted(ctx, parts, resourcesync.ResourceDump, &state.Parts, func(_ Part, pdl *Download, pr *resourcesync.Reader) error { return collect(pr, pdl.URL) })
 	}

@@ -187,7 +187,7 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, known *ListSta
 		return v, src.dumpInventory(ctx, o, v, known)
 	}
 	dl, r, err := src.UnlessKnown(ctx, o.ResourceList, resourcesync.ResourceList, known)
-	if IsGone(err) && o.ResourceDump != "" {
+	if isGone(err) && o.ResourceDump != "" {
 		src.Docs.log.Warn("the Resource List is named and not there; the Resource Dump is read in its place", "list", o.ResourceList)
 		o.ResourceList = "" // in this run
 		return v, src.dumpInventory(ctx, o, v, known)
@@ -223,7 +223,7 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, known *ListSta
 		})
 	}
 	if h.Index {
-		parts, perr := src.Docs.Parts(ctx, dl, r, resourcesync.ResourceList)
+		parts, perr := src.Docs.parts(ctx, dl, r, resourcesync.ResourceList)
 		if perr != nil {
 			return nil, perr
 		}

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,8 +50,8 @@ type Missing struct {
 // never comes back.
 const maxMissing = 1000
 
-// Bounded keeps each name once.
-func Bounded(names []string) (kept []string) {
+// bounded keeps each name once.
+func bounded(names []string) (kept []string) {
 	seen := map[string]bool{}
 	for _, n := range names {
 		if seen[n] {
@@ -73,8 +74,8 @@ type absentError struct {
 func (e *absentError) Error() string { return e.err.Error() }
 func (e *absentError) Unwrap() error { return e.err }
 
-// IsGone tells a missing thing from an unavailable one.
-func IsGone(err error) bool {
+// isGone tells a missing thing from an unavailable one.
+func isGone(err error) bool {
 	var fe *fetch.Error
 	return errors.As(err, &fe) && fe.Gone
 }
@@ -112,7 +113,7 @@ func (src *Source) survey(ctx context.Context, parts []Part) error {
 
 func (src *Source) surveyOne(ctx context.Context, p Part, seen map[string]bool) (s surveyed, err error) {
 	dl, r, err := src.Docs.part(ctx, p, seen, resourcesync.ChangeList)
-	if IsGone(err) {
+	if isGone(err) {
 		src.Docs.log.Warn("a change list is named and not there", "list", p.URL, "error", err)
 		return surveyed{gone: true}, nil
 	}
@@ -143,8 +144,8 @@ func (src *Source) surveyOne(ctx context.Context, p Part, seen map[string]bool) 
 	return s, err
 }
 
-// IsMissing tells of a list: this run looked for it, and it is not there.
-func (src *Source) IsMissing(list string) bool { return src.surveys[list].gone }
+// isMissing tells of a list: this run looked for it, and it is not there.
+func (src *Source) isMissing(list string) bool { return src.surveys[list].gone }
 
 // direction tells whether the surveyed lists present are in the order of their times or in the
 // reverse order; neither if nothing proves it. Fewer than two prove nothing.
@@ -173,7 +174,7 @@ func (src *Source) direction(parts []Part) (rises, falls bool, lists int) {
 // inOrder puts the lists of an index in the order of their times. It looks for the order in the
 // lists if the index does not tell it. An order told by neither is noted of the index.
 func (src *Source) inOrder(ctx context.Context, dl *Download, parts []Part) error {
-	if SortParts(parts) || len(parts) < 2 {
+	if sortParts(parts) || len(parts) < 2 {
 		return nil
 	}
 	if err := src.survey(ctx, parts); err != nil {
@@ -229,7 +230,7 @@ func (src *Source) present(parts []Part, from *Cursor, strict bool) ([]Part, err
 	if n := len(lost); n > 1 {
 		which = fmt.Sprintf("%d Change Lists are named and not there (%s up to %s)", n, clip.Middle(lost[0]), clip.Middle(lost[n-1]))
 	}
-	return nil, &GapError{Why: which + ", and nothing tells that all their changes are before those that are mirrored", Missing: lost, Unread: src.unread(parts, lost, from), Timed: !slices.ContainsFunc(parts, untimed)}
+	return nil, &GapError{Why: which + ", and nothing tells that all their changes are before those that are mirrored", Missing: lost, unread: src.unread(parts, lost, from), Timed: !slices.ContainsFunc(parts, untimed)}
 }
 
 // unread are the lists present with possible changes after the cursor.
@@ -259,8 +260,8 @@ func MissingOf(o *Offer, err error) error {
 		if o.ResourceList == "" {
 			by = resourcesync.ResourceDump
 		}
-		return &GapError{Why: fmt.Sprintf("%s %s is named and not there", KindName(kind), clip.Middle(address)), Missing: []string{address}, Root: true,
-			Then: fmt.Sprintf("; the mirror follows the %s until it is back", KindName(by))}
+		return &GapError{Why: fmt.Sprintf("%s %s is named and not there", KindName(kind), clip.Middle(address)), Missing: []string{address}, root: true,
+			then: fmt.Sprintf("; the mirror follows the %s until it is back", KindName(by))}
 	case kind == resourcesync.ChangeDump:
 		return &GapError{Why: fmt.Sprintf("%s of the Change Dump is named and not there", clip.Middle(absent.url)), Missing: []string{absent.url}}
 	}
@@ -271,7 +272,7 @@ func MissingOf(o *Offer, err error) error {
 func (src *Source) ChangesRoot(ctx context.Context, r fetch.Request, kind resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
 	dl, rd, err := src.Docs.Document(ctx, r, kind)
 	switch {
-	case IsGone(err):
+	case isGone(err):
 		err = &absentError{r.URL, fmt.Errorf("%s: %w", KindName(kind), err)}
 	case err != nil:
 		err = fmt.Errorf("%s: %w", KindName(kind), err)
@@ -283,7 +284,7 @@ func (src *Source) ChangesRoot(ctx context.Context, r fetch.Request, kind resour
 func (src *Source) noteThere(address string, err error) error {
 	absent := src.keeper.Position().Absent
 	switch known := slices.Contains(absent, address); {
-	case IsGone(err) && !known:
+	case isGone(err) && !known:
 		absent = append(slices.Clone(absent), address)
 	case err == nil && known:
 		absent = slices.DeleteFunc(slices.Clone(absent), func(a string) bool { return a == address })
@@ -307,11 +308,11 @@ func (src *Source) liesBefore(parts []Part, i int, from *Cursor) bool {
 		}
 	}
 	snapshot := end.Before(from.Time) && (from.Had.IsZero() || end.Before(from.Had))
-	return !end.IsZero() && i < len(parts)-1 && src.rise(parts) && (snapshot || end.Before(from.Applied()))
+	return !end.IsZero() && i < len(parts)-1 && src.rise(parts) && (snapshot || end.Before(from.applied()))
 }
 
-// MissedAt is when an index was as it is; servers tell whole seconds.
-func (src *Source) MissedAt(dl *Download) time.Time {
+// missedAt is when an index was as it is; servers tell whole seconds.
+func (src *Source) missedAt(dl *Download) time.Time {
 	if dl == nil { // there is none
 		return src.Docs.opt.Now().Add(time.Second)
 	}
@@ -319,8 +320,8 @@ func (src *Source) MissedAt(dl *Download) time.Time {
 	return fetch.ServedAt(dl.Header, src.Docs.opt.Now()).Add(time.Duration(max(0, age)+1) * time.Second)
 }
 
-// Named are the root of the changes and the documents named by it.
-func (src *Source) Named(ctx context.Context, o *Offer, dl *Download) (map[string]bool, error) {
+// named are the root of the changes and the documents named by it.
+func (src *Source) named(ctx context.Context, o *Offer, dl *Download) (map[string]bool, error) {
 	r, err := src.Docs.Reader(dl)
 	if err != nil {
 		return nil, err
@@ -331,14 +332,130 @@ func (src *Source) Named(ctx context.Context, o *Offer, dl *Download) (map[strin
 	if kind == resourcesync.ChangeDump {
 		var c *ChangePackages
 		if c, err = src.Docs.ListPackages(ctx, dl, r); err == nil {
-			parts, indexed = c.Parts(), c.indexed
+			parts, indexed = c.parts(), c.indexed
 		}
 	} else {
-		parts, err = src.Docs.Parts(ctx, dl, r, resourcesync.ChangeList)
+		parts, err = src.Docs.parts(ctx, dl, r, resourcesync.ChangeList)
 	}
 	names := addresses(parts)
 	for _, a := range append(indexed, address) {
 		names[a] = true
 	}
 	return names, err
+}
+
+// NotClosed ends the message of a gap without a newer inventory.
+const NotClosed = "; the source has no newer inventory to close it with"
+
+// Miss keeps the missing lists of a gap; dl is the root of the changes, nil if it is missing.
+func (src *Source) Miss(o *Offer, gap *GapError, dl *Download) error {
+	return src.keeper.Keep(func(p *Position) {
+		next := Missing{At: src.missedAt(dl), Why: "gap: " + gap.Why + cmp.Or(gap.then, NotClosed), Dropped: p.Missing.Dropped, Digest: p.Inventory.mark()}
+		next.Lists = bounded(append(slices.Clone(p.Missing.Lists), gap.Missing...))
+		next.Root = gap.root && len(next.Lists) == 1
+		if o.Listed() { // else they are read
+			next.Unread = bounded(append(p.unread(), gap.unread...))
+		}
+		p.Missing = next
+	})
+}
+
+// unread are the lists left unread beside a gap, and not in a later inventory.
+func (p *Position) unread() []string {
+	if p.Inventory.At.After(p.Missing.At) {
+		return nil
+	}
+	return slices.Clone(p.Missing.Unread)
+}
+
+// CloseMissing is for a list or dump taken whole, with the cursor behind it: earlier losses do
+// not matter any more.
+func (p *Position) CloseMissing() {
+	later := p.Cursor.Time.After(p.Missing.At)
+	if p.Cursor.Time.IsZero() {
+		later = p.Inventory.mark() != p.Missing.Digest
+	}
+	if later && p.Missing.Dropped {
+		p.Missing = Missing{}
+	}
+}
+
+// Found is for a pass without a gap. The named lists were read, or lie before the cursor, and
+// are missing no more. Unnamed ones stay missing, and the cursor is behind them. One list with
+// everything since the former cursor leaves none missing, as when the missing one has another
+// address. The root of the changes may be any list, dump or index.
+func (src *Source) Found(ctx context.Context, o *Offer, dl *Download, from *Cursor) error {
+	at := src.keeper.Position()
+	if len(at.Missing.Lists) == 0 || at.Missing.Dropped || !o.Listed() {
+		return nil
+	}
+	r, err := src.Docs.Reader(dl)
+	if err != nil {
+		return err
+	}
+	if h := r.Head(); (at.Missing.Root || h.Meta.Capability == resourcesync.ChangeList && !h.Index) && !h.Meta.From.IsZero() && from.before(h.Meta.From) {
+		return src.keeper.Keep(func(p *Position) { p.Missing = Missing{} })
+	}
+	named, err := src.named(ctx, o, dl)
+	if err != nil {
+		return err
+	}
+	return src.keeper.Keep(func(p *Position) {
+		isNamed := func(l string) bool { return named[l] }
+		unread := slices.DeleteFunc(p.unread(), isNamed)
+		p.Missing.Lists = bounded(append(slices.DeleteFunc(slices.Clone(p.Missing.Lists), isNamed), unread...))
+		p.Missing.Unread = nil
+		if len(p.Missing.Lists) == 0 {
+			p.Missing = Missing{}
+			return
+		}
+		if len(unread) > 0 {
+			p.Missing.Why = fmt.Sprintf("gap: Change List %s is named no more, and it was not read, since another one was named and not there%s", clip.Middle(unread[0]), NotClosed)
+		}
+		p.Missing.Dropped, p.Missing.At, p.Missing.Digest = true, src.missedAt(dl), p.Inventory.mark()
+	})
+}
+
+// Returned is for a source without an inventory: the changes after missing lists were applied.
+// With one of the lists back, everything is applied again from the first change on.
+func (src *Source) Returned(ctx context.Context, o *Offer, dl *Download) (some bool, err error) {
+	named, err := src.named(ctx, o, dl)
+	if err != nil {
+		return false, err
+	}
+	var left []string
+	lists := src.keeper.Position().Missing.Lists
+	for _, l := range lists {
+		if named[l] {
+			dl, _, err := src.Docs.Document(ctx, fetch.Request{URL: l}, resourcesync.ChangeList)
+			if err == nil {
+				dl.Close()
+				continue
+			}
+			if !isGone(err) {
+				return false, err
+			}
+		}
+		left = append(left, l)
+	}
+	if len(left) == len(lists) {
+		return false, nil
+	}
+	return true, src.keeper.Keep(func(p *Position) {
+		p.Cursor, p.Missing.Lists = Cursor{}, left
+		if len(left) == 0 {
+			p.Missing = Missing{}
+		}
+	})
+}
+
+// StillNamed forgets missing lists and dumps no more named.
+func (src *Source) StillNamed(o *Offer) error {
+	named := func(a string) bool { return a == o.ResourceList || a == o.ResourceDump }
+	absent := src.keeper.Position().Absent
+	kept := slices.DeleteFunc(slices.Clone(absent), func(a string) bool { return !named(a) })
+	if len(kept) == len(absent) {
+		return nil
+	}
+	return src.keeper.Keep(func(p *Position) { p.Absent = kept })
 }

@@ -84,12 +84,12 @@ func (s *sighting) look(n *Newest, it *Item) {
 	}
 }
 
-// Proof is the search for the newest change through the lists of one poll.
-type Proof struct {
-	From    *Cursor // the beginning of the poll
+// proof is the search for the newest change through the lists of one poll.
+type proof struct {
+	from    *Cursor // the beginning of the poll
 	done    bool
-	Met     bool // by the change itself
-	Old     bool // the lists are of an archive, and those after it
+	met     bool // by the change itself
+	old     bool // the lists are of an archive, and those after it
 	earlier bool // a list before it was read
 
 	until  time.Time // the end of the read lists
@@ -104,17 +104,17 @@ type Proof struct {
 }
 
 // seeks tells whether the newest change is still looked for.
-func (p *Proof) seeks() bool { return p != nil && p.From.Newest != nil && !p.done }
+func (p *proof) seeks() bool { return p != nil && p.from.Newest != nil && !p.done }
 
 // knows tells of a list: it was fully applied, and is read again because it is another.
-func (p *Proof) knows(list string, from time.Time) bool {
-	return list == p.From.List && p.From.Closed && p.From.Position > 0 && !from.IsZero() && from.Equal(p.From.Begin)
+func (p *proof) knows(list string, from time.Time) bool {
+	return list == p.from.List && p.from.Closed && p.from.Position > 0 && !from.IsZero() && from.Equal(p.from.Begin)
 }
 
 // check looks at the findings in a list, before any of its changes is handed out. A *GapError
 // tells of another log than the followed one.
-func (p *Proof) check(s *changeScan, list string) error {
-	n, f := p.From.Newest, s.head.Meta.From
+func (p *proof) check(s *changeScan, list string) error {
+	n, f := p.from.Newest, s.head.Meta.From
 	if f.After(p.begins) {
 		p.begins = f
 	}
@@ -131,7 +131,7 @@ func (p *Proof) check(s *changeScan, list string) error {
 	numbered := n.Sequence > 0 && s.numbered
 	switch {
 	case s.sight.seen && (!n.Time.IsZero() || numbered || p.inPlace(s, list)):
-		p.done, p.Met = true, true
+		p.done, p.met = true, true
 		return nil
 	case s.sight.other != nil:
 		return &GapError{Why: fmt.Sprintf("change %d of the source is now %s, and was %s when it was applied: the source was set back, as by restoring a backup, and went another way", n.Sequence, newestOf(s.sight.other), n)}
@@ -141,16 +141,16 @@ func (p *Proof) check(s *changeScan, list string) error {
 		switch {
 		case p.earlier:
 			return p.lost(n)
-		case s.count == 0 && !f.IsZero() && f.Equal(p.From.Begin) && (list == p.From.List || f.Before(n.Time)) && p.From.Position > 0:
+		case s.count == 0 && !f.IsZero() && f.Equal(p.from.Begin) && (list == p.from.List || f.Before(n.Time)) && p.from.Position > 0:
 			return &GapError{Why: fmt.Sprintf("Change List %s is empty and had the change at which we stand (%s): it was rewritten, or the source was set back", clip.Middle(list), n)}
 		case p.lacks != "" || f.IsZero() && p.unknown != "":
 		case n.Sequence == 0 && p.lists == 1 && f.IsZero():
 			p.unknown = list
 		case n.Sequence == 0 && n.Time.IsZero() && (f.IsZero() || p.notBehind(f)):
-		case f.IsZero() || f.Equal(p.From.Begin) || !f.Before(n.Time) && !f.After(p.From.stands()):
+		case f.IsZero() || f.Equal(p.from.Begin) || !f.Before(n.Time) && !f.After(p.from.stands()):
 			p.done = true // it begins right behind the newest change, or is the known list
 			return nil
-		case f.After(p.From.stands()):
+		case f.After(p.from.stands()):
 			return &GapError{Why: fmt.Sprintf("the source's Change Lists begin anew at %s, after the change at which we stand (%s)", Stamp(f), n)}
 		case s.count > 0 || !s.closed || s.head.Meta.Until.After(n.Time):
 			return &GapError{Why: fmt.Sprintf("Change List %s begins before the change at which we stand and does not have it (%s): the source was set back, as by restoring a backup", clip.Middle(list), n)}
@@ -163,7 +163,7 @@ func (p *Proof) check(s *changeScan, list string) error {
 		return p.lost(n)
 	}
 	if n.Time.IsZero() { // only behind a list from the cursor on need it not be
-		at, same := p.From.stands(), list == p.From.List && f.Equal(p.From.Begin) || p.notBehind(f)
+		at, same := p.from.stands(), list == p.from.List && f.Equal(p.from.Begin) || p.notBehind(f)
 		p.done = p.lists == 1 && !same && !at.IsZero() && !f.IsZero() && !f.Before(at)
 		return nil
 	}
@@ -199,22 +199,22 @@ func (p *Proof) check(s *changeScan, list string) error {
 
 // stoodIn is the last list with changes as fully applied, with the newest change at its end; nil
 // if it is not known.
-func (p *Proof) stoodIn() *seen {
-	if k := p.From.Seen; k != nil && len(k.Tail) > 0 && p.From.Last.URL != "" {
+func (p *proof) stoodIn() *seen {
+	if k := p.from.Seen; k != nil && len(k.Tail) > 0 && p.from.Last.URL != "" {
 		return k
 	}
 	return nil
 }
 
 // notBehind tells whether a list with this beginning is not behind the newest change's.
-func (p *Proof) notBehind(begins time.Time) bool {
+func (p *proof) notBehind(begins time.Time) bool {
 	k := p.stoodIn()
 	return k != nil && !begins.After(k.Begin)
 }
 
 // inPlace tells whether a change without time or number, and with the looks of the newest one, is
 // it: its predecessors tell it from others, in its list or in all offered ones.
-func (p *Proof) inPlace(s *changeScan, list string) bool {
+func (p *proof) inPlace(s *changeScan, list string) bool {
 	k, f := p.stoodIn(), s.head.Meta.From
 	if k == nil {
 		return s.found || !s.closed || !p.knows(list, f)
@@ -225,28 +225,28 @@ func (p *Proof) inPlace(s *changeScan, list string) bool {
 	return s.place.is() || s.seen.begins() && !f.IsZero() && f.Equal(k.Begin)
 }
 
-func (p *Proof) lost(n *Newest) error {
+func (p *proof) lost(n *Newest) error {
 	return &GapError{Why: fmt.Sprintf("change %d of the source, at which we stand (%s), is in no Change List any more, though those around it are: the source was set back, as by restoring a backup", n.Sequence, n)}
 }
 
 // missing is for lists without an end: the newest change should be in or behind a list followed
 // by others.
-func (p *Proof) missing(n *Newest) error {
+func (p *proof) missing(n *Newest) error {
 	return &GapError{Why: fmt.Sprintf("neither Change List %s nor those behind it have the change at which we stand (%s): they were rewritten, or the source was set back", clip.Middle(p.lacks), n)}
 }
 
 // end tells after the last list: the newest change should have been in one.
-func (p *Proof) end() error {
+func (p *proof) end() error {
 	if p == nil || p.done {
 		return nil
 	}
-	if p.From.Newest == nil { // only its last list is known
-		if b := p.From.Begin; p.From.Sequence == nil && p.From.Closed && p.begins.Before(b) && !p.begins.IsZero() {
+	if p.from.Newest == nil { // only its last list is known
+		if b := p.from.Begin; p.from.Sequence == nil && p.from.Closed && p.begins.Before(b) && !p.begins.IsZero() {
 			return &GapError{Why: fmt.Sprintf("the Change List that begins at %s, up to which we stand, is not there any more, and the last one begins at %s: the source was set back, as by restoring a backup", Stamp(b), Stamp(p.begins))}
 		}
 		return nil
 	}
-	switch n := p.From.Newest; {
+	switch n := p.from.Newest; {
 	case p.earlier:
 		return &GapError{Why: fmt.Sprintf("the source's changes end before number %d, at which we stand (%s): it was set back, as by restoring a backup", n.Sequence, n)}
 	case p.unknown != "":

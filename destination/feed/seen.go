@@ -66,7 +66,7 @@ type looker struct {
 	newest, passed tally    // entries of now.Time, fully and briefly
 	all            tally    // entries of the seen list, this one or another
 	prefix, exact  tally    // as many entries as those
-	trail          Trail    // the changes up to here
+	trail          trail    // the changes up to here
 	oldest         uint32   // the entry at the end, if the newest are first
 	told           []uint32 // those of was.Locs with entries of was.Time or later
 }
@@ -155,8 +155,8 @@ func (l *looker) grew() bool {
 	return l.kept() && (l.now.All.N > l.was.All.N || l.was.Grown)
 }
 
-// Trail is the last changes of all lists of a poll.
-type Trail struct {
+// trail is the last changes of all lists of a poll.
+type trail struct {
 	ring [64]uint64
 	n    int
 }
@@ -167,20 +167,20 @@ const maxTail = 16
 // step is a change of a trail.
 func step(loc string, change uint32) uint64 { return uint64(hash32(loc))<<32 | uint64(change) }
 
-func (t *Trail) add(h uint64) {
+func (t *trail) add(h uint64) {
 	t.ring[t.n%len(t.ring)] = h
 	t.n++
 }
 
 // follow goes on from another poll.
-func (t *Trail) follow(tail []uint64) {
+func (t *trail) follow(tail []uint64) {
 	for _, h := range slices.Backward(tail) {
 		t.add(h)
 	}
 }
 
 // back gives them from the last one backwards, each once, as lists may overlap.
-func (t *Trail) back() (tail []uint64) {
+func (t *trail) back() (tail []uint64) {
 	for i := t.n - 1; i >= max(0, t.n-len(t.ring)) && len(tail) < maxTail; i-- {
 		if h := t.ring[i%len(t.ring)]; !slices.Contains(tail, h) {
 			tail = append(tail, h)
@@ -198,7 +198,7 @@ type placing struct {
 }
 
 // look takes the next change. alike tells whether it looks like the newest one.
-func (p *placing) look(t *Trail, alike bool) {
+func (p *placing) look(t *trail, alike bool) {
 	switch {
 	case len(p.tail) == 0 || p.found:
 	case p.back == nil && !alike:

@@ -39,11 +39,11 @@ func (src *Source) ReadInventoryUntil(ctx context.Context, o *Offer, until time.
 	if err := src.listUntil(ctx, o, v); err != nil {
 		return nil, err
 	}
-	var told []Interval
+	var told []interval
 	counted := sequences{}
 	err = src.Docs.eachPart(ctx, documents, resourcesync.ChangeList, func(_ Part, pdl *Download, pr *resourcesync.Reader) error {
 		h := pr.Head()
-		i := Interval{h.Meta.From, h.Meta.Until}
+		i := interval{h.Meta.From, h.Meta.Until}
 		err := EachEntry(pr, pdl.URL, func(e *resourcesync.Entry) error {
 			it, err := src.changeItem(e, pr, pdl)
 			switch {
@@ -54,8 +54,8 @@ func (src *Source) ReadInventoryUntil(ctx context.Context, o *Offer, until time.
 			case it.Blind:
 				return fail("%s", it.Bad)
 			}
-			if i.From.IsZero() {
-				i.From = it.Time
+			if i.from.IsZero() {
+				i.from = it.Time
 			}
 			counted.see(it, until)
 			if !v.Backward && it.Time.Before(v.At) {
@@ -63,11 +63,11 @@ func (src *Source) ReadInventoryUntil(ctx context.Context, o *Offer, until time.
 			}
 			return v.addUntil(it)
 		})
-		if i.From.IsZero() { // an empty one without a beginning
+		if i.from.IsZero() { // an empty one without a beginning
 			return err
 		}
-		if told = append(told, i); v.begins.IsZero() || i.From.Before(v.begins) {
-			v.begins = i.From
+		if told = append(told, i); v.begins.IsZero() || i.from.Before(v.begins) {
+			v.begins = i.from
 		}
 		return err
 	})
@@ -81,7 +81,7 @@ func (src *Source) ReadInventoryUntil(ctx context.Context, o *Offer, until time.
 	if v.Alone() {
 		lo = until
 	}
-	switch at := Covered(told, lo, hi); {
+	switch at := covered(told, lo, hi); {
 	case !at.IsZero():
 		return nil, fail("between %s and %s the source's Change Lists and archives leave out the time from %s on", Stamp(lo), Stamp(hi), Stamp(at))
 	case v.Alone() && (v.begins.IsZero() || v.begins.After(until)):
@@ -135,12 +135,12 @@ func (src *Source) changeDocuments(ctx context.Context, o *Offer) ([]Part, error
 		return nil, fmt.Errorf("Change List: %w", err)
 	}
 	defer dl.Close()
-	current, err := src.Docs.Parts(ctx, dl, r, resourcesync.ChangeList)
+	current, err := src.Docs.parts(ctx, dl, r, resourcesync.ChangeList)
 	if err != nil {
 		return nil, err
 	}
-	SortParts(current) // of changes of one time the last counts
-	old, err := src.Docs.Archived(ctx, ArchiveOf(o.ChangeArchive, r.Head()), resourcesync.ChangeListArchive)
+	sortParts(current) // of changes of one time the last counts
+	old, err := src.Docs.archived(ctx, archiveOf(o.ChangeArchive, r.Head()), resourcesync.ChangeListArchive)
 	if err != nil {
 		return nil, err
 	}
@@ -168,10 +168,10 @@ func (src *Source) listUntil(ctx context.Context, o *Offer, v *Inventory) error 
 			return fmt.Errorf("Resource List: %w", err)
 		}
 		defer func() { dl.Close() }()
-		archive = ArchiveOf(archive, r.Head())
+		archive = archiveOf(archive, r.Head())
 	}
 	if r == nil || r.Head().SnapshotTime().After(v.Until) {
-		lists, err := src.Docs.Archived(ctx, archive, resourcesync.ResourceListArchive)
+		lists, err := src.Docs.archived(ctx, archive, resourcesync.ResourceListArchive)
 		if err != nil {
 			return err
 		}
@@ -215,7 +215,7 @@ func (src *Source) listUntil(ctx context.Context, o *Offer, v *Inventory) error 
 	if !h.Index {
 		return each(r, dl.URL)
 	}
-	parts, err := src.Docs.Parts(ctx, dl, r, resourcesync.ResourceList)
+	parts, err := src.Docs.parts(ctx, dl, r, resourcesync.ResourceList)
 	if err != nil {
 		return err
 	}

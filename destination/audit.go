@@ -808,7 +808,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		rep.SourceError = unproven.Error()
 	case a.ahead:
 		rep.SourceError = fmt.Sprintf("the source stands at change %d and publishes its changes up to %d", a.root.Sequence, a.from.Number())
-		rep.ProvenUntil = timeOrNil(a.from.Time)
+		rep.ProvenUntil = timeOrNil(a.from.Time())
 	case rep.SourceOlder:
 		rep.ProvenUntil = timeOrNil(a.listAt)
 	case a.untold > 0:

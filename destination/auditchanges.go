@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
@@ -81,7 +80,7 @@ func (a *auditRun) unread(ctx context.Context, v *feed.Inventory, open bool) err
 	begin := v.Order
 	err = feed.Again(func() error {
 		v.Void = [2]uint64{begin, v.Order}
-		ahead := from.Ahead
+		ahead := from.Ahead()
 		err := feed.MissingOf(a.offer, d.src.EachChangeOf(ctx, dl, r, &from, true, func(c feed.Change) error {
 			if c.Item == nil {
 				return nil
@@ -89,7 +88,7 @@ func (a *auditRun) unread(ctx context.Context, v *feed.Inventory, open bool) err
 			if ahead != nil && ahead.Is(c.Item) {
 				ahead = nil
 			}
-			if a.proven(c.Item) || slices.Contains(from.Read, c.Document) { // the list is as it was applied
+			if a.proven(c.Item) || from.Has(c.Document) { // the list is as it was applied
 				return nil
 			}
 			return v.Add(c.Item)

@@ -93,7 +93,7 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *feed.Offer, m
 	default:
 		r.why("the source has neither list nor dump; its changes are applied from the first one")
 		gap := ""
-		if d.follows(&m.Identity) && (m.Cursor.List != "" || m.Cursor.Ahead != nil) { // what is lost is told by where we stand alone, and stays lost
+		if d.follows(&m.Identity) && m.Cursor.HasRead() { // what is lost is told by where we stand alone, and stays lost
 			if !r.dry {
 				err = d.increment(ctx, r, o, 0)
 			}
@@ -197,7 +197,7 @@ func (d *Destination) dumpNewer(ctx context.Context, r *run, o *feed.Offer, know
 			return true, nil
 		}
 		from, unproven := v.Cursor(), false
-		from.Unproven = &unproven
+		from.Doubt(&unproven)
 		err := feed.Again(func() error {
 			return feed.MissingOf(o, d.src.EachChange(ctx, o, &from, true, func(feed.Change) error { return nil }))
 		})

@@ -11,7 +11,7 @@ import (
 // a Change Dump. It tells whether the gap is closed; if not, nothing is changed but what they
 // had in order.
 func (d *Destination) bridgeGap(ctx context.Context, r *run, o *feed.Offer, dl *feed.Download) (bool, error) {
-	if d.snapshotMeta().Cursor.Time.IsZero() {
+	if m := d.snapshotMeta(); m.Cursor.Time().IsZero() {
 		return false, nil
 	}
 	bridges, err := d.src.Bridges(ctx, o, dl)

@@ -449,8 +449,8 @@ func (d *Destination) checkpointOf(m *meta) *sink.Checkpoint {
 		Generation: fmt.Sprint(m.Generation), Writer: m.Writer, Phase: m.phase(), Name: d.cfg.Name, Source: d.cfg.Source, Graph: d.graphName(),
 		Time: d.opt.Now().UTC().Format(time.RFC3339Nano),
 	}
-	if m.Cursor.Sequence != nil {
-		cp.Sequence = fmt.Sprint(*m.Cursor.Sequence)
+	if n := m.Cursor.Sequence(); n != nil {
+		cp.Sequence = fmt.Sprint(*n)
 	}
 	return cp
 }

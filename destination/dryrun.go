@@ -128,7 +128,7 @@ func (d *Destination) planDump(ctx context.Context, r *run, o *feed.Offer, state
 	}
 	r.plan.document(doc)
 	r.plan.base, r.plan.at = true, state.At
-	v, err := d.src.ReadManifests(ctx, packages)
+	v, err := d.src.Docs.ReadManifests(ctx, packages)
 	if err != nil && ctx.Err() == nil {
 		d.log.Info("the manifests of the dump cannot be had without its packages", "error", err)
 		if v, err = nil, nil; o.ResourceList != "" {
@@ -147,7 +147,7 @@ func (d *Destination) planDump(ctx context.Context, r *run, o *feed.Offer, state
 		}
 	}
 	r.complete = true
-	return func(m *meta) { m.Cursor = feed.Cursor{Time: state.At, Sequence: sequence} }, nil
+	return func(m *meta) { m.Cursor = feed.CursorAt(state.At, sequence) }, nil
 }
 
 // planChange counts what applying a change would do.

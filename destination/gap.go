@@ -48,7 +48,7 @@ func (e *unprovenError) Error() string { return e.why }
 // those after it: that may be of before them.
 func setsBack(v *feed.Inventory, m *meta) error {
 	c := &m.Cursor
-	if v.Missing == nil || m.Source == "" || c.List == "" && c.Ahead == nil && c.Newest == nil || v.At.After(c.Time) && (c.Newest == nil || !c.Newest.Time.IsZero()) {
+	if v.Missing == nil || m.Source == "" || !c.MayBeLaterThan(v.At) {
 		return nil
 	}
 	return fmt.Errorf("%w: %w; nothing was changed (sync without --full goes on; a newer list or dump ends it)", errSetsBack, v.Missing)
@@ -59,7 +59,7 @@ var errSetsBack = errors.New("the mirror may be later than the Resource List or 
 // unlessBack is for a dump, of which the changes after it are read later.
 func (d *Destination) unlessBack(ctx context.Context, o *feed.Offer, m *meta) func(*feed.Inventory) (bool, error) {
 	return func(v *feed.Inventory) (bool, error) {
-		if !o.Followed() || m.Cursor.List == "" {
+		if !o.Followed() || !m.Cursor.IsInList() {
 			return true, nil
 		}
 		from := v.Cursor()

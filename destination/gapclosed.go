@@ -15,7 +15,7 @@ import (
 
 // gapClosed goes back to where the mirror stood before a gap, if the Change Lists follow from there.
 func (d *Destination) gapClosed(ctx context.Context, r *run, o *feed.Offer, m *meta) error {
-	applied := m.Cursor.Newest != nil && (m.GapFrom.Newest == nil || *m.Cursor.Newest != *m.GapFrom.Newest)
+	applied := m.Cursor.IsBehind(m.GapFrom)
 	if applied && !o.Listed() {
 		return nil // nothing tells what was wrong of it
 	}
@@ -31,7 +31,7 @@ func (d *Destination) gapClosed(ctx context.Context, r *run, o *feed.Offer, m *m
 		clear(named)
 		follows, unproven = false, false
 		from := *m.GapFrom
-		from.Unproven = &unproven
+		from.Doubt(&unproven)
 		return feed.MissingOf(o, d.src.EachChangeOf(ctx, dl, rd, &from, true, func(c feed.Change) error {
 			if follows = !c.Unproven; c.Item != nil {
 				named[ledger.HashOf(c.Item.Loc)] = true

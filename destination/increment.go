@@ -3,7 +3,6 @@ package destination
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
@@ -139,7 +138,7 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *feed.Offer, 
 // takeNewer compares with a list or dump that is newer than the one that was taken, where the changes
 // may not be all. Without one nothing is done. done is for a dry run that is planned to its end.
 func (d *Destination) takeNewer(ctx context.Context, r *run, o *feed.Offer, m *meta, why string) (done bool, err error) {
-	newer := func(v *feed.Inventory) (bool, error) { return v.At.IsZero() || v.At.After(m.Cursor.Time), nil }
+	newer := func(v *feed.Inventory) (bool, error) { return v.At.IsZero() || v.At.After(m.Cursor.Time()), nil }
 	var end func(*meta)
 	if o.ResourceList != "" {
 		var v *feed.Inventory
@@ -184,11 +183,11 @@ func (d *Destination) aheadOfDump(ctx context.Context, r *run, o *feed.Offer, m 
 	}
 	at := m.Cursor
 	for i := range packages.List {
-		if until := packages.List[i].Until; until.IsZero() || until.After(at.Time) {
+		if until := packages.List[i].Until; until.IsZero() || until.After(at.Time()) {
 			return false, nil
 		}
 	}
-	there := func(v *feed.Inventory) (bool, error) { return v.Sequence != nil && *v.Sequence >= *at.Sequence, nil }
+	there := func(v *feed.Inventory) (bool, error) { return v.Sequence != nil && *v.Sequence >= at.Number(), nil }
 	var end func(*meta)
 	if o.ResourceList == "" {
 		end, err = d.dumpIf(ctx, r, o, &m.Inventory, there)
@@ -324,10 +323,7 @@ func (d *Destination) leaveGap(ctx context.Context, r *run, o *feed.Offer, gap *
 	address, _ := o.Changes()
 	w := d.window(r, o, from)
 	defer w.close()
-	if depth == 0 && gap.Missing == nil {
-		from.Time = time.Time{}
-	}
-	from.Sequence, from.Identity, from.Newest, from.Seen = nil, "", nil, nil
+	from.Lose(depth == 0 && gap.Missing == nil)
 	w.ahead = nil // told with the gap
 	if err := d.src.EachChangeOf(ctx, dl, rd, &from, false, func(c feed.Change) error { return w.add(ctx, c) }); err != nil {
 		return err

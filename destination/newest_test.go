@@ -446,7 +446,7 @@ func TestCutOffBehindTheCursor(t *testing.T) {
 			last = 2 * time.Minute
 		}
 		for i, since := range []time.Duration{time.Minute, last} {
-			it := &feed.Item{Loc: b.src.url(fmt.Sprintf("/set/r/e%d.nt", i)), Change: "deleted", Time: at.Newest.Time.Add(since)}
+			it := &feed.Item{Loc: b.src.url(fmt.Sprintf("/set/r/e%d.nt", i)), Change: "deleted", Time: at.Newest().Time.Add(since)}
 			if err := w.add(context.Background(), feed.Change{Item: it, Served: it.Time}); err != nil {
 				t.Fatal(err)
 			}
@@ -457,8 +457,8 @@ func TestCutOffBehindTheCursor(t *testing.T) {
 		}
 		// Deletions that only wait are recorded together with the cursor: then it stands there.
 		c := d.snapshotMeta().Cursor
-		if there := c.Newest != nil && c.Newest.Time.Equal(w.at.Newest.Time); (c.Ahead != nil || there) != waits && !(c.Ahead == nil && there) {
-			t.Errorf("waits %v: %v", waits, c.Ahead)
+		if there := c.Newest() != nil && c.Newest().Time.Equal(w.at.Newest().Time); (c.Ahead() != nil || there) != waits && !(c.Ahead() == nil && there) {
+			t.Errorf("waits %v: %v", waits, c.Ahead())
 		}
 	}
 }

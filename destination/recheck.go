@@ -130,9 +130,9 @@ func (d *Destination) mend(ctx context.Context, r *run, o *feed.Offer, v *feed.I
 		if m.Until.IsZero() {
 			m.closeGap()
 		}
-		if later := before.Sequence != nil && m.Cursor.Number() > before.Number(); o.Followed() && !(later && o.ChangeList == "") { // else a Change Dump is behind the list
-			if n := m.Cursor.Ahead; n != nil && !before.Passed(n) {
-				before.Ahead = n
+		if later := before.Sequence() != nil && m.Cursor.Number() > before.Number(); o.Followed() && !(later && o.ChangeList == "") { // else a Change Dump is behind the list
+			if n := m.Cursor.Ahead(); n != nil && !before.Passed(n) {
+				before.SetAhead(n)
 			}
 			m.Cursor = before
 		}

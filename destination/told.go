@@ -70,7 +70,7 @@ func (d *Destination) tellThrough(c *feed.Cursor) {
 	if !d.telling() {
 		return
 	}
-	d.log.Debug("changes are applied", "through", c.Number(), "until", c.Time)
+	d.log.Debug("changes are applied", "through", c.Number(), "until", c.Time())
 }
 
 // tellPassed tells of the changes that a comparison has passed over.
@@ -78,7 +78,7 @@ func (d *Destination) tellPassed(before, after *feed.Cursor) {
 	if !d.telling() {
 		return
 	}
-	if after.Number() > before.Number() || after.Sequence == nil && after.Time.After(before.Time) {
-		d.log.Debug("changes are superseded by a list", "after", before.Number(), "through", after.Number(), "from", before.Time, "until", after.Time)
+	if after.Number() > before.Number() || after.Sequence() == nil && after.Time().After(before.Time()) {
+		d.log.Debug("changes are superseded by a list", "after", before.Number(), "through", after.Number(), "from", before.Time(), "until", after.Time())
 	}
 }

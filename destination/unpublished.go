@@ -26,7 +26,7 @@ func (d *Destination) notePublished(root *feed.InventoryDoc) error {
 	if root.Beyond(&m.Cursor) {
 		if next = m.Unpublished; next.Sequence == 0 {
 			if next.Since = root.Time; next.Since.IsZero() {
-				next.Since = m.Cursor.Time
+				next.Since = m.Cursor.Time()
 			}
 		}
 		next.Sequence = root.Sequence

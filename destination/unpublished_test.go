@@ -106,7 +106,8 @@ func (b *bench) verdict(want string, until time.Time) {
 }
 
 func (b *bench) cursorTime() *time.Time {
-	t := b.open().snapshotMeta().Cursor.Time
+	m := b.open().snapshotMeta()
+	t := m.Cursor.Time()
 	return &t
 }
 

@@ -61,7 +61,7 @@ func (d *Destination) syncUntil(ctx context.Context, r *run, o *feed.Offer) erro
 		end(m)
 		m.Gap = ""
 		m.Inventory = feed.ListState{}
-		m.Cursor = feed.Cursor{Time: r.until, Sequence: v.Sequence}
+		m.Cursor = feed.CursorAt(r.until, v.Sequence)
 	})
 }
 
@@ -72,7 +72,7 @@ func (d *Destination) leaveUntil(r *run) error {
 		return nil
 	}
 	r.why("the mirror stood at %s, as was asked for, and goes on to the present", feed.Stamp(m.Until))
-	again := m.Cursor.Sequence == nil // lists without numbers may not tell whether they reach back to then
+	again := m.Cursor.Sequence() == nil // lists without numbers may not tell whether they reach back to then
 	r.full = r.full || again
 	return d.saveMeta(func(m *meta) {
 		if m.Until = (time.Time{}); again {

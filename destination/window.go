@@ -37,7 +37,7 @@ const maxTogether = 10
 // it is no other place of their bytes.
 func (d *Destination) window(r *run, o *feed.Offer, from feed.Cursor) *window {
 	from.NextPoll()
-	w := &window{d: d, r: r, items: map[ledger.Hash]int{}, at: from, ahead: from.Ahead}
+	w := &window{d: d, r: r, items: map[ledger.Hash]int{}, at: from, ahead: from.Ahead()}
 	if _, kind := o.Changes(); kind == resourcesync.ChangeList {
 		w.dump = o.ChangeDump
 	}
@@ -119,7 +119,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 	w.order, w.packaged = nil, false
 	clear(w.items)
 	at := w.at
-	at.Ahead = w.ahead
+	at.SetAhead(w.ahead)
 	if r.dry {
 		for _, it := range items {
 			if it == nil {
@@ -135,7 +135,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 		return err
 	}
 	if len(items) > 0 && w.ahead == nil && !w.again() { // the cursor moves behind the last of them, and a part may stand in the mirror before
-		if err := d.saveMeta(func(m *meta) { m.Cursor.Ahead = w.at.Newest }); err != nil {
+		if err := d.saveMeta(func(m *meta) { m.Cursor.SetAhead(w.at.Newest()) }); err != nil {
 			return err
 		}
 	}

@@ -66,14 +66,14 @@ func archiveOf(told string, h *resourcesync.Head) string {
 }
 
 // namesOf names lists as they are, see download.name, as far as they can be had.
-func (src *Source) namesOf(ctx context.Context, lists []Part) (names []uint64) {
+func (src *Documents) namesOf(ctx context.Context, lists []Part) (names []uint64) {
 	for _, p := range lists {
 		if p.pkg != nil {
 			continue
 		}
-		dl, _, err := src.Docs.Document(ctx, fetch.Request{URL: p.URL, Attempts: 1}, resourcesync.ChangeList)
+		dl, _, err := src.Document(ctx, fetch.Request{URL: p.URL, Attempts: 1}, resourcesync.ChangeList)
 		if err != nil {
-			src.Docs.log.Debug("a list whose changes are applied cannot be had", "list", p.URL, "error", err)
+			src.log.Debug("a list whose changes are applied cannot be had", "list", p.URL, "error", err)
 			continue
 		}
 		names = append(names, dl.name())

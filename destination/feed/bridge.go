@@ -66,7 +66,8 @@ func (src *Source) Bridges(ctx context.Context, o *Offer, dl *Download) ([]*Brid
 
 // EachChange reads the changes after from. It is a *GapError if they do not close the gap, and
 // ok is false if they cannot.
-func (b *Bridge) EachChange(ctx context.Context, from Cursor, f func(Change) error) (ok bool, err error) {
+func (b *Bridge) EachChange(ctx context.Context, c Cursor, f func(Change) error) (ok bool, err error) {
+	from := c.at
 	older, err := b.older(ctx)
 	if err != nil {
 		return false, err
@@ -119,5 +120,5 @@ func (b *Bridge) EachChange(ctx context.Context, from Cursor, f func(Change) err
 // Cross puts a cursor behind a bridge, from the end of its changes: the present lists within
 // them are applied with them.
 func (b *Bridge) Cross(ctx context.Context, c, end *Cursor) {
-	c.reads = append(end.reads, b.src.namesOf(ctx, b.left)...)
+	c.at.reads = append(end.at.reads, b.src.Docs.namesOf(ctx, b.left)...)
 }

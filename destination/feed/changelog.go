@@ -31,7 +31,7 @@ func KindName(c resourcesync.Capability) string {
 
 // packagesAfter are the unapplied packages of a Change Dump, in the order of their times. The
 // package at the cursor is the first.
-func (src *Source) packagesAfter(ctx context.Context, dl *Download, r *resourcesync.Reader, from *Cursor) ([]Part, error) {
+func (src *Source) packagesAfter(ctx context.Context, dl *Download, r *resourcesync.Reader, from *cursor) ([]Part, error) {
 	c, err := src.Docs.ListPackages(ctx, dl, r)
 	if err != nil {
 		return nil, fmt.Errorf("Change Dump: %w", err)
@@ -61,14 +61,14 @@ func (c *ChangePackages) parts() []Part {
 
 // samePackage tells whether the fully applied package is still the same: by its promised hash,
 // else by asking.
-func (src *Source) samePackage(ctx context.Context, p *changePackage, from *Cursor) (bool, error) {
+func (src *Documents) samePackage(ctx context.Context, p *changePackage, from *cursor) (bool, error) {
 	if h := p.Promise.Hashes.SHA256; h != "" {
 		return h == from.Last.Digest, nil
 	}
 	if from.Last.ETag == "" && from.Last.Modified == "" {
 		return false, nil
 	}
-	dl, err := src.Docs.download(ctx, fetch.Request{URL: p.URL, ETag: from.Last.ETag, Modified: from.Last.Modified, MaxBytes: src.Docs.lim.Package})
+	dl, err := src.download(ctx, fetch.Request{URL: p.URL, ETag: from.Last.ETag, Modified: from.Last.Modified, MaxBytes: src.lim.Package})
 	if err != nil {
 		return false, err
 	}

@@ -57,16 +57,25 @@ func (e *GapError) Error() string { return e.Why }
 // from a Change Dump. With strict, a gap is a *GapError before any change behind it. Without
 // strict, gaps are passed over.
 func (src *Source) EachChange(ctx context.Context, o *Offer, from *Cursor, strict bool, f func(Change) error) error {
+	return src.eachChange(ctx, o, &from.at, strict, f)
+}
+
+func (src *Source) eachChange(ctx context.Context, o *Offer, from *cursor, strict bool, f func(Change) error) error {
 	address, kind := o.Changes()
 	dl, r, err := src.ChangesRoot(ctx, fetch.Request{URL: address}, kind)
 	if err != nil {
 		return err
 	}
 	defer dl.Close()
-	return src.EachChangeOf(ctx, dl, r, from, strict, f)
+	return src.eachChangeOf(ctx, dl, r, from, strict, f)
 }
 
+// EachChangeOf is EachChange of an opened root.
 func (src *Source) EachChangeOf(ctx context.Context, dl *Download, r *resourcesync.Reader, from *Cursor, strict bool, f func(Change) error) error {
+	return src.eachChangeOf(ctx, dl, r, &from.at, strict, f)
+}
+
+func (src *Source) eachChangeOf(ctx context.Context, dl *Download, r *resourcesync.Reader, from *cursor, strict bool, f func(Change) error) error {
 	from.trail = new(trail)
 	h := r.Head()
 	rootSequence, hasRoot := sequenceOf(&h.Meta)
@@ -83,7 +92,7 @@ func (src *Source) EachChangeOf(ctx context.Context, dl *Download, r *resourcesy
 			return err
 		}
 		if strict && from.Closed && len(parts) > 0 && parts[0].URL == from.List {
-			switch same, err := src.samePackage(ctx, parts[0].pkg, from); {
+			switch same, err := src.Docs.samePackage(ctx, parts[0].pkg, from); {
 			case err != nil:
 				return err
 			case same:
@@ -95,7 +104,7 @@ func (src *Source) EachChangeOf(ctx context.Context, dl *Download, r *resourcesy
 	if !h.Index {
 		if strict && !hasRoot && from.Sequence == nil && !from.Closed && from.List != "" && from.List != dl.URL {
 			switch begins := !h.Meta.From.IsZero(); {
-			case begins && src.standsAt(ctx, from.List):
+			case begins && src.Docs.standsAt(ctx, from.List):
 				return src.eachChangeIn(ctx, []Part{{URL: from.List, left: true}, {URL: dl.URL}}, from, p, f)
 			case !begins && from.Newest == nil:
 				return &GapError{Why: fmt.Sprintf("Change List %s, which was followed, is offered no more, and %s does not tell where it begins", clip.Middle(from.List), clip.Middle(dl.URL))}
@@ -144,10 +153,10 @@ func (src *Source) EachChangeOf(ctx context.Context, dl *Download, r *resourcesy
 
 // standsAt tells whether the list at the cursor can still be had, though the source names another
 // one. Its latest changes are nowhere else.
-func (src *Source) standsAt(ctx context.Context, address string) bool {
-	dl, _, err := src.Docs.Document(ctx, fetch.Request{URL: address, Attempts: 2}, resourcesync.ChangeList)
+func (src *Documents) standsAt(ctx context.Context, address string) bool {
+	dl, _, err := src.Document(ctx, fetch.Request{URL: address, Attempts: 2}, resourcesync.ChangeList)
 	if err != nil {
-		src.Docs.log.Debug("the Change List that was followed is there no more", "list", address, "error", err)
+		src.log.Debug("the Change List that was followed is there no more", "list", address, "error", err)
 		return false
 	}
 	return dl.Close() == nil
@@ -155,7 +164,7 @@ func (src *Source) standsAt(ctx context.Context, address string) bool {
 
 // eachChangeIn is EachChange over documents in the order of their times. With p a gap is a
 // *GapError.
-func (src *Source) eachChangeIn(ctx context.Context, parts []Part, from *Cursor, p *proof, f func(Change) error) error {
+func (src *Source) eachChangeIn(ctx context.Context, parts []Part, from *cursor, p *proof, f func(Change) error) error {
 	var last time.Time
 	reached := from.stands()
 	first := true
@@ -210,7 +219,7 @@ func (src *Source) sameClosed(ctx context.Context, p *proof, address string) (bo
 	if from.Last.URL != address {
 		return false, nil
 	}
-	same, err := src.listIs(ctx, &from.Last)
+	same, err := src.Docs.listIs(ctx, &from.Last)
 	if isGone(err) {
 		return true, nil // retention took it meanwhile: the beginning of the next list tells
 	}
@@ -245,7 +254,7 @@ func byLastmod(parts []Part) (newestFirst, oldestFirst bool) {
 }
 
 // skipApplied leaves out closed lists before the cursor.
-func skipApplied(parts []Part, from *Cursor) []Part {
+func skipApplied(parts []Part, from *cursor) []Part {
 	n := 0
 	for n < len(parts)-1 {
 		p := parts[n]
@@ -262,7 +271,7 @@ func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // listChanges hands out the changes of one list after the cursor.
 // With p a gap is a *gapError before any change is handed out.
-func (src *Source) listChanges(dl *Download, cur *Cursor, p *proof, first bool, f func(Change) error) error {
+func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, f func(Change) error) error {
 	start := *cur // several entries may share a number: the list's own changes do not move its start
 	from := &start
 	_, served := dl.Served(src.Docs.opt.Now())
@@ -427,7 +436,7 @@ type keptItem struct {
 // scanChanges finds the place to go on, and whether the list is in order. Lists of early dialects
 // have the newest first; a list out of order is sorted. Entries applied by their numbers are
 // hardly looked at.
-func (src *Source) scanChanges(dl *Download, from *Cursor) (*changeScan, error) {
+func (src *Source) scanChanges(dl *Download, from *cursor) (*changeScan, error) {
 	numbers := from.Sequence != nil && (from.Newest == nil || from.Newest.Sequence > 0)
 	s, err := src.scanChangesBy(dl, from, numbers)
 	if errors.Is(err, errUnnumbered) { // the position does not follow from the numbers
@@ -438,7 +447,7 @@ func (src *Source) scanChanges(dl *Download, from *Cursor) (*changeScan, error) 
 
 var errUnnumbered = errors.New("some entries tell no number")
 
-func (src *Source) scanChangesBy(dl *Download, from *Cursor, numbers bool) (*changeScan, error) {
+func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*changeScan, error) {
 	r, err := src.Docs.Reader(dl)
 	if err != nil {
 		return nil, err
@@ -564,7 +573,7 @@ func (src *Source) scanChangesBy(dl *Download, from *Cursor, numbers bool) (*cha
 	if ordered || sequences {
 		return s, nil
 	}
-	if known := src.keeper.Position().Cursor.Seen; s.seen.grew() || known != nil && known.List == dl.URL && known.Grown && !descending {
+	if known := src.keeper.Position().Cursor.at.Seen; s.seen.grew() || known != nil && known.List == dl.URL && known.Grown && !descending {
 		src.Docs.log.Warn("change list has grown by changes of before its last one; the source's clock was set back, and they are taken where they stand", "list", dl.URL)
 		if s.seen.now.Grown = true; s.seen.grew() {
 			s.start, s.byTime = s.seen.was.All.N, false
@@ -604,7 +613,7 @@ func (o *order) rises() bool { return o.rising && !o.falls }
 
 // wanted leaves out surely applied changes: by number if both sides count, else by time. Doubtful
 // ones are applied again, and change nothing.
-func (s *changeScan) wanted(it *Item, from *Cursor) bool {
+func (s *changeScan) wanted(it *Item, from *cursor) bool {
 	if from.Sequence != nil && it.Sequence > 0 {
 		return it.Sequence > *from.Sequence
 	}
@@ -620,7 +629,7 @@ func (s *changeScan) wanted(it *Item, from *Cursor) bool {
 }
 
 // gap finds out whether changes between the cursor and this first list are lost.
-func (s *changeScan) gap(list string, from *Cursor) error {
+func (s *changeScan) gap(list string, from *cursor) error {
 	anew := from.Sequence != nil && !s.sight.seen && !from.Begin.IsZero() && !s.head.Meta.From.Equal(from.Begin) && s.head.Meta.From.After(from.stands())
 	if anew {
 		return &GapError{Why: fmt.Sprintf("the source's Change Lists begin anew at %s, and we stand at %s", Stamp(s.head.Meta.From), Stamp(from.Time))}
@@ -639,8 +648,8 @@ func (s *changeScan) gap(list string, from *Cursor) error {
 	if s.found || from.Time.IsZero() {
 		return nil
 	}
-	if from.Unproven != nil && s.head.Meta.From.IsZero() && (s.minTime.IsZero() || s.minTime.After(from.Time)) {
-		*from.Unproven = true
+	if from.unproven != nil && s.head.Meta.From.IsZero() && (s.minTime.IsZero() || s.minTime.After(from.Time)) {
+		*from.unproven = true
 	}
 	stands := from.stands()
 	if from.Told.After(stands) && s.head.Meta.From.After(s.served.Add(absurd)) {
@@ -662,7 +671,7 @@ func (s *changeScan) gap(list string, from *Cursor) error {
 // lacks is a gap. A package, or an archived list, is of the time of the last changed resource of
 // the taken list or dump, and does not tell of it. Whatever lay beside it at that time is of the
 // same source.
-func (s *changeScan) lacks(dl *Download, from *Cursor, archived bool) error {
+func (s *changeScan) lacks(dl *Download, from *cursor, archived bool) error {
 	n := from.Taken
 	if n == nil || s.taken || dl.pkg == nil && !archived || from.Root.URL == "" || !s.head.Meta.From.Before(n.Time) || s.head.Meta.Until.Before(n.Time) {
 		return nil
@@ -674,7 +683,8 @@ func (s *changeScan) lacks(dl *Download, from *Cursor, archived bool) error {
 // to its end. An index may stay the same while its open list grows. An index with the position in
 // the source's log tells the same position again after the source was set back. So the lists at
 // the cursor are asked for too.
-func (src *Source) ChangesSince(ctx context.Context, address string, kind resourcesync.Capability, from *Cursor) (*Download, *resourcesync.Reader, error) {
+func (src *Source) ChangesSince(ctx context.Context, address string, kind resourcesync.Capability, c *Cursor) (*Download, *resourcesync.Reader, error) {
+	from := &c.at
 	known := from.Root.URL == address && from.Ahead == nil && len(src.keeper.Position().Missing.Lists) == 0
 	req := fetch.Request{URL: address}
 	if known {
@@ -701,22 +711,22 @@ func (src *Source) ChangesSince(ctx context.Context, address string, kind resour
 
 // lastListsUnchanged tells whether the last entries in the lists of an unchanged index are as
 // they were applied.
-func (src *Source) lastListsUnchanged(ctx context.Context, from *Cursor) bool {
+func (src *Source) lastListsUnchanged(ctx context.Context, from *cursor) bool {
 	without := from.Position == 0 && from.Newest != nil && from.Filled.URL == "" // by a version without it
 	if !from.Root.Numbered && (from.Closed || from.Root.Untold) || from.Last.URL == "" || without {
 		return false
 	}
-	is, err := src.listIs(ctx, &from.Last)
+	is, err := src.Docs.listIs(ctx, &from.Last)
 	if is && err == nil && from.Filled.URL != "" && from.Filled.URL != from.Last.URL {
-		is, err = src.listIs(ctx, &from.Filled)
+		is, err = src.Docs.listIs(ctx, &from.Filled)
 		is = is || isGone(err) // retention took it: its changes are applied
 	}
 	return is // an error is told when the lists are read
 }
 
 // listIs tells whether a Change List is as it was.
-func (src *Source) listIs(ctx context.Context, was *ListState) (bool, error) {
-	dl, _, err := src.Docs.Document(ctx, fetch.Request{URL: was.URL, ETag: was.ETag, Modified: was.Modified}, resourcesync.ChangeList)
+func (src *Documents) listIs(ctx context.Context, was *ListState) (bool, error) {
+	dl, _, err := src.Document(ctx, fetch.Request{URL: was.URL, ETag: was.ETag, Modified: was.Modified}, resourcesync.ChangeList)
 	if err != nil {
 		return false, err
 	}

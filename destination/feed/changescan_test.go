@@ -45,7 +45,7 @@ func TestBriefScan(t *testing.T) {
 		}
 		doc.WriteString("</urlset>")
 		list = doc.String()
-		from := &Cursor{Time: at, List: srv.URL + "/changelist.xml"}
+		from := &cursor{Time: at, List: srv.URL + "/changelist.xml"}
 		if s := uint64(r.IntN(8)); r.IntN(4) > 0 {
 			from.Sequence = &s
 		}

@@ -21,8 +21,8 @@ type Position struct {
 	Rises     bool      `json:"rises,omitempty"`  // the Change Lists of an index without times were in their order
 }
 
-// Cursor is how far the Change Lists are applied.
-type Cursor struct {
+// cursor is how far the Change Lists are applied.
+type cursor struct {
 	Time     time.Time `json:"time,omitzero"` // everything before is applied
 	Had      time.Time `json:"had,omitzero"`  // when the list or dump of Time was had, if Time was still to come
 	Told     time.Time `json:"told,omitzero"` // the list's or dump's own time, if it is too late to be Time
@@ -40,7 +40,7 @@ type Cursor struct {
 	Seen     *seen     `json:"seen,omitempty"`     // the last fully applied list with changes
 	Read     []uint64  `json:"read,omitempty"`     // the lists of the last complete poll, see Download.name
 	again    time.Time // of the first change of before the cursor in an earlier list of this poll
-	Unproven *bool     // set if the lists do not tell whether they reach back to a list or dump; nil: not asked
+	unproven *bool     // set if the lists do not tell whether they reach back to a list or dump; nil: not asked
 	trail    *trail    // of the poll
 	reads    []uint64  // the lists of this poll, see Read
 	anew     bool      // an earlier list of this poll had changes without times: their successors succeed them again
@@ -117,7 +117,7 @@ func (l *ListState) Kept() ListState {
 
 // applied is the time before which a list without numbers has nothing new. The end of a list may
 // be later than its last change, and a snapshot may claim a time to come.
-func (c *Cursor) applied() time.Time {
+func (c *cursor) applied() time.Time {
 	at := c.Had
 	if n := c.Newest; n != nil && !n.Time.IsZero() {
 		at = n.Time
@@ -129,23 +129,23 @@ func (c *Cursor) applied() time.Time {
 }
 
 // before tells whether everything before a time is applied, whatever the lists still have of it.
-func (c *Cursor) before(t time.Time) bool {
+func (c *cursor) before(t time.Time) bool {
 	return !t.After(c.Time) && (c.Had.IsZero() || !t.After(c.Had))
 }
 
 // stands is the time of the last applied change, as told by the source.
-func (c *Cursor) stands() time.Time {
+func (c *cursor) stands() time.Time {
 	if n := c.Newest; n != nil && n.Time.After(c.Time) { // by a clock ahead
 		return n.Time
 	}
 	return c.Time
 }
 
-// ReachesBack watches the lists read from a cursor for it.
-func (c *Cursor) ReachesBack(ask bool) func() error {
+// reachesBack watches the lists read from a cursor for it.
+func (c *cursor) reachesBack(ask bool) func() error {
 	unproven := false
 	if ask && c.Newest == nil {
-		c.Unproven = &unproven
+		c.unproven = &unproven
 	}
 	return func() error {
 		if unproven {
@@ -157,7 +157,7 @@ func (c *Cursor) ReachesBack(ask bool) func() error {
 
 // reach moves the cursor to a later time, and never to a time still to come when the list was
 // given: changes until then are not applied.
-func (c *Cursor) reach(t, served time.Time) {
+func (c *cursor) reach(t, served time.Time) {
 	if t.After(served) {
 		t = served
 	}
@@ -168,7 +168,7 @@ func (c *Cursor) reach(t, served time.Time) {
 
 // stand puts the cursor at the end of a list. A list without changes leaves the one before it
 // known, with the newest change.
-func (c *Cursor) stand(end *Change) {
+func (c *cursor) stand(end *Change) {
 	switch {
 	case end.position > 0:
 		c.Seen, c.Filled = end.seen, ListState{}
@@ -185,14 +185,14 @@ func (c *Cursor) stand(end *Change) {
 	c.Last, c.Begin = end.state, end.from
 }
 
-// Passed tells whether the polls from here on do not meet a change any more.
-func (c *Cursor) Passed(n *Newest) bool {
+// passed tells whether the polls from here on do not meet a change any more.
+func (c *cursor) passed(n *Newest) bool {
 	return !n.Time.After(c.Time) || c.Newest != nil && !n.Time.After(c.Newest.Time)
 }
 
 // coversWith tells whether the first change of a list follows the cursor by its number. A hole in
 // the times is none in the changes then.
-func (c *Cursor) coversWith(dl *Download, src *Source) bool {
+func (c *cursor) coversWith(dl *Download, src *Source) bool {
 	if c.Sequence == nil {
 		return false
 	}
@@ -210,8 +210,8 @@ func (c *Cursor) coversWith(dl *Download, src *Source) bool {
 	return ok && s <= *c.Sequence+1
 }
 
-// Number is the position in the source's log, 0 for none.
-func (c *Cursor) Number() uint64 {
+// number is the position in the source's log, 0 for none.
+func (c *cursor) number() uint64 {
 	if c.Sequence == nil {
 		return 0
 	}
@@ -221,8 +221,8 @@ func (c *Cursor) Number() uint64 {
 // maxRead bounds the memory of lists read.
 const maxRead = 256
 
-// Take moves the cursor behind a change.
-func (c *Cursor) Take(ch *Change) {
+// take moves the cursor behind a change.
+func (c *cursor) take(ch *Change) {
 	c.List, c.Position, c.Identity, c.Closed = ch.List, ch.position, ch.Item.Identity(), false
 	c.Newest, c.Last, c.Filled = newestOf(ch.Item), ListState{}, ListState{}
 	c.Read = nil
@@ -233,8 +233,8 @@ func (c *Cursor) Take(ch *Change) {
 	}
 }
 
-// End moves the cursor to the end of a list.
-func (c *Cursor) End(ch *Change) {
+// end moves the cursor to the end of a list.
+func (c *cursor) end(ch *Change) {
 	c.stand(ch)
 	if c.reads = append(c.reads, ch.Document); len(c.reads) > 2*maxRead {
 		c.reads = slices.Clone(c.reads[len(c.reads)-maxRead:])
@@ -254,15 +254,15 @@ func (c *Cursor) End(ch *Change) {
 	}
 }
 
-// Finish moves the cursor behind all changes; dl is their root.
-func (c *Cursor) Finish(address string, dl *Download) {
+// finish moves the cursor behind all changes; dl is their root.
+func (c *cursor) finish(address string, dl *Download) {
 	c.Read, c.reads = c.reads[max(0, len(c.reads)-maxRead):], nil
 	c.Root = ListState{URL: address, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Index: dl.index, Numbered: dl.numbered, Untold: dl.untold}
 }
 
-// Precedes tells whether its newest change is of before the other cursor's, as with overlapping
+// precedes tells whether its newest change is of before the other cursor's, as with overlapping
 // lists.
-func (c *Cursor) Precedes(o *Cursor) bool {
+func (c *cursor) precedes(o *cursor) bool {
 	return o.Newest != nil && c.Newest != nil && c.Newest.Sequence == 0 && c.Newest.Time.Before(o.Newest.Time)
 }
 
@@ -270,5 +270,5 @@ func (c *Cursor) Precedes(o *Cursor) bool {
 // cursor. They do not tell their beginning, and have later changes alone.
 var ErrUnreached = errors.New("the Change Lists do not reach back to the list that is mirrored")
 
-// NextPoll begins another poll.
-func (c *Cursor) NextPoll() { c.reads = nil }
+// nextPoll begins another poll.
+func (c *cursor) nextPoll() { c.reads = nil }

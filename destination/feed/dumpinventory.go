@@ -151,13 +151,13 @@ func (src *Documents) ZIPIn(dl *Download, p Package) (*resourcesync.Package, err
 }
 
 // ReadManifests reads the manifests beside their packages.
-func (src *Source) ReadManifests(ctx context.Context, packages []Package) (_ *Inventory, err error) {
+func (src *Documents) ReadManifests(ctx context.Context, packages []Package) (_ *Inventory, err error) {
 	for _, p := range packages {
 		if p.Contents == "" {
 			return nil, fmt.Errorf("package %s has no link to its contents", clip.Middle(p.URL))
 		}
 	}
-	sorter, err := extsort.New(src.Docs.opt.TempDir, src.Docs.opt.MemoryBytes/2)
+	sorter, err := extsort.New(src.opt.TempDir, src.opt.MemoryBytes/2)
 	if err != nil {
 		return nil, fmt.Errorf("temporary files: %w", err)
 	}
@@ -168,7 +168,7 @@ func (src *Source) ReadManifests(ctx context.Context, packages []Package) (_ *In
 		}
 	}()
 	for _, p := range packages {
-		dl, rd, err := src.Docs.Document(ctx, fetch.Request{URL: p.Contents}, resourcesync.ResourceDumpManifest)
+		dl, rd, err := src.Document(ctx, fetch.Request{URL: p.Contents}, resourcesync.ResourceDumpManifest)
 		if err != nil {
 			return nil, err
 		}

@@ -93,8 +93,10 @@ func (v *Inventory) Partial() string {
 }
 
 // Cursor is the place to follow changes from.
-func (v *Inventory) Cursor() Cursor {
-	c := Cursor{Time: v.At, Had: v.had, Told: v.told, Sequence: v.Sequence, Ahead: v.last}
+func (v *Inventory) Cursor() Cursor { return Cursor{v.cursor()} }
+
+func (v *Inventory) cursor() cursor {
+	c := cursor{Time: v.At, Had: v.had, Told: v.told, Sequence: v.Sequence, Ahead: v.last}
 	if c.Sequence == nil && v.newest.Loc != "" {
 		c.Taken = &v.newest
 	}
@@ -346,8 +348,8 @@ func (src *Source) overlay(ctx context.Context, o *Offer, v *Inventory) error {
 		return nil
 	}
 	v.Overlaid = true
-	from := v.Cursor()
-	from.Unproven = &v.Hole
+	from := v.cursor()
+	from.unproven = &v.Hole
 	begin := v.Order
 	var last map[string]ledger.Hash
 	pass := func(strict bool, add func(Change) error) error {
@@ -356,7 +358,7 @@ func (src *Source) overlay(ctx context.Context, o *Offer, v *Inventory) error {
 			if src.Docs.opt.EachChange {
 				v.Passed = map[ledger.Hash]bool{}
 			}
-			return MissingOf(o, src.EachChange(ctx, o, &from, strict, add))
+			return MissingOf(o, src.eachChange(ctx, o, &from, strict, add))
 		})
 	}
 	add := func(c Change) error {
@@ -414,7 +416,8 @@ func (src *Source) overlay(ctx context.Context, o *Offer, v *Inventory) error {
 
 // Stale tells whether the list is not newer than the cursor, and the changes since are not all
 // there: it says no more than the mirror has, and maybe less.
-func (v *Inventory) Stale(c *Cursor) bool {
+func (v *Inventory) Stale(at *Cursor) bool {
+	c := &at.at
 	if v.Outdated {
 		return true
 	}

@@ -206,7 +206,7 @@ func (src *Source) rise(parts []Part) bool {
 
 // present leaves out the lists known as missing. With strict, missing lists are a *GapError,
 // unless they lie before the cursor.
-func (src *Source) present(parts []Part, from *Cursor, strict bool) ([]Part, error) {
+func (src *Source) present(parts []Part, from *cursor, strict bool) ([]Part, error) {
 	gone := func(p Part) bool { return src.surveys[p.URL].gone }
 	var lost []string
 	for i := len(parts) - 1; i >= 0; i-- {
@@ -234,7 +234,7 @@ func (src *Source) present(parts []Part, from *Cursor, strict bool) ([]Part, err
 }
 
 // unread are the lists present with possible changes after the cursor.
-func (src *Source) unread(parts []Part, lost []string, from *Cursor) (lists []string) {
+func (src *Source) unread(parts []Part, lost []string, from *cursor) (lists []string) {
 	for i, p := range parts {
 		if p.URL == from.List {
 			lists = nil
@@ -297,7 +297,7 @@ func (src *Source) noteThere(address string, err error) error {
 func untimed(p Part) bool { return p.From.IsZero() }
 
 // liesBefore tells whether all changes of a missing list are before the cursor.
-func (src *Source) liesBefore(parts []Part, i int, from *Cursor) bool {
+func (src *Source) liesBefore(parts []Part, i int, from *cursor) bool {
 	end := parts[i].Until
 	for _, p := range parts[i+1:] {
 		if !end.IsZero() {
@@ -371,8 +371,8 @@ func (p *Position) unread() []string {
 // CloseMissing is for a list or dump taken whole, with the cursor behind it: earlier losses do
 // not matter any more.
 func (p *Position) CloseMissing() {
-	later := p.Cursor.Time.After(p.Missing.At)
-	if p.Cursor.Time.IsZero() {
+	later := p.Cursor.at.Time.After(p.Missing.At)
+	if p.Cursor.at.Time.IsZero() {
 		later = p.Inventory.mark() != p.Missing.Digest
 	}
 	if later && p.Missing.Dropped {
@@ -393,7 +393,7 @@ func (src *Source) Found(ctx context.Context, o *Offer, dl *Download, from *Curs
 	if err != nil {
 		return err
 	}
-	if h := r.Head(); (at.Missing.Root || h.Meta.Capability == resourcesync.ChangeList && !h.Index) && !h.Meta.From.IsZero() && from.before(h.Meta.From) {
+	if h := r.Head(); (at.Missing.Root || h.Meta.Capability == resourcesync.ChangeList && !h.Index) && !h.Meta.From.IsZero() && from.at.before(h.Meta.From) {
 		return src.keeper.Keep(func(p *Position) { p.Missing = Missing{} })
 	}
 	named, err := src.named(ctx, o, dl)

@@ -86,7 +86,7 @@ func (s *sighting) look(n *Newest, it *Item) {
 
 // proof is the search for the newest change through the lists of one poll.
 type proof struct {
-	from    *Cursor // the beginning of the poll
+	from    *cursor // the beginning of the poll
 	done    bool
 	met     bool // by the change itself
 	old     bool // the lists are of an archive, and those after it

@@ -68,6 +68,7 @@ func (src *Source) InventoryRoot(ctx context.Context, o *Offer) (*InventoryDoc, 
 }
 
 // Beyond tells whether an inventory has unapplied changes.
-func (n *InventoryDoc) Beyond(c *Cursor) bool {
+func (n *InventoryDoc) Beyond(at *Cursor) bool {
+	c := &at.at
 	return n != nil && c.Sequence != nil && n.Sequence > *c.Sequence
 }

@@ -64,6 +64,8 @@ type Options struct {
 	Now       func() time.Time
 	Logger    *slog.Logger
 	Progress  func(stage string, done, total int64) // total is 0 while it is not known
+	Pause     time.Duration                         // between two polls of Wait; default 1m
+	Wake      <-chan struct{}                       // ends Wait, as a hub's callback may; nil: polls alone
 }
 
 // Destination keeps one mirror. One of Sync, Audit at a time (the caller locks);
@@ -153,7 +155,7 @@ func Open(ctx context.Context, store kv.Store, to sink.Sink, cfg Config, o Optio
 	}
 	d.contexts = fetch.NewContexts(d.fetch)
 	d.cfg.Source, _, d.secrets = webguard.Hide(cfg.Source) // from here on it is recorded, published and printed
-	d.src = d.newSource()
+	d.src = sourceOf(d)
 	d.target = d.to.Address()
 	if cfg.Map != "" {
 		if d.mapping, err = embedstore.ParseMapping(cfg.Map); err != nil {

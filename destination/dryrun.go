@@ -42,7 +42,7 @@ type PlanDocument struct {
 func (d *Destination) shadow(p *planning) (*Destination, error) {
 	s := &Destination{planning: p, cfg: d.cfg, opt: d.opt, lim: d.lim, log: d.log, store: kv.Forget(d.store), led: d.led.Forgetful(), fetch: d.fetch, contexts: fetch.NewContexts(d.fetch), repeats: d.repeats,
 		mapping: d.mapping, to: d.to, files: d.files, beside: d.beside, dest: d.dest, space: d.space, target: d.target, spaceL: d.spaceL, meta: d.snapshotMeta()}
-	s.src = s.newSource()
+	s.src = sourceOf(s)
 	place := *d.mirror.Place
 	return s, s.openMirror(&place)
 }

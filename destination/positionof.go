@@ -1,14 +1,17 @@
 package destination
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 )
 
-// newSource reads for d.
-func (d *Destination) newSource() *feed.Source {
+// sourceOf reads for d.
+func sourceOf(d *Destination) *feed.Source {
 	o := feed.Options{Source: d.cfg.Source, Set: d.cfg.Set, Client: d.fetch, Limits: &d.lim.Limits, Settings: d.cfg.Settings, TempDir: d.cfg.TempDir, MemoryBytes: d.cfg.MemoryBytes,
-		EachChange: d.cfg.Keep == "versions", Keeper: positionOf{d}, Now: d.opt.Now, Log: d.log, Progress: d.opt.Progress}
+		EachChange: d.cfg.Keep == "versions", Pause: d.opt.Pause, Keeper: positionOf{d}, Now: d.opt.Now, Log: d.log, Progress: d.opt.Progress}
 	if d.planning != nil {
 		o.Plan = d.planning
 	}
@@ -25,3 +28,14 @@ func (p positionOf) Keep(change func(*feed.Position)) error {
 }
 
 func (p positionOf) Stage() ledger.Stage { return p.d.snapshotMeta().Stage }
+
+// Wait returns when the source may have more than the last Sync has read: by a poll, or by a
+// value on Options.Wake. It is not called beside Sync or Audit.
+func (d *Destination) Wait(ctx context.Context) error {
+	m := d.snapshotMeta()
+	d.fetch.Begin()
+	if err := feed.Notified(d.src, d.opt.Wake).Wait(ctx, m.position.Position); err != nil {
+		return fmt.Errorf("wait for %s: %w", d.cfg.Name, err)
+	}
+	return nil
+}

@@ -39,6 +39,8 @@ only for a mirror proven equal.
 					return err
 				}
 				defer os.RemoveAll(dir)
+			} else if err := folder(dir); err != nil {
+				return err
 			}
 			cfg := demoConfig(absolute(dir))
 			if err := cfg.Complete("."); err != nil {

@@ -64,6 +64,9 @@ file is never overwritten (exit code 2).`,
 					return fmt.Errorf("probe the source: %w", err)
 				}
 			}
+			if shown := webguard.Masked(dumps); shown != dumps || strings.Contains(dumps, "://") {
+				return usage("%s looks like an address: --dumps takes files", shown)
+			}
 			if dumps != "" {
 				pattern := dumps
 				if !filepath.IsAbs(pattern) && out != "-" { // it is relative to the configuration's folder

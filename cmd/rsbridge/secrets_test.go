@@ -83,6 +83,7 @@ func TestSecretsInAddresses(t *testing.T) {
 			{"mirror", a, "--into", "embedded:DIR/m", "--once", "--state", "DIR/s"}, {"mirror", "http://127.0.0.1:1/", "--query", a, "--update", a, "--once", "--state", "DIR/s"},
 			{"mirror", "http://127.0.0.1:1/", "--query", "http://127.0.0.1:1/", "--graph-store", a, "--once", "--state", "DIR/s"}, {"mirror", "http://127.0.0.1:1/", "--into", a, "--once", "--state", "DIR/s"},
 			{"mirror", "http://127.0.0.1:1/", "--into", "embedded:DIR/m", "--allow", a, "--once", "--state", "DIR/s"}, {"mirror", "http://127.0.0.1:1/", "--into", "embedded:DIR/m", "--set", a, "--once", "--state", "DIR/s"},
+			{"init", "--dumps", a, "-o", "DIR/x.yaml"}, {"demo", "--once", "--dir", a},
 			{"simulate", a, "--entities", "1"}, {"store", "load", a, "DIR/none.nt"}, {"store", "query", a, "ASK {}"}, {"store", "serve", a},
 			{"sync", "-c", "DIR/none.yaml", a}, {"show", "-c", "DIR/none.yaml", "s", a}, {"export", "-c", a, "s", "DIR/x"},
 		} {

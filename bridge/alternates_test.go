@@ -27,7 +27,7 @@ func TestAlternates(t *testing.T) {
 	const both, one = "<http://e.example/a> <http://schema.org/name> \"A\" .\n", "<http://e.example/b> <http://schema.org/size> \"1\" .\n"
 	leads := func(set, entity string, want ...string) {
 		t.Helper()
-		loc, err := b.Location(set, entity)
+		loc, err := b.Location(t.Context(), set, entity)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func TestAlternates(t *testing.T) {
 			if other == set {
 				continue
 			}
-			href, err := b.Location(other, entity)
+			href, err := b.Location(t.Context(), other, entity)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,8 +28,8 @@ func answerKey(set string) []byte { return []byte("answer/" + set) }
 
 // knownAnswer is the answer of an unchanged store, "" for none, and its position in the
 // log.
-func (s *set) knownAnswer() (string, uint64, error) {
-	raw, err := s.bridge.records.Get(answerKey(s.name))
+func (s *set) knownAnswer(ctx context.Context) (string, uint64, error) {
+	raw, err := s.bridge.records.Get(ctx, answerKey(s.name))
 	if errors.Is(err, kv.ErrNotFound) {
 		return "", 0, nil
 	}
@@ -40,19 +41,19 @@ func (s *set) knownAnswer() (string, uint64, error) {
 		return "", 0, nil
 	}
 	seq, _ := s.log.Head()
-	if rec != (answerRecord{1, answerRules, rec.Answer, s.fingerprint(), s.cfg.bounds(), seq}) {
+	if rec != (answerRecord{1, answerRules, rec.Answer, s.fingerprint(ctx), s.cfg.bounds(), seq}) {
 		return "", 0, nil
 	}
 	return rec.Answer, seq, nil
 }
 
 // keepAnswer goes with the report of a complete scan.
-func (s *set) keepAnswer(b kv.Batch, found *sparqlsrc.Scan, rep *ScanReport) error {
+func (s *set) keepAnswer(ctx context.Context, b kv.Batch, found *sparqlsrc.Scan, rep *ScanReport) error {
 	if found.Answer() == "" || rep.Failed > 0 {
 		b.Delete(answerKey(s.name))
 		return nil
 	}
-	raw, err := json.Marshal(answerRecord{1, answerRules, found.Answer(), s.fingerprint(), s.cfg.bounds(), rep.Sequence})
+	raw, err := json.Marshal(answerRecord{1, answerRules, found.Answer(), s.fingerprint(ctx), s.cfg.bounds(), rep.Sequence})
 	if err == nil {
 		b.Set(answerKey(s.name), raw)
 	}

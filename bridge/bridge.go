@@ -97,7 +97,7 @@ func Open(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error) {
 	if err := b.openAll(ctx, nil); err != nil {
 		return nil, err
 	}
-	return b, b.openRunner()
+	return b, b.openRunner(ctx)
 }
 
 func newBridge(cfg *Config, o Options) *Bridge {
@@ -111,6 +111,12 @@ func newBridge(cfg *Config, o Options) *Bridge {
 	return b
 }
 
+// engines are the ways to keep a state.
+var engines = kv.Engines{"": pebblekv.Engine, "pebble": pebblekv.Engine}
+
+// stateAddress is where the records of a state are kept.
+func (c *Config) stateAddress() string { return "pebble:" + filepath.Join(c.State, "kv") }
+
 // openState takes the state folder and opens the records in it.
 func (b *Bridge) openState(ctx context.Context) (err error) {
 	if b.holder, err = hold(ctx, b.cfg.State, b.o); err != nil {
@@ -119,11 +125,14 @@ func (b *Bridge) openState(ctx context.Context) (err error) {
 	if err := b.vacant(); err != nil {
 		return err
 	}
-	state, err := pebblekv.Open(filepath.Join(b.cfg.State, "kv"), pebblekv.Options{Logger: b.log, Context: ctx})
+	state, err := engines.Open(ctx, b.cfg.stateAddress(), kv.OpenOptions{Logger: b.log})
 	if err != nil {
 		return fmt.Errorf("open the state in %s: %w", b.cfg.State, err)
 	}
-	b.kv, b.settled = state, state.Settled()
+	b.kv = state
+	if s, ok := state.(kv.Settler); ok {
+		b.settled = s.Settled()
+	}
 	if err := os.RemoveAll(b.tempDir()); err != nil { // left by a crash
 		return fmt.Errorf("clean the temporary folder of the state: %w", err)
 	}
@@ -145,7 +154,7 @@ func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
 	if err := b.openDestinations(ctx); err != nil {
 		return err
 	}
-	if err := b.tellRemoved(); err != nil {
+	if err := b.tellRemoved(ctx); err != nil {
 		return err
 	}
 	ctx, b.unwatch = context.WithCancel(context.WithoutCancel(ctx)) // ended by Close
@@ -153,8 +162,8 @@ func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
 	return nil
 }
 
-func (b *Bridge) openRunner() (err error) {
-	b.runner, err = jobs.Open(kv.Prefix(b.kv, prefixJobs), b.jobs(), jobs.Options{Now: b.o.Now, Logger: b.log.With("component", "jobs")})
+func (b *Bridge) openRunner(ctx context.Context) (err error) {
+	b.runner, err = jobs.Open(ctx, kv.Prefix(b.kv, prefixJobs), b.jobs(ctx), jobs.Options{Now: b.o.Now, Logger: b.log.With("component", "jobs")})
 	return err
 }
 
@@ -172,7 +181,7 @@ func (b *Bridge) vacant() error {
 func (b *Bridge) tempDir() string { return filepath.Join(b.cfg.State, "tmp") }
 
 func (b *Bridge) openSets(ctx context.Context) (err error) {
-	if err := b.finishPending(); err != nil {
+	if err := b.finishPending(ctx); err != nil {
 		return err
 	}
 	b.tracker, err = changetrack.Open(ctx, kv.Prefix(b.kv, prefixTrack), changetrack.Options{
@@ -183,7 +192,7 @@ func (b *Bridge) openSets(ctx context.Context) (err error) {
 	}
 	var published []publish.SetConfig
 	for _, name := range slices.Sorted(maps.Keys(b.cfg.Sets)) {
-		s, err := b.openSet(name, b.cfg.Sets[name])
+		s, err := b.openSet(ctx, name, b.cfg.Sets[name])
 		if err != nil {
 			return fmt.Errorf("set %s: %w", name, err)
 		}
@@ -191,22 +200,22 @@ func (b *Bridge) openSets(ctx context.Context) (err error) {
 			return fmt.Errorf("files of set %s: %w", name, err)
 		}
 		b.sets[name] = s
-		published = append(published, s.publishConfig())
+		published = append(published, s.publishConfig(ctx))
 	}
-	removed, err := b.openRemoved()
+	removed, err := b.openRemoved(ctx)
 	if err != nil {
 		return err
 	}
 	base := b.cfg.Public.BaseURL
 	for _, s := range removed {
-		published = append(published, s.publishConfig())
-		base = cmp.Or(base, s.capabilityBase())
+		published = append(published, s.publishConfig(ctx))
+		base = cmp.Or(base, s.capabilityBase(ctx))
 	}
-	if err := b.keepKnown(); err != nil {
+	if err := b.keepKnown(ctx); err != nil {
 		return err
 	}
 	if len(published) == 0 {
-		if former, err := publish.HasFormer(kv.Prefix(b.kv, prefixPub)); err != nil || !former || base == "" {
+		if former, err := publish.HasFormer(ctx, kv.Prefix(b.kv, prefixPub)); err != nil || !former || base == "" {
 			return err
 		}
 	}
@@ -216,7 +225,7 @@ func (b *Bridge) openSets(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("open the publication: %w", err)
 	}
-	return b.openFaces()
+	return b.openFaces(ctx)
 }
 
 // transport fetches over the network, but from this bridge's own base URL
@@ -252,10 +261,10 @@ func (t ownOrWeb) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Start starts the schedules, and begins the kept requests for named entities and the jobs
 // for missing or damaged files. It logs the sets not published yet.
-func (b *Bridge) Start() {
+func (b *Bridge) Start(ctx context.Context) {
 	b.runner.Schedule()
 	for _, name := range b.ConfiguredSets() {
-		if err := b.sets[name].beginDue(); err != nil {
+		if err := b.sets[name].beginDue(ctx); err != nil {
 			b.log.Error("what was named is not begun again; the next full scan has it", "set", name, "error", err)
 		}
 		if b.pub.Lost(name) {
@@ -352,7 +361,9 @@ func (b *Bridge) Log(name string) *changetrack.Log {
 }
 
 // Location is the public address of an entity's representation.
-func (b *Bridge) Location(set, entity string) (string, error) { return b.pub.Location(set, entity) }
+func (b *Bridge) Location(ctx context.Context, set, entity string) (string, error) {
+	return b.pub.Location(ctx, set, entity)
+}
 
 // Destination is a mirror by its name. The error is ErrUnknown, or the cause of a failed
 // opening.
@@ -365,12 +376,12 @@ func (b *Bridge) Destination(name string) (*destination.Destination, error) {
 
 // Describe returns the description of an entity as it is in the log now, or as
 // it was at a time; encoded as f.
-func (b *Bridge) Describe(set, entity string, at time.Time, f rdfres.Format) ([]byte, changetrack.Version, error) {
+func (b *Bridge) Describe(ctx context.Context, set, entity string, at time.Time, f rdfres.Format) ([]byte, changetrack.Version, error) {
 	s := b.sets[set]
 	if s == nil {
 		return nil, changetrack.Version{}, fmt.Errorf("set %s: %w", set, ErrUnknown)
 	}
-	return s.describe(entity, at, f)
+	return s.describe(ctx, entity, at, f)
 }
 
 // DescribeMirror is Describe for an entity of a mirror. A description at an earlier time

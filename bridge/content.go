@@ -129,7 +129,7 @@ func (s *set) followFiles(ctx context.Context, run *jobs.Run, accept string) (*F
 	if s.follower == nil {
 		return nil, nil
 	}
-	if _, _, ok := s.baseline(); !ok {
+	if _, _, ok := s.baseline(ctx); !ok {
 		return nil, nil
 	}
 	run.Progress("files", 0, 0)
@@ -145,14 +145,14 @@ func (s *set) followFiles(ctx context.Context, run *jobs.Run, accept string) (*F
 	return &rep, nil
 }
 
-func (s *set) baseline() (uint64, time.Time, bool) {
-	v := s.log.View()
+func (s *set) baseline(ctx context.Context) (uint64, time.Time, bool) {
+	v := s.log.View(ctx)
 	defer v.Close()
 	return v.BaselineEnd()
 }
 
 // filesStatus is how the files stand, nil when the set has none.
-func (s *set) filesStatus() (*FilesReport, error) {
+func (s *set) filesStatus(ctx context.Context) (*FilesReport, error) {
 	if len(s.cfg.Content.Properties) == 0 {
 		return nil, nil
 	}
@@ -160,7 +160,7 @@ func (s *set) filesStatus() (*FilesReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	rep, err := f.Status()
+	rep, err := f.Status(ctx)
 	if rep == nil && err == nil {
 		rep = &FilesReport{}
 	}
@@ -176,8 +176,8 @@ func (s *set) fileRecords() (*content.Follower, error) {
 }
 
 // filesHeld is the held deletion of too many files at once.
-func (s *set) filesHeld() *changetrack.Held {
-	rep, err := s.filesStatus()
+func (s *set) filesHeld(ctx context.Context) *changetrack.Held {
+	rep, err := s.filesStatus(ctx)
 	if err != nil || rep == nil || rep.Held == nil {
 		return nil
 	}
@@ -203,10 +203,10 @@ type FileLine struct {
 }
 
 // file tells of a file; ErrUnknown when no description leads to it.
-func (s *set) file(address string) (*FileLine, error) {
-	v := s.log.View()
+func (s *set) file(ctx context.Context, address string) (*FileLine, error) {
+	v := s.log.View(ctx)
 	defer v.Close()
-	st, err := v.File(address)
+	st, err := v.File(ctx, address)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, fmt.Errorf("%s in set %s: %w", address, s.name, ErrUnknown)
 	}
@@ -223,7 +223,7 @@ func (s *set) file(address string) (*FileLine, error) {
 			l.SHA256 = c.SHA256.String()
 		}
 	}
-	for entity, err := range v.LeadingTo(address) {
+	for entity, err := range v.LeadingTo(ctx, address) {
 		if err != nil {
 			return nil, err
 		}
@@ -232,7 +232,7 @@ func (s *set) file(address string) (*FileLine, error) {
 		}
 	}
 	if s.follower != nil {
-		at, trouble, err := s.follower.Look(address)
+		at, trouble, err := s.follower.Look(ctx, address)
 		if err != nil {
 			return nil, err
 		}
@@ -242,8 +242,8 @@ func (s *set) file(address string) (*FileLine, error) {
 }
 
 // describeFile is the JSON of a file.
-func (s *set) describeFile(address string) ([]byte, error) {
-	l, err := s.file(address)
+func (s *set) describeFile(ctx context.Context, address string) ([]byte, error) {
+	l, err := s.file(ctx, address)
 	if err != nil {
 		return nil, err
 	}

@@ -177,7 +177,7 @@ func testContent(t *testing.T, hash bool) {
 		if g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", files); g != w {
 			t.Fatalf("files: %s\nwant   %s\n%+v", g, w, rep.Files.Troubles)
 		}
-		st, err := b.SetStatus("data")
+		st, err := b.SetStatus(t.Context(), "data")
 		if err != nil || st.Files == nil || st.Files.Resources != files.Resources {
 			t.Fatalf("status: %+v %v", st.Files, err)
 		}
@@ -218,7 +218,7 @@ func testContent(t *testing.T, hash bool) {
 	if e := entryOf(t, b, repo.URL+"/d.docx"); e.Meta.Type != "" || e.Meta.Ext[resourcesync.ExtType] == "" {
 		t.Fatalf("entry of the document: %+v", e)
 	}
-	loc, err := b.Location("data", "http://e.example/c")
+	loc, err := b.Location(t.Context(), "data", "http://e.example/c")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func testContent(t *testing.T, hash bool) {
 	validate(t, b)
 
 	// What a person sees.
-	data, _, err := b.Describe("data", repo.URL+"/a.pdf", time.Time{}, "")
+	data, _, err := b.Describe(t.Context(), "data", repo.URL+"/a.pdf", time.Time{}, "")
 	var line FileLine
 	if err == nil {
 		err = json.Unmarshal(data, &line)
@@ -290,7 +290,7 @@ func testContent(t *testing.T, hash bool) {
 	if err != nil || !line.Listed || line.Type != "application/pdf" || len(line.DescribedBy) != 2 {
 		t.Fatalf("%s %v", data, err)
 	}
-	changes, err := b.Changes("data", fmt.Sprint(before), 100)
+	changes, err := b.Changes(t.Context(), "data", fmt.Sprint(before), 100)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"iter"
 	"slices"
@@ -83,8 +84,8 @@ func (s *set) saveCounts(b kv.Batch, v publish.Vocabulary) error {
 }
 
 // counts are those of the last complete scan, zero when there are none.
-func (s *set) counts() (v publish.Vocabulary) {
-	raw, err := s.bridge.records.Get([]byte(countsInRecord + s.name))
+func (s *set) counts(ctx context.Context) (v publish.Vocabulary) {
+	raw, err := s.bridge.records.Get(ctx, []byte(countsInRecord+s.name))
 	if err != nil || json.Unmarshal(raw, &v) != nil {
 		return publish.Vocabulary{}
 	}

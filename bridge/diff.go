@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -57,22 +58,22 @@ func parsePoint(s string) (p point, err error) {
 // Diff compares the descriptions of an entity at two points of the log, each a
 // sequence (digits alone: after that change) or a time; to "" is now, from "" the
 // version before the one at to. Versions beyond retention are an error.
-func (b *Bridge) Diff(set, entity, from, to string) (Diff, error) {
+func (b *Bridge) Diff(ctx context.Context, set, entity, from, to string) (Diff, error) {
 	out := Diff{Entity: entity, Removed: []string{}, Added: []string{}}
 	s := b.sets[set]
 	if s == nil {
 		return out, fmt.Errorf("set %s: %w", set, ErrUnknown)
 	}
-	v := s.log.View()
+	v := s.log.View(ctx)
 	defer v.Close()
-	before, after, err := versionsAt(v, entity, from, to)
+	before, after, err := versionsAt(ctx, v, entity, from, to)
 	if err != nil {
 		return out, fmt.Errorf("%s in set %s: %w", entity, set, err)
 	}
 	out.From, out.To = versionLine(before), versionLine(after)
 	var lines [2][]string
 	for i, ver := range []*changetrack.Version{before, after} {
-		if lines[i], err = linesOf(v, entity, ver); err != nil {
+		if lines[i], err = linesOf(ctx, v, entity, ver); err != nil {
 			return out, fmt.Errorf("%s in set %s: %w", entity, set, err)
 		}
 	}
@@ -81,8 +82,8 @@ func (b *Bridge) Diff(set, entity, from, to string) (Diff, error) {
 }
 
 // versionsAt finds the versions at two points; nil without the entity.
-func versionsAt(v *changetrack.View, entity, from, to string) (before, after *changetrack.Version, err error) {
-	st, err := v.Entity(entity)
+func versionsAt(ctx context.Context, v *changetrack.View, entity, from, to string) (before, after *changetrack.Version, err error) {
+	st, err := v.Entity(ctx, entity)
 	if errors.Is(err, kv.ErrNotFound) {
 		err = ErrUnknown
 	}
@@ -107,7 +108,7 @@ func versionsAt(v *changetrack.View, entity, from, to string) (before, after *ch
 		*p.into = &at
 	}
 	known := false // the history has begun
-	for c, err := range v.History(entity) {
+	for c, err := range v.History(ctx, entity) {
 		if err != nil {
 			return nil, nil, err
 		}
@@ -131,11 +132,11 @@ func versionsAt(v *changetrack.View, entity, from, to string) (before, after *ch
 }
 
 // linesOf gives the canonical N-Triples of a version, none of nil.
-func linesOf(v *changetrack.View, entity string, ver *changetrack.Version) ([]string, error) {
+func linesOf(ctx context.Context, v *changetrack.View, entity string, ver *changetrack.Version) ([]string, error) {
 	if ver == nil {
 		return nil, nil
 	}
-	blob, err := v.Representation(entity, ver.Sequence)
+	blob, err := v.Representation(ctx, entity, ver.Sequence)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, fmt.Errorf("the version of sequence %d is no longer kept (retention.versions)", ver.Sequence)
 	}

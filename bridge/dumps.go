@@ -47,8 +47,8 @@ func (s *Set) bounds() bounds { return bounds{s.MaxTriples, s.MaxDepth, s.MaxNam
 
 func dumpKey(set string) []byte { return []byte("dump/" + set) }
 
-func (s *set) dumpRecord() (*dumpRecord, error) {
-	raw, err := s.bridge.records.Get(dumpKey(s.name))
+func (s *set) dumpRecord(ctx context.Context) (*dumpRecord, error) {
+	raw, err := s.bridge.records.Get(ctx, dumpKey(s.name))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -62,15 +62,15 @@ func (s *set) dumpRecord() (*dumpRecord, error) {
 	return rec, nil
 }
 
-func (s *set) saveDump(d DumpStatus) error {
-	raw, err := json.Marshal(dumpRecord{1, d, s.fingerprint(), s.cfg.bounds()})
+func (s *set) saveDump(ctx context.Context, d DumpStatus) error {
+	raw, err := json.Marshal(dumpRecord{1, d, s.fingerprint(ctx), s.cfg.bounds()})
 	if err != nil {
 		return err
 	}
 	b := s.bridge.records.Batch()
 	defer b.Close()
 	b.Set(dumpKey(s.name), raw)
-	if err := b.Commit(false); err != nil {
+	if err := b.Commit(ctx, false); err != nil {
 		return fmt.Errorf("keep which dump was read: %w", err)
 	}
 	return nil
@@ -80,18 +80,18 @@ func (s *set) saveDump(d DumpStatus) error {
 // the same one too: a scan is held, the configuration has changed, or failed entities may
 // succeed now.
 func (s *set) lookAtDumps(ctx context.Context, again bool) (sparqlsrc.DumpScan, error) {
-	rec, err := s.dumpRecord()
+	rec, err := s.dumpRecord(ctx)
 	if err != nil {
 		return sparqlsrc.DumpScan{}, err
 	}
 	var last dumpfile.File
-	v := s.log.View()
-	held := v.Held()
+	v := s.log.View(ctx)
+	held := v.Held(ctx)
 	v.Close()
 	if rec != nil {
-		last, again = rec.File, again || held != nil || rec.Fingerprint != s.fingerprint()
+		last, again = rec.File, again || held != nil || rec.Fingerprint != s.fingerprint(ctx)
 		if rec.Bounds != s.cfg.bounds() {
-			rep, err := s.lastReport()
+			rep, err := s.lastReport(ctx)
 			if err != nil {
 				return sparqlsrc.DumpScan{}, err
 			}
@@ -104,21 +104,21 @@ func (s *set) lookAtDumps(ctx context.Context, again bool) (sparqlsrc.DumpScan, 
 // nothingNew is the end of a scan without a newer file.
 func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began time.Time, acceptFiles string) (any, error) {
 	rep := &ScanReport{Name: s.name, Finder: "scan", Way: "dump", Dump: &d}
-	old, err := s.lastReport()
+	old, err := s.lastReport(ctx)
 	if err != nil {
 		return nil, err
 	}
 	rep.asBefore(old)
 	rep.Unpublished = s.unpublished(old)
-	if rec, err := s.dumpRecord(); err == nil && rec != nil {
+	if rec, err := s.dumpRecord(ctx); err == nil && rec != nil {
 		d.Proof = rec.Proof
 	}
-	v := s.log.View()
+	v := s.log.View(ctx)
 	rep.Resources, rep.Unchanged = v.Resources(), v.Resources()
-	held := v.Held()
+	held := v.Held(ctx)
 	v.Close()
 	rep.Sequence, _ = s.log.Head()
-	if err := s.saveDump(d); err != nil {
+	if err := s.saveDump(ctx, d); err != nil {
 		return rep, err
 	}
 	if err := s.publish(ctx, run); err != nil {
@@ -128,7 +128,7 @@ func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began
 		return rep, err
 	}
 	rep.Sequence, _ = s.log.Head()
-	rep.Held = s.held(held)
+	rep.Held = s.held(ctx, held)
 	rep.Seconds = s.bridge.now().Sub(began).Seconds()
 	s.bridge.log.Info("no newer dump", "set", s.name, "file", d.Path, "incomplete", len(d.Incomplete))
 	return rep, nil

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,10 +12,10 @@ import (
 )
 
 // openFaces shows the logs of the sets in their other configured forms.
-func (b *Bridge) openFaces() (err error) {
+func (b *Bridge) openFaces(ctx context.Context) (err error) {
 	var shown []faces.SetConfig
 	for _, name := range slices.Sorted(maps.Keys(b.sets)) {
-		shown = append(shown, b.sets[name].facesConfig())
+		shown = append(shown, b.sets[name].facesConfig(ctx))
 	}
 	if b.faces, err = faces.New(shown, faces.Options{Now: b.now, Logger: b.log}); err != nil {
 		return fmt.Errorf("open the faces: %w", err)
@@ -30,21 +31,21 @@ func (s *set) services() (out []publish.Service) {
 	return out
 }
 
-func (s *set) facesConfig() faces.SetConfig {
+func (s *set) facesConfig(ctx context.Context) faces.SetConfig {
 	// A retention of no time keeps entries until the next run of it.
 	pub := s.bridge.pub
 	kept := func(d Duration) time.Duration { return max(time.Duration(d), time.Second) }
 	return faces.SetConfig{
 		Name: s.name, Title: s.cfg.Title, Log: s.log, Faces: s.cfg.Faces, Email: s.cfg.Contact,
 		Changes: kept(s.cfg.Retention.Changes), Versions: kept(s.cfg.Retention.Versions),
-		Base: func() string {
+		Base: func(ctx context.Context) string {
 			at, _, err := pub.Addresses(s.name)
 			if err != nil { // the publisher is being closed
 				return s.bridge.cfg.Public.BaseURL
 			}
 			return at.Base
 		},
-		Location: func(entity string) (string, error) { return pub.Location(s.name, entity) },
+		Location: func(ctx context.Context, entity string) (string, error) { return pub.Location(ctx, s.name, entity) },
 		Settled:  s.settled,
 	}
 }

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -33,8 +34,8 @@ func (f findings) record() findingsRecord {
 }
 
 // Load gives the findings of the same store and graphs, at most a day old.
-func (f findings) Load() (sparql.Capabilities, bool) {
-	raw, err := f.s.bridge.records.Get(findingsKey(f.s.name))
+func (f findings) Load(ctx context.Context) (sparql.Capabilities, bool) {
+	raw, err := f.s.bridge.records.Get(ctx, findingsKey(f.s.name))
 	var was findingsRecord
 	if err != nil || json.Unmarshal(raw, &was) != nil {
 		return sparql.Capabilities{}, false // probed again
@@ -46,7 +47,7 @@ func (f findings) Load() (sparql.Capabilities, bool) {
 }
 
 // Save keeps new findings.
-func (f findings) Save(caps sparql.Capabilities) error {
+func (f findings) Save(ctx context.Context, caps sparql.Capabilities) error {
 	rec := f.record()
 	rec.Capabilities = caps
 	raw, err := json.Marshal(rec)
@@ -56,5 +57,5 @@ func (f findings) Save(caps sparql.Capabilities) error {
 	b := f.s.bridge.records.Batch()
 	defer b.Close()
 	b.Set(findingsKey(f.s.name), raw)
-	return b.Commit(false)
+	return b.Commit(ctx, false)
 }

@@ -57,7 +57,7 @@ var ErrRemoved = errors.New("it is not in the configuration any more")
 // ErrUnchanged comes from a refused move.
 var ErrUnchanged = errors.New("nothing was changed")
 
-func (s *set) forget(_ context.Context, run *jobs.Run) (any, error) {
+func (s *set) forget(ctx context.Context, run *jobs.Run) (any, error) {
 	var o ForgetArgs
 	if err := decodeArgs(run, &o); err != nil {
 		return nil, err
@@ -65,14 +65,14 @@ func (s *set) forget(_ context.Context, run *jobs.Run) (any, error) {
 	if err := s.canForget(o); err != nil { // it may have come back while this waited
 		return nil, err
 	}
-	v := s.log.View()
+	v := s.log.View(ctx)
 	defer v.Close()
 	head, _ := v.Head()
-	rep := ForgottenSet{Name: s.name, DryRun: o.DryRun, Resources: v.Resources(), Changes: head, Published: folderBytes(s.bridge.publishedFolder(s.name)), Address: s.capabilityList()}
+	rep := ForgottenSet{Name: s.name, DryRun: o.DryRun, Resources: v.Resources(), Changes: head, Published: folderBytes(s.bridge.publishedFolder(s.name)), Address: s.capabilityList(ctx)}
 	if o.DryRun {
 		return rep, nil
 	}
-	return rep, s.bridge.note(s.name, pendingSet{})
+	return rep, s.bridge.note(ctx, s.name, pendingSet{})
 }
 
 func (s *set) move(ctx context.Context, run *jobs.Run) (any, error) {
@@ -83,15 +83,15 @@ func (s *set) move(ctx context.Context, run *jobs.Run) (any, error) {
 	if err := s.bridge.canMoveSet(s.name, o.To); err != nil {
 		return nil, err
 	}
-	from, _ := s.addresses()
+	from, _ := s.addresses(ctx)
 	c, err := s.log.Rebase(ctx, publish.Move{From: from, To: from, FromSet: s.name, ToSet: o.To}.Note())
 	if err != nil {
 		return nil, err
 	}
-	v := s.log.View()
+	v := s.log.View(ctx)
 	defer v.Close()
 	rep := MovedSet{Name: s.name, To: o.To, Resources: v.Resources(), Sequence: c.Sequence, Address: from.Base + "/" + o.To + "/capabilitylist.xml"}
-	return rep, s.bridge.note(s.name, pendingSet(o))
+	return rep, s.bridge.note(ctx, s.name, pendingSet(o))
 }
 
 // canMoveSet tells why a set cannot take the place of another one.
@@ -151,8 +151,8 @@ func moveTo(args any) string {
 }
 
 // canChangeDestination tells why a destination cannot be forgotten or moved.
-func (b *Bridge) canChangeDestination(action, name string, args any) error {
-	removed, err := b.RemovedDestinations()
+func (b *Bridge) canChangeDestination(ctx context.Context, action, name string, args any) error {
+	removed, err := b.RemovedDestinations(ctx)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (b *Bridge) forgetDestination(ctx context.Context, name string, run *jobs.R
 		return nil, err
 	}
 	records := kv.Prefix(b.kv, prefixDest)
-	k, err := destination.KeptAs(records, name)
+	k, err := destination.KeptAs(ctx, records, name)
 	if err == nil && k == nil {
 		err = ErrUnknown
 	}
@@ -235,8 +235,8 @@ func (b *Bridge) forgetDestination(ctx context.Context, name string, run *jobs.R
 		batch := b.kv.Batch()
 		defer batch.Close()
 		kv.Join(b.records, batch).Delete((&mirror{name: name}).pauseKey())
-		if err = forgetRuns(b, batch, name, append([]string{"move-destination:"}, destinationJobs...)); err == nil {
-			err = batch.Commit(true)
+		if err = forgetRuns(ctx, b, batch, name, append([]string{"move-destination:"}, destinationJobs...)); err == nil {
+			err = batch.Commit(ctx, true)
 		}
 	}
 	return rep, err

@@ -20,20 +20,20 @@ const mostLabelled = 64 << 10
 
 // SetHeld is the held run of a set, with up to limit of the deleted entities and files after
 // a place (Held.Next; "" is the beginning), or ErrNothingHeld.
-func (b *Bridge) SetHeld(name, after string, limit int) (*Held, error) {
+func (b *Bridge) SetHeld(ctx context.Context, name, after string, limit int) (*Held, error) {
 	s := b.sets[name]
 	if s == nil {
 		return nil, fmt.Errorf("set %s: %w; there are: %s", name, ErrUnknown, names(b.sets))
 	}
-	v := s.log.View()
+	v := s.log.View(ctx)
 	defer v.Close()
-	h := s.held(v.Held())
+	h := s.held(ctx, v.Held(ctx))
 	if h == nil {
 		return nil, fmt.Errorf("set %s: %w", name, ErrNothingHeld)
 	}
 	out := &Held{ID: h.ID, Reason: h.Reason, Deletions: h.Deletions, Of: h.Of, Time: h.Time, Items: []destination.HeldItem{}}
 	last := ""
-	for it, err := range s.heldItems(v, after) {
+	for it, err := range s.heldItems(ctx, v, after) {
 		if err != nil {
 			return nil, fmt.Errorf("what is held of set %s: %w", name, err)
 		}
@@ -57,7 +57,7 @@ type heldItem struct {
 const filePlace = "file-"
 
 // heldItems yields the entities, then the files to be deleted, after a place.
-func (s *set) heldItems(v *changetrack.View, after string) iter.Seq2[heldItem, error] {
+func (s *set) heldItems(ctx context.Context, v *changetrack.View, after string) iter.Seq2[heldItem, error] {
 	return func(yield func(heldItem, error) bool) {
 		text, inFiles := strings.CutPrefix(after, filePlace)
 		var from *rdfres.Digest
@@ -70,11 +70,11 @@ func (s *set) heldItems(v *changetrack.View, after string) iter.Seq2[heldItem, e
 			from = &key
 		}
 		if !inFiles {
-			for st, err := range v.HeldDeletions(from) {
+			for st, err := range v.HeldDeletions(ctx, from) {
 				it := heldItem{place: rdfres.EntityKey(st.Entity).String()}
 				if err == nil {
-					it.Entity, it.Label = st.Entity, labelOf(v, st)
-					it.Location, err = s.bridge.pub.Location(s.name, st.Entity)
+					it.Entity, it.Label = st.Entity, labelOf(ctx, v, st)
+					it.Location, err = s.bridge.pub.Location(ctx, s.name, st.Entity)
 				}
 				if !yield(it, err) || err != nil {
 					return
@@ -82,7 +82,7 @@ func (s *set) heldItems(v *changetrack.View, after string) iter.Seq2[heldItem, e
 			}
 			from = nil
 		}
-		if s.filesHeld() == nil {
+		if s.filesHeld(ctx) == nil {
 			return
 		}
 		files, err := s.fileRecords()
@@ -90,11 +90,11 @@ func (s *set) heldItems(v *changetrack.View, after string) iter.Seq2[heldItem, e
 			yield(heldItem{}, err)
 			return
 		}
-		for st, err := range files.Gone(v, from) {
+		for st, err := range files.Gone(ctx, v, from) {
 			it := heldItem{place: filePlace + changetrack.FileKey(st.URL).String()}
 			if err == nil {
 				it.File, it.Location = true, st.URL
-				it.Entity, err = firstLeading(v, st.URL)
+				it.Entity, err = firstLeading(ctx, v, st.URL)
 			}
 			if !yield(it, err) || err != nil {
 				return
@@ -104,19 +104,19 @@ func (s *set) heldItems(v *changetrack.View, after string) iter.Seq2[heldItem, e
 }
 
 // firstLeading is an entity with a link to a file, "" for none.
-func firstLeading(v *changetrack.View, file string) (string, error) {
-	for entity, err := range v.LeadingTo(file) {
+func firstLeading(ctx context.Context, v *changetrack.View, file string) (string, error) {
+	for entity, err := range v.LeadingTo(ctx, file) {
 		return entity, err
 	}
 	return "", nil
 }
 
 // labelOf is an entity's name for people, "" for none in its description.
-func labelOf(v *changetrack.View, st changetrack.State) string {
+func labelOf(ctx context.Context, v *changetrack.View, st changetrack.State) string {
 	if st.Current == nil || st.Current.Fixity.Length > mostLabelled {
 		return ""
 	}
-	blob, err := v.Representation(st.Entity, st.Current.Sequence)
+	blob, err := v.Representation(ctx, st.Entity, st.Current.Sequence)
 	if err != nil {
 		return ""
 	}

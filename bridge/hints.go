@@ -93,8 +93,8 @@ type hintRecord struct {
 
 func hintKey(set string) []byte { return []byte("hint/" + set) }
 
-func (s *set) hintRecord() (*hintRecord, error) {
-	raw, err := s.bridge.records.Get(hintKey(s.name))
+func (s *set) hintRecord(ctx context.Context) (*hintRecord, error) {
+	raw, err := s.bridge.records.Get(ctx, hintKey(s.name))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -108,7 +108,7 @@ func (s *set) hintRecord() (*hintRecord, error) {
 	return rec, nil
 }
 
-func (s *set) saveHints(rec *hintRecord) error {
+func (s *set) saveHints(ctx context.Context, rec *hintRecord) error {
 	raw, err := json.Marshal(rec)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (s *set) saveHints(rec *hintRecord) error {
 	b := s.bridge.records.Batch()
 	defer b.Close()
 	b.Set(hintKey(s.name), raw)
-	if err := b.Commit(false); err != nil {
+	if err := b.Commit(ctx, false); err != nil {
 		return fmt.Errorf("keep how far the hints were followed: %w", err)
 	}
 	return nil
@@ -214,7 +214,7 @@ func (s *set) follow(ctx context.Context, last, next *hintRecord, named *sparqls
 // with no run waiting, it begins the other requests again: their runs failed, or were
 // cancelled before they began.
 func (s *set) hint(ctx context.Context, run *jobs.Run) (any, error) {
-	due, err := s.due()
+	due, err := s.due(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -223,8 +223,8 @@ func (s *set) hint(ctx context.Context, run *jobs.Run) (any, error) {
 		return report, err
 	}
 	had := slices.DeleteFunc(due, func(d dueRequest) bool { return !bytes.Equal(d.args, run.Args) })
-	if err = s.forgetDue(had); err == nil && !s.bridge.runner.Waits(run.Job) {
-		err = s.beginDue()
+	if err = s.forgetDue(context.WithoutCancel(ctx), had); err == nil && !s.bridge.runner.Waits(run.Job) {
+		err = s.beginDue(ctx)
 	}
 	return report, err
 }
@@ -258,14 +258,14 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 		full.Args = json.RawMessage(`{"hinted":true}`)
 		return s.scan(ctx, &full)
 	}
-	v := s.log.View()
+	v := s.log.View(ctx)
 	_, _, complete := v.BaselineEnd()
 	known := v.Resources()
 	v.Close()
 	if !complete {
 		return everything("there was no complete scan yet")
 	}
-	last, err := s.hintRecord()
+	last, err := s.hintRecord(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -273,7 +273,7 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 		return everything("the hints are new")
 	}
 	defer s.during(run)()
-	if err := s.forgetOther(); err != nil {
+	if err := s.forgetOther(ctx); err != nil {
 		return nil, err
 	}
 	named, err := s.source.Named()
@@ -306,7 +306,7 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 			return everything(fmt.Sprintf("they name %d of %d entities", n, known))
 		}
 	}
-	res, err := s.log.Scan(ctx, named.Descriptions(ctx), s.scanOptions("hint", changetrack.ScanOptions{Partial: true, Confirm: s.source.Describe}, run))
+	res, err := s.log.Scan(ctx, named.Descriptions(ctx), s.scanOptions(ctx, "hint", changetrack.ScanOptions{Partial: true, Confirm: s.source.Describe}, run))
 	if errors.Is(err, changetrack.ErrFingerprint) {
 		return everything("the configuration has changed")
 	}
@@ -321,7 +321,7 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 			rep.Failures = append(rep.Failures, changetrack.Failure{Entity: entity, Err: err.Error()})
 		}
 	}
-	if old, err := s.lastReport(); err == nil && old != nil { // of the last full scan
+	if old, err := s.lastReport(ctx); err == nil && old != nil { // of the last full scan
 		rep.Triples, rep.Covered, rep.LeftOut, rep.Constructed, rep.Own, rep.Orphans = old.Triples, old.Covered, old.LeftOut, old.Constructed, old.Own, old.Orphans
 	}
 	if rep.Held != nil {
@@ -329,7 +329,7 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 		rep.Created, rep.Updated, rep.Deleted = 0, 0, 0
 	} else {
 		if next != nil {
-			if err := s.saveHints(next); err != nil {
+			if err := s.saveHints(context.WithoutCancel(ctx), next); err != nil {
 				return rep, err
 			}
 		}
@@ -340,7 +340,7 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 			return rep, err
 		}
 	}
-	rep.Held = s.held(rep.Held)
+	rep.Held = s.held(ctx, rep.Held)
 	rep.Sequence, _ = s.log.Head()
 	rep.Seconds = s.bridge.now().Sub(began).Seconds()
 	s.bridge.log.Info("followed hints", "set", s.name, "found", "hint", "hints", rep.HintsBy(), "created", rep.Created, "updated", rep.Updated,
@@ -349,10 +349,10 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 }
 
 // scanOptions are the common options of all scans of a set.
-func (s *set) scanOptions(finder string, o changetrack.ScanOptions, run *jobs.Run) changetrack.ScanOptions {
+func (s *set) scanOptions(ctx context.Context, finder string, o changetrack.ScanOptions, run *jobs.Run) changetrack.ScanOptions {
 	of := s.formatOptions()
 	o.Finder, o.Format, o.MD5, o.SHA1 = finder, of.Format, of.MD5, of.SHA1
-	o.MaxDeleteRatio, o.Fingerprint = s.cfg.MaxDeleteRatio, s.fingerprint()
+	o.MaxDeleteRatio, o.Fingerprint = s.cfg.MaxDeleteRatio, s.fingerprint(ctx)
 	o.Progress = func(done, total int64) { run.Progress("compare", done, total) }
 	return o
 }

@@ -118,7 +118,7 @@ func TestHints(t *testing.T) {
 		t.Errorf("named: %+v", named)
 	}
 	finders := map[string]int{}
-	changes, err := b.Changes("data", "", 1000)
+	changes, err := b.Changes(t.Context(), "data", "", 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 // jobs are all jobs by name: scan:SET, hint:SET, dump:SET, changedump:SET, list:SET, archive:SET,
 // rebase:SET, retain:SET, forget-set:SET, move-set:SET, sync:DESTINATION, audit:DESTINATION, forget-destination:DESTINATION,
 // move-destination:DESTINATION, verify:state. Those of one set, and those of one destination, exclude each other.
-func (b *Bridge) jobs() (out []jobs.Job) {
+func (b *Bridge) jobs(ctx context.Context) (out []jobs.Job) {
 	out = append(out, jobs.Job{Name: verifyJob, Subject: "state", Run: b.verify})
 	for _, name := range b.Sets() {
 		s := b.sets[name]
@@ -81,7 +81,7 @@ func (b *Bridge) jobs() (out []jobs.Job) {
 			jobs.Job{Name: "forget-destination:" + name, Subject: m.subject(), Run: m.wouldForget},
 			jobs.Job{Name: "move-destination:" + name, Subject: m.subject(), Run: m.move})
 	}
-	removed, err := b.RemovedDestinations()
+	removed, err := b.RemovedDestinations(ctx)
 	if err != nil { // it was read when the bridge was opened
 		b.log.Error("removed destinations cannot be read", "error", err)
 	}
@@ -97,7 +97,7 @@ func (b *Bridge) jobs() (out []jobs.Job) {
 // audit, repair, let-go on a destination; forget-set, move-set, forget-destination,
 // move-destination; verify on everything. let-go is a sync with the held deletions accepted.
 // For it, and for accept of a set, Begin finds the id of the held run.
-func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, joined bool, err error) {
+func (b *Bridge) Begin(ctx context.Context, action, name, cause string, args any) (run jobs.Run, joined bool, err error) {
 	job := action + ":" + name
 	switch action {
 	case "scan", "accept", "rebase":
@@ -112,7 +112,7 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 			return run, false, fmt.Errorf("set %s: %s; %w", name, h.Reason, ErrUnchanged)
 		}
 		if action == "accept" {
-			accept, err := toAccept(s, args)
+			accept, err := toAccept(ctx, s, args)
 			if err != nil {
 				return run, false, fmt.Errorf("set %s: %w", name, err)
 			}
@@ -132,7 +132,7 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 				}
 				job = "hint:" + name
 				if !named.Hints {
-					if err := s.keepDue(named); err != nil {
+					if err := s.keepDue(ctx, named); err != nil {
 						return run, false, err
 					}
 					args = named
@@ -141,7 +141,7 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 		}
 	case "sync", "audit", "repair", "let-go":
 		if b.dests[name] == nil {
-			if k, err := destination.KeptAs(kv.Prefix(b.kv, prefixDest), name); err == nil && k != nil {
+			if k, err := destination.KeptAs(ctx, kv.Prefix(b.kv, prefixDest), name); err == nil && k != nil {
 				return run, false, fmt.Errorf("destination %s: %w: %s", name, ErrRemoved, forgetTodo(name))
 			}
 			return run, false, fmt.Errorf("destination %s: %w; there are: %s", name, ErrUnknown, names(b.dests))
@@ -150,7 +150,7 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 		case "repair":
 			job, args = "audit:"+name, AuditArgs{Repair: true}
 		case "let-go":
-			h, err := b.DestinationHeld(context.Background(), name, "", 0)
+			h, err := b.DestinationHeld(ctx, name, "", 0)
 			if err != nil {
 				return run, false, err
 			}
@@ -164,7 +164,7 @@ func (b *Bridge) Begin(action, name, cause string, args any) (run jobs.Run, join
 			return run, false, err
 		}
 	case "forget-destination", "move-destination":
-		if err := b.canChangeDestination(action, name, args); err != nil {
+		if err := b.canChangeDestination(ctx, action, name, args); err != nil {
 			return run, false, err
 		}
 	case "verify":
@@ -181,11 +181,11 @@ type AcceptArgs struct {
 }
 
 // toAccept is what accept of a set lets go: all that waits now.
-func toAccept(s *set, args any) (accept scanArgs, err error) {
-	v := s.log.View()
+func toAccept(ctx context.Context, s *set, args any) (accept scanArgs, err error) {
+	v := s.log.View(ctx)
 	defer v.Close()
-	scan := v.Held()
-	all := s.held(scan)
+	scan := v.Held(ctx)
+	all := s.held(ctx, scan)
 	if all == nil {
 		return accept, ErrNothingHeld
 	}
@@ -195,10 +195,10 @@ func toAccept(s *set, args any) (accept scanArgs, err error) {
 	if scan != nil {
 		accept.Accept = scan.ID
 	}
-	if files := s.filesHeld(); files != nil {
+	if files := s.filesHeld(ctx); files != nil {
 		accept.Files = files.ID
 	}
-	accept.Rebase = s.pending() != nil
+	accept.Rebase = s.pending(ctx) != nil
 	return accept, nil
 }
 
@@ -233,7 +233,7 @@ func (b *Bridge) Destinations() []string { return slices.Sorted(maps.Keys(b.dest
 // *AuditReport for audit and repair. A failed or held run is an error. Ending ctx detaches;
 // the run goes on.
 func (b *Bridge) Do(ctx context.Context, action, name string, args, report any) error {
-	run, _, err := b.Begin(action, name, "program", args)
+	run, _, err := b.Begin(ctx, action, name, "program", args)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func TestDumpSchedules(t *testing.T) {
 		cfg.Sets["data"] = s
 		b := mustOpen(t, cfg)
 		got := want{}
-		for _, j := range b.jobs() {
+		for _, j := range b.jobs(t.Context()) {
 			if j.Name == "dump:data" || j.Name == "changedump:data" {
 				got[j.Name] = j.Schedule
 				if j.Subject != "set:data" {

@@ -472,9 +472,9 @@ func (w *life) holds() map[string]string {
 func (w *life) each() map[string]string {
 	w.t.Helper()
 	out := map[string]string{}
-	view := w.b.Log("data").View()
+	view := w.b.Log("data").View(w.t.Context())
 	defer view.Close()
-	for st, err := range view.Current(rdfres.Digest{}, rdfres.Digest{}) {
+	for st, err := range view.Current(w.t.Context(), rdfres.Digest{}, rdfres.Digest{}) {
 		w.must(err)
 		out[st.Entity] = plain(st.Entity, w.description(st.Entity), true)
 	}
@@ -484,7 +484,7 @@ func (w *life) each() map[string]string {
 // description is that of an entity, in wire form.
 func (w *life) description(entity string) []rdfres.Triple {
 	w.t.Helper()
-	data, _, err := w.b.Describe("data", entity, time.Time{}, rdfres.NTriples)
+	data, _, err := w.b.Describe(w.t.Context(), "data", entity, time.Time{}, rdfres.NTriples)
 	w.must(err)
 	ts, err := codec.Decode(rdfres.NTriples, data, rdfres.ReadOptions{})
 	w.must(err)
@@ -521,7 +521,7 @@ func (w *life) look() {
 	w.must(err)
 	for i := 0; rep.Held != nil && i < 3; i++ {
 		w.gaps = w.gaps || rep.Held.Configuration || rep.Held.Addresses
-		run, _, err := w.b.Begin("accept", "data", "test", nil)
+		run, _, err := w.b.Begin(w.t.Context(), "accept", "data", "test", nil)
 		w.must(err)
 		rep, err = w.ended(run)
 		w.must(err)
@@ -589,7 +589,7 @@ func (w *life) live(steps int) {
 			w.say("opened again")
 			w.open()
 		case k < 22:
-			for _, j := range w.b.jobs() {
+			for _, j := range w.b.jobs(w.t.Context()) {
 				if kind, _, _ := strings.Cut(j.Name, ":"); slices.Contains([]string{"dump", "changedump", "list", "archive"}, kind) && w.r.IntN(2) == 0 {
 					_, err := w.run(j.Name, nil)
 					w.must(err)
@@ -672,7 +672,7 @@ func (w *life) named() {
 	w.r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	names = append(names[:min(len(names), 1+w.r.IntN(20))], "http://e.example/never")
 	before := w.holds()
-	run, _, err := w.b.Begin("scan", "data", "test", ScanArgs{Entities: names})
+	run, _, err := w.b.Begin(w.t.Context(), "scan", "data", "test", ScanArgs{Entities: names})
 	w.must(err)
 	rep, err := w.ended(run)
 	w.must(err)
@@ -936,7 +936,7 @@ func (f *follower) baseline(offered map[string]string) {
 	address := offered["resourcelist"]
 	if address == "" {
 		for e, text := range w.each() { // told by others, as of now
-			loc, err := w.b.Location("data", e)
+			loc, err := w.b.Location(context.Background(), "data", e)
 			w.must(err)
 			f.copies[loc] = held{e, text}
 		}

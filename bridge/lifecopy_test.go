@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -116,9 +117,9 @@ func (c *lifeCopy) equalFiles() {
 		w.must(err)
 		got[o.Location] = o.Digest
 	}
-	view := w.b.Log("data").View()
+	view := w.b.Log("data").View(context.Background())
 	defer view.Close()
-	for st, err := range view.CurrentFiles(rdfres.Digest{}, rdfres.Digest{}) {
+	for st, err := range view.CurrentFiles(context.Background(), rdfres.Digest{}, rdfres.Digest{}) {
 		w.must(err)
 		want[st.URL] = st.Current.SHA256.String()
 		if st.Current.SHA256.IsZero() { // whatever it is

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,7 +87,7 @@ func versionLine(v *changetrack.Version) *VersionLine {
 }
 
 // ChangeLine renders a change of a set.
-func (b *Bridge) ChangeLine(set string, c changetrack.Change) ChangeLine {
+func (b *Bridge) ChangeLine(ctx context.Context, set string, c changetrack.Change) ChangeLine {
 	line := ChangeLine{Sequence: c.Sequence, Time: c.Time.UTC(), Change: string(c.Kind), Entity: c.Entity, Before: versionLine(c.Before), After: versionLine(c.After), Finder: c.Finder}
 	if c.OfFile() {
 		line.Kind, line.Location, line.Before, line.After = "file", c.File, fileVersionLine(c.FileBefore), fileVersionLine(c.FileAfter)
@@ -99,7 +100,7 @@ func (b *Bridge) ChangeLine(set string, c changetrack.Change) ChangeLine {
 		}
 		return line
 	}
-	if loc, err := b.pub.Location(set, c.Entity); err == nil {
+	if loc, err := b.pub.Location(ctx, set, c.Entity); err == nil {
 		line.Location = loc
 	}
 	return line
@@ -119,12 +120,12 @@ var ErrSince = errors.New("is neither a sequence nor a time like 2026-01-31T12:0
 // oldest first; "" and 0 are the beginning. The error changetrack.ErrBeyondRetention tells a
 // late reader of dropped changes. A sequence beyond the end of the log is ErrBeyond: the log
 // was set back since.
-func (b *Bridge) Changes(set, since string, limit int) (Changes, error) {
+func (b *Bridge) Changes(ctx context.Context, set, since string, limit int) (Changes, error) {
 	s := b.sets[set]
 	if s == nil {
 		return Changes{}, fmt.Errorf("set %s: %w", set, ErrUnknown)
 	}
-	v := s.log.View()
+	v := s.log.View(ctx)
 	defer v.Close()
 	out := Changes{Changes: []ChangeLine{}}
 	if since != "" {
@@ -134,7 +135,7 @@ func (b *Bridge) Changes(set, since string, limit int) (Changes, error) {
 			if terr != nil {
 				return out, fmt.Errorf("since=%s: %w", since, ErrSince)
 			}
-			if n, err = v.SequenceAt(t); err != nil {
+			if n, err = v.SequenceAt(ctx, t); err != nil {
 				return out, err
 			}
 		}
@@ -146,7 +147,7 @@ func (b *Bridge) Changes(set, since string, limit int) (Changes, error) {
 		}
 		out.Next = n
 	}
-	for c, err := range v.Changes(out.Next) {
+	for c, err := range v.Changes(ctx, out.Next) {
 		if err != nil {
 			return out, err
 		}
@@ -154,23 +155,23 @@ func (b *Bridge) Changes(set, since string, limit int) (Changes, error) {
 			out.More = true
 			break
 		}
-		out.Changes, out.Next = append(out.Changes, b.ChangeLine(set, c)), c.Sequence
+		out.Changes, out.Next = append(out.Changes, b.ChangeLine(ctx, set, c)), c.Sequence
 	}
 	return out, nil
 }
 
 // Resources gives one entity, or at most limit current ones in the order of
 // their keys after a key (hex, "" for the first). next is "" at the end.
-func (b *Bridge) Resources(set, entity, after string, limit int) (out []ResourceLine, next string, err error) {
-	v := b.sets[set].log.View()
+func (b *Bridge) Resources(ctx context.Context, set, entity, after string, limit int) (out []ResourceLine, next string, err error) {
+	v := b.sets[set].log.View(ctx)
 	defer v.Close()
 	line := func(st changetrack.State) (ResourceLine, error) {
-		loc, err := b.pub.Location(set, st.Entity)
+		loc, err := b.pub.Location(ctx, set, st.Entity)
 		return ResourceLine{st.Entity, loc, versionLine(st.Current), st.Changes}, err
 	}
 	out = []ResourceLine{}
 	if entity != "" {
-		st, err := v.Entity(entity)
+		st, err := v.Entity(ctx, entity)
 		if errors.Is(err, kv.ErrNotFound) {
 			return nil, "", fmt.Errorf("%s in set %s: %w", entity, set, ErrUnknown)
 		}
@@ -186,7 +187,7 @@ func (b *Bridge) Resources(set, entity, after string, limit int) (out []Resource
 			return nil, "", fmt.Errorf("after=%s: %w", after, err)
 		}
 	}
-	for st, err := range v.Current(lo, rdfres.Digest{}) {
+	for st, err := range v.Current(ctx, lo, rdfres.Digest{}) {
 		if err != nil {
 			return nil, "", err
 		}

@@ -48,19 +48,19 @@ func TestBeyondRetention(t *testing.T) {
 	}
 	since := func(since string, changes int, beyond bool) {
 		t.Helper()
-		got, err := b.Changes("data", since, 10)
+		got, err := b.Changes(t.Context(), "data", since, 10)
 		if errors.Is(err, changetrack.ErrBeyondRetention) != beyond || !beyond && err != nil || len(got.Changes) != changes {
 			t.Errorf("since %s: %d changes, %v", since, len(got.Changes), err)
 		}
 	}
 	for _, ahead := range []string{"5", "18446744073709551615"} { // a log that was set back
-		if _, err := b.Changes("data", ahead, 10); !errors.Is(err, ErrBeyond) {
+		if _, err := b.Changes(t.Context(), "data", ahead, 10); !errors.Is(err, ErrBeyond) {
 			t.Errorf("since %s: %v", ahead, err)
 		}
 	}
 	since("4", 0, false)
 	since("1", 3, false)
-	c, err := b.Changes("data", "2", 1)
+	c, err := b.Changes(t.Context(), "data", "2", 1)
 	if err != nil {
 		t.Fatal(err)
 	}

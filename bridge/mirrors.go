@@ -157,15 +157,15 @@ type skipped struct {
 }
 
 // rests tells whether a run is of a paused schedule.
-func (m *mirror) rests(run *jobs.Run) (bool, error) {
+func (m *mirror) rests(ctx context.Context, run *jobs.Run) (bool, error) {
 	if run.Cause != "schedule" {
 		return false, nil
 	}
-	return m.paused()
+	return m.paused(ctx)
 }
 
 func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
-	if rests, err := m.rests(run); rests || err != nil {
+	if rests, err := m.rests(ctx, run); rests || err != nil {
 		return skipped{rests}, err
 	}
 	var o SyncArgs
@@ -197,7 +197,7 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 }
 
 func (m *mirror) audit(ctx context.Context, run *jobs.Run) (any, error) {
-	if rests, err := m.rests(run); rests || err != nil {
+	if rests, err := m.rests(ctx, run); rests || err != nil {
 		return skipped{rests}, err
 	}
 	var o AuditArgs
@@ -239,8 +239,8 @@ func firstMended(rep destination.AuditReport) (names []string) {
 
 func (m *mirror) pauseKey() []byte { return []byte("paused/" + m.name) }
 
-func (m *mirror) paused() (bool, error) {
-	_, err := m.bridge.records.Get(m.pauseKey())
+func (m *mirror) paused(ctx context.Context) (bool, error) {
+	_, err := m.bridge.records.Get(ctx, m.pauseKey())
 	if errors.Is(err, kv.ErrNotFound) {
 		return false, nil
 	}
@@ -249,7 +249,7 @@ func (m *mirror) paused() (bool, error) {
 
 // Pause stops the schedule of a destination, also over restarts, or resumes it. Requested
 // runs still run.
-func (b *Bridge) Pause(name string, paused bool) error {
+func (b *Bridge) Pause(ctx context.Context, name string, paused bool) error {
 	m := b.dests[name]
 	if m == nil {
 		return fmt.Errorf("destination %s: %w", name, ErrUnknown)
@@ -258,5 +258,5 @@ func (b *Bridge) Pause(name string, paused bool) error {
 	if paused {
 		mark = []byte{1}
 	}
-	return b.put(m.pauseKey(), mark)
+	return b.put(ctx, m.pauseKey(), mark)
 }

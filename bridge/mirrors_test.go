@@ -44,7 +44,7 @@ func TestSkipsAreTold(t *testing.T) {
 	defer func() { b.Close() }()
 	fill(t, b, "source", sayings("1"))
 	do[ScanReport](t, b, "scan", "data")
-	if err := b.Pause("copy", true); err != nil {
+	if err := b.Pause(t.Context(), "copy", true); err != nil {
 		t.Fatal(err)
 	}
 	m := b.dests["copy"]

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -30,8 +31,8 @@ func duePrefix(set string) []byte { return []byte("named/" + set + "/") }
 
 // openDue finds the number of the last kept request, since none is used twice, and the
 // bytes of all.
-func (s *set) openDue() error {
-	due, err := s.due()
+func (s *set) openDue(ctx context.Context) error {
+	due, err := s.due(ctx)
 	for _, d := range due {
 		s.dueBytes.Add(int64(len(d.args)))
 	}
@@ -42,7 +43,7 @@ func (s *set) openDue() error {
 }
 
 // keepDue keeps a request; it is durable when it returns.
-func (s *set) keepDue(args ScanArgs) error {
+func (s *set) keepDue(ctx context.Context, args ScanArgs) error {
 	raw, err := json.Marshal(args)
 	if err != nil {
 		return err
@@ -53,7 +54,7 @@ func (s *set) keepDue(args ScanArgs) error {
 	b := s.bridge.records.Batch()
 	defer b.Close()
 	b.Set(binary.BigEndian.AppendUint64(duePrefix(s.name), s.lastDue.Add(1)), raw)
-	if err := b.Commit(true); err != nil {
+	if err := b.Commit(ctx, true); err != nil {
 		return fmt.Errorf("keep what was named of %s: %w", s.name, err)
 	}
 	s.dueBytes.Add(int64(len(raw)))
@@ -61,9 +62,9 @@ func (s *set) keepDue(args ScanArgs) error {
 }
 
 // due are the kept requests, in their order.
-func (s *set) due() (out []dueRequest, err error) {
+func (s *set) due(ctx context.Context) (out []dueRequest, err error) {
 	prefix := duePrefix(s.name)
-	for p, err := range s.bridge.records.Scan(prefix, kv.PrefixEnd(prefix)) {
+	for p, err := range s.bridge.records.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return nil, fmt.Errorf("what was named of %s: %w", s.name, err)
 		}
@@ -73,7 +74,7 @@ func (s *set) due() (out []dueRequest, err error) {
 }
 
 // forgetDue forgets finished requests.
-func (s *set) forgetDue(done []dueRequest) error {
+func (s *set) forgetDue(ctx context.Context, done []dueRequest) error {
 	if len(done) == 0 {
 		return nil
 	}
@@ -82,7 +83,7 @@ func (s *set) forgetDue(done []dueRequest) error {
 	for _, d := range done {
 		b.Delete(d.key)
 	}
-	if err := b.Commit(false); err != nil { // a request not forgotten is looked at again
+	if err := b.Commit(ctx, false); err != nil { // a request not forgotten is looked at again
 		return fmt.Errorf("forget what was named of %s: %w", s.name, err)
 	}
 	for _, d := range done {
@@ -92,11 +93,11 @@ func (s *set) forgetDue(done []dueRequest) error {
 }
 
 // beginDue begins a run for each kept request without a queued one.
-func (s *set) beginDue() error {
+func (s *set) beginDue(ctx context.Context) error {
 	if s.source == nil {
 		return nil // of dumps the newest is read whole
 	}
-	due, err := s.due()
+	due, err := s.due(ctx)
 	for _, d := range due {
 		if _, _, startErr := s.bridge.runner.Start("hint:"+s.name, "again", d.args); err == nil {
 			err = startErr

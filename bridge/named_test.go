@@ -57,7 +57,7 @@ func newFeed(t *testing.T) *feed {
 
 func (f *feed) open() {
 	f.b = mustOpen(f.t, f.cfg)
-	f.b.Start()
+	f.b.Start(f.t.Context())
 }
 
 func valueOf(name, value string) rdfres.Triple {
@@ -71,7 +71,7 @@ func (f *feed) name(names ...string) jobs.Run {
 	for _, n := range names {
 		args.Entities = append(args.Entities, "http://e.example/"+n)
 	}
-	run, _, err := f.b.Begin("scan", "data", "api", args)
+	run, _, err := f.b.Begin(f.t.Context(), "scan", "data", "api", args)
 	if err == nil {
 		run, err = f.b.runner.Wait(f.t.Context(), run.ID)
 	}
@@ -97,9 +97,9 @@ func (f *feed) settle() {
 // value is what the log says of an entity.
 func (f *feed) value(name string) string {
 	f.t.Helper()
-	view := f.b.Log("data").View()
+	view := f.b.Log("data").View(f.t.Context())
 	defer view.Close()
-	st, err := view.Entity("http://e.example/" + name)
+	st, err := view.Entity(f.t.Context(), "http://e.example/"+name)
 	if err != nil || st.Current == nil {
 		return ""
 	}
@@ -147,7 +147,7 @@ func TestNamedStay(t *testing.T) {
 	if a := f.value("a"); a != "3" {
 		t.Errorf("after a restart: a is %s", a)
 	}
-	if due, err := f.b.sets["data"].due(); err != nil || len(due) > 0 {
+	if due, err := f.b.sets["data"].due(t.Context()); err != nil || len(due) > 0 {
 		t.Errorf("still due: %v %v", due, err)
 	}
 }
@@ -165,12 +165,12 @@ func TestNamedStayWhenCancelled(t *testing.T) {
 		return nil
 	}
 	f.change("a", "1", "2")
-	first, _, err := f.b.Begin("scan", "data", "api", ScanArgs{Entities: []string{"http://e.example/b"}})
+	first, _, err := f.b.Begin(t.Context(), "scan", "data", "api", ScanArgs{Entities: []string{"http://e.example/b"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-asked
-	second, _, err := f.b.Begin("scan", "data", "api", ScanArgs{Entities: []string{"http://e.example/a"}})
+	second, _, err := f.b.Begin(t.Context(), "scan", "data", "api", ScanArgs{Entities: []string{"http://e.example/a"}})
 	if err == nil {
 		err = f.b.runner.Cancel(second.ID)
 	}
@@ -200,7 +200,7 @@ func TestNamedAreBounded(t *testing.T) {
 	}
 	most := 0
 	for ; ; most++ {
-		if _, _, err := f.b.Begin("scan", "data", "api", args); errors.Is(err, ErrManyDue) {
+		if _, _, err := f.b.Begin(t.Context(), "scan", "data", "api", args); errors.Is(err, ErrManyDue) {
 			break
 		} else if err != nil || most > 7 {
 			t.Fatal(most, err)
@@ -210,7 +210,7 @@ func TestNamedAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.open()
-	if _, _, err := f.b.Begin("scan", "data", "api", args); most < 5 || !errors.Is(err, ErrManyDue) {
+	if _, _, err := f.b.Begin(t.Context(), "scan", "data", "api", args); most < 5 || !errors.Is(err, ErrManyDue) {
 		t.Fatal(most, err)
 	}
 	f.down.Store(false)

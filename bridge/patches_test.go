@@ -80,7 +80,7 @@ func TestPatches(t *testing.T) {
 			f(e)
 		}
 	}
-	changes, err := b.Changes("data", "0", 100000)
+	changes, err := b.Changes(t.Context(), "data", "0", 100000)
 	if err != nil {
 		t.Fatal(err)
 	}

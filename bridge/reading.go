@@ -20,7 +20,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
 
@@ -28,7 +27,7 @@ import (
 
 // reading opens the records of a state for reading. A state never opened so far gives
 // fs.ErrNotExist.
-func reading(cfg *Config, log *slog.Logger) (_ kv.Store, end func() error, err error) {
+func reading(ctx context.Context, cfg *Config, log *slog.Logger) (_ kv.Store, end func() error, err error) {
 	dir := filepath.Join(cfg.State, "kv")
 	if _, err := os.Stat(filepath.Join(dir, "RSBRIDGE")); err != nil {
 		return nil, nil, err
@@ -40,7 +39,7 @@ func reading(cfg *Config, log *slog.Logger) (_ kv.Store, end func() error, err e
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, nil, errors.Join(readHolder(cfg.State), lock.Close())
 	}
-	store, err := pebblekv.Open(dir, pebblekv.Options{Logger: log, ReadOnly: true})
+	store, err := engines.Open(ctx, cfg.stateAddress(), kv.OpenOptions{Logger: log, ReadOnly: true})
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("open the state in %s for reading: %w", cfg.State, err), lock.Close())
 	}
@@ -86,7 +85,7 @@ func CheckRecords(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[str
 		log = slog.New(slog.DiscardHandler)
 	}
 	out := map[string]error{}
-	store, end, err := reading(cfg, log)
+	store, end, err := reading(ctx, cfg, log)
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
 	}
@@ -100,7 +99,7 @@ func CheckRecords(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[str
 	}
 	defer func() { err = errors.Join(err, tracker.Close()) }()
 	for _, name := range tracker.Sets() {
-		l, err := tracker.Log(name)
+		l, err := tracker.Log(ctx, name)
 		if err == nil {
 			err = l.Check(ctx)
 		}
@@ -123,7 +122,7 @@ func CheckState(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[strin
 		log = slog.New(slog.DiscardHandler)
 	}
 	out := map[string]error{}
-	store, end, err := reading(cfg, log)
+	store, end, err := reading(ctx, cfg, log)
 	var held *HeldError
 	if !errors.As(err, &held) { // its holder can write it
 		if fault := tryFolder(cfg.State); fault != nil {
@@ -159,20 +158,20 @@ func findRemoved(ctx context.Context, cfg *Config, store kv.Store, out map[strin
 	for name := range cfg.Sets {
 		if slices.Contains(b.tracker.Sets(), name) {
 			s := &set{bridge: b, name: name, cfg: cfg.Sets[name]}
-			if s.log, err = b.tracker.Log(name); err != nil {
+			if s.log, err = b.tracker.Log(ctx, name); err != nil {
 				return err
 			}
 			b.sets[name] = s
 		}
 	}
-	removed, err := b.openRemoved()
+	removed, err := b.openRemoved(ctx)
 	for _, s := range removed {
 		out["set "+s.name] = fmt.Errorf("%w: %s", ErrRemoved, s.todo())
 	}
 	if err != nil {
 		return err
 	}
-	destinations, err := b.removedDestinations()
+	destinations, err := b.removedDestinations(ctx)
 	for _, k := range destinations {
 		out["destination "+k.Name] = fmt.Errorf("%w: %s", ErrRemoved, forgetTodo(k.Name))
 	}
@@ -188,7 +187,7 @@ func ReadStatus(ctx context.Context, cfg *Config, o Options) (_ Status, err erro
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	store, end, err := reading(cfg, o.Logger)
+	store, end, err := reading(ctx, cfg, o.Logger)
 	if err != nil {
 		return Status{}, err
 	}
@@ -204,12 +203,12 @@ func ReadStatus(ctx context.Context, cfg *Config, o Options) (_ Status, err erro
 			continue // never scanned
 		}
 		s := &set{bridge: b, name: name, cfg: c}
-		if s.log, err = b.tracker.Log(name); err != nil {
+		if s.log, err = b.tracker.Log(ctx, name); err != nil {
 			return Status{}, err
 		}
 		b.sets[name] = s
 	}
-	if _, err := b.openRemoved(); err != nil {
+	if _, err := b.openRemoved(ctx); err != nil {
 		return Status{}, err
 	}
 	open, faults := openForReading(ctx, cfg, store, o.Now, o.Logger)
@@ -219,7 +218,7 @@ func ReadStatus(ctx context.Context, cfg *Config, o Options) (_ Status, err erro
 	for _, m := range b.dests {
 		defer func() { err = errors.Join(err, m.close()) }()
 	}
-	if b.runner, err = jobs.Open(kv.Forget(kv.Prefix(store, prefixJobs)), nil, jobs.Options{Now: o.Now}); err != nil {
+	if b.runner, err = jobs.Open(ctx, kv.Forget(kv.Prefix(store, prefixJobs)), nil, jobs.Options{Now: o.Now}); err != nil {
 		return Status{}, err
 	}
 	defer func() { err = errors.Join(err, b.runner.Close(0)) }()

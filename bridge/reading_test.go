@@ -183,12 +183,12 @@ func TestCheckRecords(t *testing.T) {
 	if found, err := CheckRecords(t.Context(), cfg, nil); err != nil || len(found) != 0 {
 		t.Fatalf("%v, %v", found, err)
 	}
-	store, err := pebblekv.Open(filepath.Join(cfg.State, "kv"), pebblekv.Options{})
+	store, err := pebblekv.Open(t.Context(), filepath.Join(cfg.State, "kv"), pebblekv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	batch, records := store.Batch(), 0
-	for p, err := range kv.Prefix(store, prefixTrack).Scan([]byte("s"), []byte("t")) {
+	for p, err := range kv.Prefix(store, prefixTrack).Scan(t.Context(), []byte("s"), []byte("t")) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +197,7 @@ func TestCheckRecords(t *testing.T) {
 			records++
 		}
 	}
-	if err := errors.Join(batch.Commit(true), batch.Close(), store.Close()); err != nil || records != 1 {
+	if err := errors.Join(batch.Commit(t.Context(), true), batch.Close(), store.Close()); err != nil || records != 1 {
 		t.Fatal(records, err)
 	}
 	found, err := CheckRecords(t.Context(), cfg, nil)

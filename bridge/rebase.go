@@ -53,11 +53,11 @@ func (s *set) rebase(ctx context.Context, run *jobs.Run) (any, error) {
 	if err := s.publish(ctx, run); err != nil {
 		return nil, err
 	}
-	v := s.log.View()
+	v := s.log.View(ctx)
 	defer v.Close()
 	rep.Resources, rep.Address = v.Resources(), to.Base+"/"+s.name+"/capabilitylist.xml"
-	if rep.Held = s.named(v.Held()); rep.Held == nil {
-		if what := s.changedSettings(); what != "" {
+	if rep.Held = s.named(ctx, v.Held(ctx)); rep.Held == nil {
+		if what := s.changedSettings(ctx); what != "" {
 			rep.Held = &changetrack.Held{Configuration: true, Time: s.bridge.now().UTC(), Reason: "the configuration of the set has changed: " + what}
 		}
 	}
@@ -69,23 +69,23 @@ func (s *set) rebase(ctx context.Context, run *jobs.Run) (any, error) {
 }
 
 // pending is the held change to the configured addresses, nil if they are in force.
-func (s *set) pending() *changetrack.Held {
+func (s *set) pending(ctx context.Context) *changetrack.Held {
 	if s.removed {
 		return nil // it stays as it is
 	}
-	from, to := s.addresses()
+	from, to := s.addresses(ctx)
 	if from == to {
 		return nil
 	}
 	id := sha256.Sum256([]byte(publish.Move{From: from, To: to}.Note()))
 	return &changetrack.Held{ID: hex.EncodeToString(id[:6]), Configuration: true, Addresses: true, Time: s.bridge.now().UTC(),
-		Reason: "the configuration of the set has changed: " + s.moving() +
+		Reason: "the configuration of the set has changed: " + s.moving(ctx) +
 			"; it is published at the old addresses until they are accepted: rsbridge rebase " + s.name}
 }
 
 // moving names the configured addresses not in force.
-func (s *set) moving() string {
-	from, to := s.addresses()
+func (s *set) moving(ctx context.Context) string {
+	from, to := s.addresses(ctx)
 	var what []string
 	if from.Base != to.Base {
 		what = append(what, fmt.Sprintf("base_url from %s to %s", from.Base, to.Base))
@@ -97,12 +97,12 @@ func (s *set) moving() string {
 }
 
 // held is all waiting for a person: a scan, missing files, other addresses.
-func (s *set) held(scan *changetrack.Held) *changetrack.Held {
+func (s *set) held(ctx context.Context, scan *changetrack.Held) *changetrack.Held {
 	if renamed := s.renamed(); renamed != nil || s.removed {
 		return renamed
 	}
-	held := s.named(scan)
-	if files := s.filesHeld(); held == nil {
+	held := s.named(ctx, scan)
+	if files := s.filesHeld(ctx); held == nil {
 		held = files
 	} else if files != nil {
 		both := *held
@@ -112,7 +112,7 @@ func (s *set) held(scan *changetrack.Held) *changetrack.Held {
 		both.Of += files.Of
 		held = &both
 	}
-	addresses := s.pending()
+	addresses := s.pending(ctx)
 	switch {
 	case held == nil:
 		return addresses
@@ -122,7 +122,7 @@ func (s *set) held(scan *changetrack.Held) *changetrack.Held {
 	both := *held
 	both.ID = idOfBoth(held.ID, addresses.ID)
 	both.Files = false
-	both.Reason += "; and other addresses wait too (" + s.moving() + "): accept takes both, rsbridge rebase " + s.name + " the addresses alone"
+	both.Reason += "; and other addresses wait too (" + s.moving(ctx) + "): accept takes both, rsbridge rebase " + s.name + " the addresses alone"
 	return &both
 }
 
@@ -133,24 +133,24 @@ func idOfBoth(one, other string) string {
 }
 
 // named is a held scan with the names of changed settings.
-func (s *set) named(scan *changetrack.Held) *changetrack.Held {
+func (s *set) named(ctx context.Context, scan *changetrack.Held) *changetrack.Held {
 	if scan == nil || !scan.Configuration {
 		return scan
 	}
 	h := *scan
-	if what := s.changedSettings(); what != "" {
+	if what := s.changedSettings(ctx); what != "" {
 		h.Reason = strings.Replace(h.Reason, " has changed:", " has changed ("+what+"):", 1)
 	}
 	return &h
 }
 
 // changedSettings names the settings of a set changed since the last scan, "" if unknown.
-func (s *set) changedSettings() string {
-	raw, err := s.bridge.records.Get(settingsKey(s.name))
+func (s *set) changedSettings(ctx context.Context) string {
+	raw, err := s.bridge.records.Get(ctx, settingsKey(s.name))
 	if err != nil {
 		return ""
 	}
-	what, _ := differences(raw, s.settings())
+	what, _ := differences(raw, s.settings(ctx))
 	return strings.Join(what, ", ")
 }
 
@@ -226,7 +226,7 @@ func (c *Set) entryLinks() publish.Links {
 func settingsKey(set string) []byte { return []byte("settings/" + set) }
 
 // addresses are those in force and the configured ones, also from a state opened for reading.
-func (s *set) addresses() (inForce, configured publish.Addresses) {
+func (s *set) addresses(ctx context.Context) (inForce, configured publish.Addresses) {
 	b := s.bridge
 	configured = publish.Addresses{Base: b.cfg.Public.BaseURL, Prefix: s.cfg.Prefix}
 	if b.pub != nil {
@@ -234,7 +234,7 @@ func (s *set) addresses() (inForce, configured publish.Addresses) {
 			return in, want
 		}
 	} else if b.kv != nil {
-		if in, known, err := publish.ReadAddresses(kv.Prefix(b.kv, prefixPub), s.name, s.log); err == nil && known {
+		if in, known, err := publish.ReadAddresses(ctx, kv.Prefix(b.kv, prefixPub), s.name, s.log); err == nil && known {
 			return in, configured
 		}
 	}
@@ -242,12 +242,12 @@ func (s *set) addresses() (inForce, configured publish.Addresses) {
 }
 
 // capabilityBase is the base URL of the set now.
-func (s *set) capabilityBase() string {
-	in, _ := s.addresses()
+func (s *set) capabilityBase(ctx context.Context) string {
+	in, _ := s.addresses(ctx)
 	return in.Base
 }
 
 // capabilityList is the present address of the set.
-func (s *set) capabilityList() string {
-	return s.capabilityBase() + "/" + s.name + "/capabilitylist.xml"
+func (s *set) capabilityList(ctx context.Context) string {
+	return s.capabilityBase(ctx) + "/" + s.name + "/capabilitylist.xml"
 }

@@ -31,7 +31,7 @@ func (b *Bridge) Reload(ctx context.Context, cfg *Config, waiting func([]jobs.Ru
 		if next.runner != b.runner {
 			return nil, nil // b's state is left
 		}
-		return next.jobs(), nil
+		return next.jobs(ctx), nil
 	})
 	return next, errors.Join(fault, err)
 }
@@ -53,7 +53,7 @@ func (b *Bridge) openNext(ctx context.Context, cfg *Config) (_ *Bridge, err erro
 		return nil, err
 	}
 	if next.runner == nil {
-		err = next.openRunner()
+		err = next.openRunner(ctx)
 	}
 	return next, err
 }

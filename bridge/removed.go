@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,12 +45,12 @@ type pendingSet struct {
 func (b *Bridge) Reopen() <-chan struct{} { return b.reopen }
 
 // note keeps a change for the next opening, and asks for one.
-func (b *Bridge) note(set string, p pendingSet) error {
+func (b *Bridge) note(ctx context.Context, set string, p pendingSet) error {
 	raw, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
-	if err := b.put(pendingKey(set), raw); err != nil {
+	if err := b.put(ctx, pendingKey(set), raw); err != nil {
 		return fmt.Errorf("note what becomes of set %s: %w", set, err)
 	}
 	b.asked.Do(func() { close(b.reopen) })
@@ -57,10 +58,10 @@ func (b *Bridge) note(set string, p pendingSet) error {
 }
 
 // finishPending forgets and renames sets, each in one step; nothing has them open.
-func (b *Bridge) finishPending() error {
+func (b *Bridge) finishPending(ctx context.Context) error {
 	pending := map[string]pendingSet{}
 	prefix := []byte(pendingSets)
-	for pair, err := range b.records.Scan(prefix, kv.PrefixEnd(prefix)) {
+	for pair, err := range b.records.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		var p pendingSet
 		if err == nil {
 			err = json.Unmarshal(pair.Value, &p)
@@ -72,10 +73,10 @@ func (b *Bridge) finishPending() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(pending)) {
 		to := pending[name].To
-		switch err := b.moveRecords(name, to); {
+		switch err := b.moveRecords(ctx, name, to); {
 		case errors.Is(err, changetrack.ErrHasLog):
 			b.log.Error("a set is not renamed: the other one has been scanned meanwhile", "set", name, "to", to)
-			if err := b.put(pendingKey(name), nil); err != nil {
+			if err := b.put(ctx, pendingKey(name), nil); err != nil {
 				return err
 			}
 		case err != nil && to == "":
@@ -92,7 +93,7 @@ func (b *Bridge) finishPending() error {
 }
 
 // put writes a record, or removes it: raw is nil.
-func (b *Bridge) put(key, raw []byte) error {
+func (b *Bridge) put(ctx context.Context, key, raw []byte) error {
 	batch := b.records.Batch()
 	defer batch.Close()
 	if raw == nil {
@@ -100,7 +101,7 @@ func (b *Bridge) put(key, raw []byte) error {
 	} else {
 		batch.Set(key, raw)
 	}
-	return batch.Commit(true)
+	return batch.Commit(ctx, true)
 }
 
 // keyRange is of the keys from lo, without hi.
@@ -119,15 +120,15 @@ func setRecords(set string) (all []keyRange) {
 
 // moveRecords renames all files and records of a set, or removes them: to is "". Files come
 // first, then records in one step.
-func (b *Bridge) moveRecords(from, to string) error {
+func (b *Bridge) moveRecords(ctx context.Context, from, to string) error {
 	batch := b.kv.Batch()
 	defer batch.Close()
 	track, pub, own, now := kv.Prefix(b.kv, prefixTrack), kv.Prefix(b.kv, prefixPub), kv.Join(b.records, batch), b.now().UTC()
 	var err error
 	if to == "" {
-		err = errors.Join(changetrack.Forget(track, batch, from), publish.Forget(pub, batch, from, now), forgetRuns(b, batch, from, append([]string{"rebase:"}, setJobs...)))
+		err = errors.Join(changetrack.Forget(ctx, track, batch, from), publish.Forget(ctx, pub, batch, from, now), forgetRuns(ctx, b, batch, from, append([]string{"rebase:"}, setJobs...)))
 	} else {
-		err = errors.Join(changetrack.Rename(track, batch, from, to), publish.Rename(pub, batch, from, to, now))
+		err = errors.Join(changetrack.Rename(ctx, track, batch, from, to), publish.Rename(ctx, pub, batch, from, to, now))
 	}
 	if err != nil {
 		return err
@@ -136,7 +137,7 @@ func (b *Bridge) moveRecords(from, to string) error {
 	for i, r := range setRecords(from) {
 		if other := others[i]; to != "" {
 			own.DeleteRange(other.lo, other.hi)
-			for pair, err := range b.records.Scan(r.lo, r.hi) {
+			for pair, err := range b.records.Scan(ctx, r.lo, r.hi) {
 				if err != nil {
 					return err
 				}
@@ -158,13 +159,13 @@ func (b *Bridge) moveRecords(from, to string) error {
 	if err != nil {
 		return err
 	}
-	return batch.Commit(true)
+	return batch.Commit(ctx, true)
 }
 
 // forgetRuns drops the runs of a set or destination that is forgotten. The run of forgetting stays.
-func forgetRuns(b *Bridge, batch kv.Batch, name string, kinds []string) (err error) {
+func forgetRuns(ctx context.Context, b *Bridge, batch kv.Batch, name string, kinds []string) (err error) {
 	for _, kind := range kinds {
-		err = errors.Join(err, jobs.ForgetRuns(kv.Prefix(b.kv, prefixJobs), batch, kind+name))
+		err = errors.Join(err, jobs.ForgetRuns(ctx, kv.Prefix(b.kv, prefixJobs), batch, kind+name))
 	}
 	return err
 }
@@ -175,11 +176,11 @@ func (b *Bridge) publishedFolder(set string) string {
 
 // removedSets are the sets only in the state, with their last configuration. Sets without
 // changes are left out.
-func (b *Bridge) removedSets() (map[string]Set, error) {
+func (b *Bridge) removedSets(ctx context.Context) (map[string]Set, error) {
 	out := map[string]Set{}
 	logs := b.tracker.Sets()
 	prefix := []byte(knownSets)
-	for pair, err := range b.records.Scan(prefix, kv.PrefixEnd(prefix)) {
+	for pair, err := range b.records.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return nil, fmt.Errorf("sets of the state: %w", err)
 		}
@@ -191,11 +192,11 @@ func (b *Bridge) removedSets() (map[string]Set, error) {
 		if err := json.Unmarshal(pair.Value, &c); err != nil {
 			return nil, fmt.Errorf("configuration of the removed set %s: %w", name, err)
 		}
-		l, err := b.tracker.Log(name)
+		l, err := b.tracker.Log(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		if _, published, err := publish.ReadAddresses(kv.Prefix(b.kv, prefixPub), name, l); err != nil {
+		if _, published, err := publish.ReadAddresses(ctx, kv.Prefix(b.kv, prefixPub), name, l); err != nil {
 			return nil, err
 		} else if head, _ := l.Head(); published || head > 0 {
 			out[name] = c
@@ -205,8 +206,8 @@ func (b *Bridge) removedSets() (map[string]Set, error) {
 }
 
 // openRemoved opens the removed sets for reading, and finds the renamed ones.
-func (b *Bridge) openRemoved() (removed []*set, err error) {
-	all, err := b.removedSets()
+func (b *Bridge) openRemoved(ctx context.Context) (removed []*set, err error) {
+	all, err := b.removedSets(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +215,7 @@ func (b *Bridge) openRemoved() (removed []*set, err error) {
 		c := all[name]
 		c.Alternates = slices.DeleteFunc(c.Alternates, func(other string) bool { return b.sets[other] == nil })
 		s := &set{bridge: b, name: name, cfg: c, removed: true}
-		if s.log, err = b.tracker.Log(name); err != nil {
+		if s.log, err = b.tracker.Log(ctx, name); err != nil {
 			return nil, err
 		}
 		removed = append(removed, s)
@@ -264,7 +265,7 @@ func (s *set) renamed() *changetrack.Held {
 }
 
 // keepKnown keeps the configuration of the sets.
-func (b *Bridge) keepKnown() error {
+func (b *Bridge) keepKnown(ctx context.Context) error {
 	batch := b.records.Batch()
 	defer batch.Close()
 	for name, c := range b.cfg.Sets {
@@ -272,7 +273,7 @@ func (b *Bridge) keepKnown() error {
 		if err != nil {
 			return fmt.Errorf("keep the configuration of set %s: %w", name, err)
 		}
-		if old, err := b.records.Get(knownKey(name)); err == nil && bytes.Equal(old, raw) {
+		if old, err := b.records.Get(ctx, knownKey(name)); err == nil && bytes.Equal(old, raw) {
 			continue
 		}
 		batch.Set(knownKey(name), raw)
@@ -280,12 +281,12 @@ func (b *Bridge) keepKnown() error {
 	if batch.Size() == 0 {
 		return nil
 	}
-	return batch.Commit(true)
+	return batch.Commit(ctx, true)
 }
 
 // removedDestinations are the destinations only in the state, and with a mirror.
-func (b *Bridge) removedDestinations() (out []destination.Kept, err error) {
-	all, err := destination.KeptIn(kv.Prefix(b.kv, prefixDest))
+func (b *Bridge) removedDestinations(ctx context.Context) (out []destination.Kept, err error) {
+	all, err := destination.KeptIn(ctx, kv.Prefix(b.kv, prefixDest))
 	for _, k := range all {
 		if _, configured := b.cfg.Destinations[k.Name]; !configured && k.Mirrored {
 			out = append(out, k)
@@ -295,8 +296,8 @@ func (b *Bridge) removedDestinations() (out []destination.Kept, err error) {
 }
 
 // RemovedDestinations name the destinations only in the state, sorted.
-func (b *Bridge) RemovedDestinations() ([]string, error) {
-	all, err := b.removedDestinations()
+func (b *Bridge) RemovedDestinations(ctx context.Context) ([]string, error) {
+	all, err := b.removedDestinations(ctx)
 	var names []string
 	for _, k := range all {
 		names = append(names, k.Name)
@@ -305,8 +306,8 @@ func (b *Bridge) RemovedDestinations() ([]string, error) {
 }
 
 // tellRemoved logs the removed destinations.
-func (b *Bridge) tellRemoved() error {
-	all, err := b.removedDestinations()
+func (b *Bridge) tellRemoved(ctx context.Context) error {
+	all, err := b.removedDestinations(ctx)
 	for _, k := range all {
 		b.log.Warn("a destination is not in the configuration any more: its mirror is not updated", "destination", k.Name, "store", k.At(), "graph", k.GraphName(), "todo", forgetTodo(k.Name))
 	}

@@ -83,12 +83,12 @@ type Candidate struct {
 	Deleted int64 `json:"deleted"`
 }
 
-func (b *Bridge) openSet(name string, c Set) (*set, error) {
+func (b *Bridge) openSet(ctx context.Context, name string, c Set) (*set, error) {
 	s := &set{bridge: b, name: name, cfg: c}
 	sc := b.cfg.sourceConfig(name)
 	sc.TempDir, sc.Logger, sc.Progress = b.tempDir(), b.log.With("component", "sparqlsrc", "set", name), s.progress
 	sc.Others = b.cfg.others(name)
-	sc.Ahead = func() sparqlsrc.Ahead { return s.log.Ahead(s.formatOptions()) }
+	sc.Ahead = func(ctx context.Context) sparqlsrc.Ahead { return s.log.Ahead(ctx, s.formatOptions()) }
 	var err error
 	if len(c.Dumps) > 0 {
 		s.files, err = sparqlsrc.NewDumps(sc, c.dumpOptions())
@@ -99,10 +99,10 @@ func (b *Bridge) openSet(name string, c Set) (*set, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.openDue(); err != nil {
+	if err := s.openDue(ctx); err != nil {
 		return nil, err
 	}
-	s.log, err = b.tracker.Log(name)
+	s.log, err = b.tracker.Log(ctx, name)
 	return s, err
 }
 
@@ -115,7 +115,7 @@ func (c *Config) sourceConfig(name string) sparqlsrc.Config {
 	}
 }
 
-func (s *set) publishConfig() publish.SetConfig {
+func (s *set) publishConfig(ctx context.Context) publish.SetConfig {
 	return publish.SetConfig{
 		Name: s.name, Title: s.cfg.Title, Description: s.cfg.Description, Licence: s.cfg.Licence, Publisher: s.cfg.Publisher,
 		Log: s.log, Format: rdfres.Format(s.cfg.Format), Prefix: s.cfg.Prefix, Capabilities: s.cfg.Publish,
@@ -147,7 +147,7 @@ func (s *set) during(run *jobs.Run) func() {
 // settings are those behind the content of the log, in the spelling of the last scan if they
 // mean the same: an empty list is none. The settings of addresses, prefix and base URL, are
 // the publisher's (pending).
-func (s *set) settings() []byte {
+func (s *set) settings(ctx context.Context) []byte {
 	raw, err := json.Marshal(struct {
 		Graphs           []string
 		Select           Select
@@ -156,7 +156,7 @@ func (s *set) settings() []byte {
 	if err != nil {
 		panic(err) // strings only
 	}
-	if old, err := s.bridge.records.Get(settingsKey(s.name)); err == nil {
+	if old, err := s.bridge.records.Get(ctx, settingsKey(s.name)); err == nil {
 		if what, ok := differences(old, raw); ok && len(what) == 0 {
 			return old
 		}
@@ -165,8 +165,8 @@ func (s *set) settings() []byte {
 }
 
 // fingerprint is of the settings: a change of it must be accepted.
-func (s *set) fingerprint() string {
-	sum := sha256.Sum256(s.settings())
+func (s *set) fingerprint(ctx context.Context) string {
+	sum := sha256.Sum256(s.settings(ctx))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -191,7 +191,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		}
 	}
 	began := s.bridge.now()
-	due, err := s.due()
+	due, err := s.due(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 			return nil, err
 		}
 		answer := ""
-		if answer, known, err = s.knownAnswer(); err != nil {
+		if answer, known, err = s.knownAnswer(ctx); err != nil {
 			return nil, err
 		}
 		if found, err = s.source.ScanUnless(ctx, answer); err != nil {
@@ -225,7 +225,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		confirm = s.source.Describe
 	}
 	defer found.Close()
-	if err := s.forgetOther(); err != nil {
+	if err := s.forgetOther(ctx); err != nil {
 		return nil, err
 	}
 	counts := newCounts()
@@ -233,10 +233,11 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	if found.Same() {
 		o.Same = &known
 	}
-	res, err := s.log.Scan(ctx, counts.through(found.Descriptions()), s.scanOptions("scan", o, run))
+	res, err := s.log.Scan(ctx, counts.through(found.Descriptions()), s.scanOptions(ctx, "scan", o, run))
 	if err != nil {
 		return nil, fmt.Errorf("scan %s: %w", s.name, err)
 	}
+	ended := context.WithoutCancel(ctx) // the log has what was found: the records of the scan go with it
 	st := found.Stats()
 	rep := &ScanReport{
 		Durable: s.bridge.now().Sub(began).Seconds(),
@@ -245,7 +246,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		Triples: st.Triples, Covered: st.Covered, LeftOut: st.LeftOut, Constructed: st.Constructed, Own: st.Own, Orphans: st.Orphans, Fallback: res.Fallback,
 		Way: st.Way, Failures: res.Failures, Same: found.Same(),
 	}
-	old, err := s.lastReport()
+	old, err := s.lastReport(ended)
 	if err != nil {
 		return nil, err
 	}
@@ -266,11 +267,11 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	rep.Sequence, _ = s.log.Head()
 	rep.Dump = dump
 	if res.Held == nil {
-		if err := s.forgetDue(due); err != nil {
+		if err := s.forgetDue(ended, due); err != nil {
 			return rep, err
 		}
 		if dump != nil {
-			if err := s.saveDump(*dump); err != nil {
+			if err := s.saveDump(ended, *dump); err != nil {
 				return rep, err
 			}
 		}
@@ -279,15 +280,15 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 				rep.Missed = n
 				s.bridge.log.Info("a full scan found what no hint had named yet", "set", s.name, "changes", n)
 			}
-			if err := s.saveHints(marks); err != nil {
+			if err := s.saveHints(ended, marks); err != nil {
 				return rep, err
 			}
 		}
 		vocabulary := counts.record()
 		if rep.Same {
-			vocabulary = s.counts()
+			vocabulary = s.counts(ended)
 		}
-		if err := s.saveReport(rep, vocabulary, found); err != nil {
+		if err := s.saveReport(ended, rep, vocabulary, found); err != nil {
 			return rep, err
 		}
 		if err := s.publish(ctx, run); err != nil {
@@ -304,7 +305,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		}
 		rep.Sequence, _ = s.log.Head()
 	}
-	rep.Held = s.held(res.Held)
+	rep.Held = s.held(ctx, res.Held)
 	rep.Seconds = s.bridge.now().Sub(began).Seconds()
 	said := "scanned"
 	if res.Held != nil {
@@ -392,15 +393,15 @@ func (s *set) retain(ctx context.Context, _ *jobs.Run) (any, error) {
 
 // forgetOther forgets the position in the dumps after a scan of a store, and the position of
 // the hints after a dump: the log no longer follows from them.
-func (s *set) forgetOther() error {
+func (s *set) forgetOther(ctx context.Context) error {
 	key := dumpKey(s.name)
 	if s.files != nil {
 		key = hintKey(s.name)
 	}
-	if _, err := s.bridge.records.Get(key); errors.Is(err, kv.ErrNotFound) {
+	if _, err := s.bridge.records.Get(ctx, key); errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
-	if err := s.bridge.put(key, nil); err != nil {
+	if err := s.bridge.put(ctx, key, nil); err != nil {
 		return fmt.Errorf("forget where %s was read before: %w", s.name, err)
 	}
 	return nil
@@ -409,7 +410,7 @@ func (s *set) forgetOther() error {
 func reportKey(set string) []byte { return []byte("scan/" + set) }
 
 // saveReport keeps the last complete scan's report, for coverage and status.
-func (s *set) saveReport(rep *ScanReport, counts publish.Vocabulary, found *sparqlsrc.Scan) error {
+func (s *set) saveReport(ctx context.Context, rep *ScanReport, counts publish.Vocabulary, found *sparqlsrc.Scan) error {
 	raw, err := json.Marshal(rep)
 	if err != nil {
 		return err
@@ -417,23 +418,23 @@ func (s *set) saveReport(rep *ScanReport, counts publish.Vocabulary, found *spar
 	b := s.bridge.records.Batch()
 	defer b.Close()
 	b.Set(reportKey(s.name), raw)
-	b.Set(settingsKey(s.name), s.settings())
+	b.Set(settingsKey(s.name), s.settings(ctx))
 	if err := s.saveCounts(b, counts); err != nil {
 		return err
 	}
 	if !rep.Same {
-		if err := s.keepAnswer(b, found, rep); err != nil {
+		if err := s.keepAnswer(ctx, b, found, rep); err != nil {
 			return err
 		}
 	}
-	if err := b.Commit(false); err != nil {
+	if err := b.Commit(ctx, false); err != nil {
 		return fmt.Errorf("keep the report of the scan: %w", err)
 	}
 	return nil
 }
 
-func (s *set) lastReport() (*ScanReport, error) {
-	raw, err := s.bridge.records.Get(reportKey(s.name))
+func (s *set) lastReport(ctx context.Context) (*ScanReport, error) {
+	raw, err := s.bridge.records.Get(ctx, reportKey(s.name))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -452,32 +453,32 @@ func (r *ScanReport) asBefore(old *ScanReport) {
 }
 
 // knownTriples is how many triples the last complete scan found in the graphs.
-func (s *set) knownTriples() (int64, error) {
-	rep, err := s.lastReport()
+func (s *set) knownTriples(ctx context.Context) (int64, error) {
+	rep, err := s.lastReport(ctx)
 	if err != nil || rep == nil {
 		return 0, err
 	}
 	return rep.Triples, nil
 }
 
-func (s *set) coverage() publish.Coverage {
-	rep, err := s.lastReport()
+func (s *set) coverage(ctx context.Context) publish.Coverage {
+	rep, err := s.lastReport(ctx)
 	if err != nil || rep == nil {
 		return publish.Coverage{}
 	}
-	return publish.Coverage{Triples: rep.Triples, Covered: rep.Covered, Constructed: rep.Constructed, Vocabulary: s.counts()}
+	return publish.Coverage{Triples: rep.Triples, Covered: rep.Covered, Constructed: rep.Constructed, Vocabulary: s.counts(ctx)}
 }
 
 // describe finds the version of an entity at a time (zero: now) and encodes it.
-func (s *set) describe(entity string, at time.Time, f rdfres.Format) ([]byte, changetrack.Version, error) {
-	v := s.log.View()
+func (s *set) describe(ctx context.Context, entity string, at time.Time, f rdfres.Format) ([]byte, changetrack.Version, error) {
+	v := s.log.View(ctx)
 	defer v.Close()
 	fail := func(err error) ([]byte, changetrack.Version, error) {
 		return nil, changetrack.Version{}, fmt.Errorf("%s in set %s: %w", entity, s.name, err)
 	}
-	st, err := v.Entity(entity)
+	st, err := v.Entity(ctx, entity)
 	if errors.Is(err, kv.ErrNotFound) {
-		if data, err := s.describeFile(entity); err == nil || !errors.Is(err, ErrUnknown) {
+		if data, err := s.describeFile(ctx, entity); err == nil || !errors.Is(err, ErrUnknown) {
 			return data, changetrack.Version{}, err
 		}
 		return fail(ErrUnknown)
@@ -488,7 +489,7 @@ func (s *set) describe(entity string, at time.Time, f rdfres.Format) ([]byte, ch
 	ver := st.Current
 	if !at.IsZero() {
 		ver = nil
-		for c, err := range v.History(entity) {
+		for c, err := range v.History(ctx, entity) {
 			if err != nil {
 				return fail(err)
 			}
@@ -504,7 +505,7 @@ func (s *set) describe(entity string, at time.Time, f rdfres.Format) ([]byte, ch
 	if ver == nil {
 		return fail(fmt.Errorf("it is deleted, or was not there then: %w", ErrUnknown))
 	}
-	blob, err := v.Representation(entity, ver.Sequence)
+	blob, err := v.Representation(ctx, entity, ver.Sequence)
 	if err != nil {
 		return fail(err)
 	}

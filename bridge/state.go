@@ -81,14 +81,14 @@ var destinationJobs = []string{"sync:", "audit:"}
 
 // lastRuns looks at the jobs of a set or destination: the first one with a failed last run,
 // and any run under way. A failure to reach the server counts until a later run ends well.
-func (b *Bridge) lastRuns(kinds []string, name string) (failed *jobs.Run, busy bool, err error) {
+func (b *Bridge) lastRuns(ctx context.Context, kinds []string, name string) (failed *jobs.Run, busy bool, err error) {
 	var lost *jobs.Run // the newest failure to reach the server
 	var well uint64    // the newest run with a good end
 	for _, kind := range kinds {
 		if run, ok := b.runner.Busy(kind + name); ok && run.State == jobs.Running {
 			busy = true
 		}
-		for run, err := range b.runner.Runs(kind + name) {
+		for run, err := range b.runner.Runs(ctx, kind+name) {
 			if err != nil {
 				return nil, false, err
 			}
@@ -244,10 +244,10 @@ func (b *Bridge) Readiness(ctx context.Context) (ready bool, all []Unwell) {
 	for _, name := range slices.Sorted(maps.Keys(faults)) {
 		fault("store", name, faults[name])
 	}
-	err := b.StateFault()
+	err := b.StateFault(ctx)
 	var st Status
 	if err == nil {
-		st.Sets, err = b.SetStatuses()
+		st.Sets, err = b.SetStatuses(ctx)
 	}
 	if err == nil {
 		st.Destinations, err = b.DestinationStatuses(ctx)

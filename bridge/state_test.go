@@ -148,7 +148,7 @@ func TestStates(t *testing.T) {
 	try("sync", "copy", nil, 1, "ok ok never")
 	try("sync", "gone", nil, 1, "ok ok unreachable")
 	for _, name := range []string{"copy", "gone"} {
-		if err := b.Pause(name, true); err != nil {
+		if err := b.Pause(t.Context(), name, true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -159,7 +159,7 @@ func TestStates(t *testing.T) {
 	try("scan", "data", nil, 3, "held paused paused")
 	fill(t, b, "source", all)
 	try("scan", "data", nil, 2, "ok paused paused")
-	if err := b.Pause("copy", false); err != nil {
+	if err := b.Pause(t.Context(), "copy", false); err != nil {
 		t.Fatal(err)
 	}
 	if got := words(1); got != "ok ok paused" {
@@ -177,7 +177,7 @@ func (noAnswer) Unreachable() bool { return true }
 func TestLookReachesNothing(t *testing.T) {
 	var fault error
 	work := func(context.Context, *jobs.Run) (any, error) { return nil, fault }
-	r, err := jobs.Open(memkv.New(), []jobs.Job{{Name: "sync:a", Subject: "a", Run: work}, {Name: "audit:a", Subject: "a", Run: work}}, jobs.Options{})
+	r, err := jobs.Open(t.Context(), memkv.New(), []jobs.Job{{Name: "sync:a", Subject: "a", Run: work}, {Name: "audit:a", Subject: "a", Run: work}}, jobs.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestLookReachesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		failed, busy, err := b.lastRuns(destinationJobs, "a")
+		failed, busy, err := b.lastRuns(t.Context(), destinationJobs, "a")
 		if state, _ := (standing{failed: failed, busy: busy}).state(); err != nil || state != tc.want {
 			t.Errorf("%d: after %+v: %s %v", i, tc, state, err)
 		}
@@ -231,7 +231,7 @@ func (s fullDisk) Batch() kv.Batch { return noRoom{s.Store.Batch()} }
 
 type noRoom struct{ kv.Batch }
 
-func (noRoom) Commit(bool) error { return errors.New("no space\nleft on device") }
+func (noRoom) Commit(context.Context, bool) error { return errors.New("no space\nleft on device") }
 
 // TestStateWithoutRoom: while the state takes no records no run begins, and the runs of before
 // say nothing of now.

@@ -75,7 +75,7 @@ type DestinationStatus struct {
 func (b *Bridge) Status(ctx context.Context) (Status, error) {
 	st := Status{Time: b.now().UTC()}
 	var err error
-	if st.Sets, err = b.SetStatuses(); err != nil {
+	if st.Sets, err = b.SetStatuses(ctx); err != nil {
 		return st, err
 	}
 	if st.Destinations, err = b.DestinationStatuses(ctx); err != nil {
@@ -86,10 +86,10 @@ func (b *Bridge) Status(ctx context.Context) (Status, error) {
 }
 
 // SetStatuses tells how all sets stand.
-func (b *Bridge) SetStatuses() ([]SetStatus, error) {
+func (b *Bridge) SetStatuses(ctx context.Context) ([]SetStatus, error) {
 	out := []SetStatus{}
 	for _, name := range b.Sets() {
-		s, err := b.SetStatus(name)
+		s, err := b.SetStatus(ctx, name)
 		if err != nil {
 			return out, err
 		}
@@ -108,7 +108,7 @@ func (b *Bridge) DestinationStatuses(ctx context.Context) ([]DestinationStatus, 
 		}
 		out = append(out, d)
 	}
-	removed, err := b.removedDestinations()
+	removed, err := b.removedDestinations(ctx)
 	for _, k := range removed {
 		out = append(out, statusOfRemoved(k))
 	}
@@ -135,25 +135,25 @@ func (b *Bridge) disk() Disk {
 }
 
 // SetStatus tells how one set stands.
-func (b *Bridge) SetStatus(name string) (SetStatus, error) {
+func (b *Bridge) SetStatus(ctx context.Context, name string) (SetStatus, error) {
 	s := b.sets[name]
-	v := s.log.View()
+	v := s.log.View(ctx)
 	defer v.Close()
 	seq, changed := v.Head()
 	if err := v.Err(); err != nil {
 		return SetStatus{}, fmt.Errorf("log of set %s: %w", name, err)
 	}
-	scanned, _ := v.LastScan()
+	scanned, _ := v.LastScan(ctx)
 	out := SetStatus{
 		Name: name, Resources: v.Resources(), Sequence: seq, LastChange: moment(changed), LastScan: moment(scanned),
-		NextScan: moment(b.runner.Next("scan:" + name)), NextHint: moment(b.runner.Next("hint:" + name)), Held: s.held(v.Held()), Address: s.capabilityList(),
+		NextScan: moment(b.runner.Next("scan:" + name)), NextHint: moment(b.runner.Next("hint:" + name)), Held: s.held(ctx, v.Held(ctx)), Address: s.capabilityList(ctx),
 	}
 	if b.pub != nil { // not when the state is only read
 		if g, ok := b.pub.Generation(name); ok {
 			out.Generation = g.Number
 		}
 	}
-	rep, err := s.lastReport()
+	rep, err := s.lastReport(ctx)
 	if err != nil {
 		return out, err
 	}
@@ -161,7 +161,7 @@ func (b *Bridge) SetStatus(name string) (SetStatus, error) {
 		out.Triples, out.Covered, out.LeftOut, out.Constructed, out.Failed = rep.Triples, rep.Covered, rep.LeftOut, rep.Constructed, rep.Failed
 		out.Unpublished = s.unpublished(rep)
 	}
-	if rec, err := s.dumpRecord(); err != nil {
+	if rec, err := s.dumpRecord(ctx); err != nil {
 		return out, err
 	} else if rec != nil && len(s.cfg.Dumps) > 0 {
 		out.Dump = &rec.DumpStatus
@@ -169,15 +169,15 @@ func (b *Bridge) SetStatus(name string) (SetStatus, error) {
 			out.LastScan = moment(rec.Looked)
 		}
 	}
-	if out.Files, err = s.filesStatus(); err != nil {
+	if out.Files, err = s.filesStatus(ctx); err != nil {
 		return out, err
 	}
-	failed, busy, err := b.lastRuns(setJobs, name)
+	failed, busy, err := b.lastRuns(ctx, setJobs, name)
 	if failed != nil {
 		out.LastError = failed.Error
 	}
 	out.judge(out.LastScan == nil, failed, busy)
-	b.noneBegins(&out.State, &out.Why)
+	b.noneBegins(ctx, &out.State, &out.Why)
 	if s.removed {
 		out.State, out.Why = StateRemoved, "it is not in the configuration any more, and stays public as it was: "+s.todo()
 	}
@@ -188,7 +188,7 @@ func (b *Bridge) SetStatus(name string) (SetStatus, error) {
 func (b *Bridge) DestinationStatus(ctx context.Context, name string) (DestinationStatus, error) {
 	m := b.dests[name]
 	if m == nil {
-		k, err := destination.KeptAs(kv.Prefix(b.kv, prefixDest), name)
+		k, err := destination.KeptAs(ctx, kv.Prefix(b.kv, prefixDest), name)
 		if err == nil && k == nil {
 			err = fmt.Errorf("destination %s: %w", name, ErrUnknown)
 		}
@@ -212,15 +212,15 @@ func (b *Bridge) DestinationStatus(ctx context.Context, name string) (Destinatio
 	if out.Status, err = d.Status(ctx); err != nil {
 		return out, err
 	}
-	if out.Paused, err = m.paused(); err != nil {
+	if out.Paused, err = m.paused(ctx); err != nil {
 		return out, err
 	}
-	failed, busy, err := b.lastRuns(destinationJobs, name)
+	failed, busy, err := b.lastRuns(ctx, destinationJobs, name)
 	if failed != nil {
 		out.LastError = failed.Error
 	}
 	out.judge(failed, busy)
-	b.noneBegins(&out.State, &out.Why)
+	b.noneBegins(ctx, &out.State, &out.Why)
 	return out, err
 }
 
@@ -236,19 +236,19 @@ func (b *Bridge) Faults() map[string]error {
 }
 
 // StateFault tells why the state cannot be written, nil if it can: then no run begins.
-func (b *Bridge) StateFault() error {
+func (b *Bridge) StateFault(ctx context.Context) error {
 	nothing := b.records.Batch()
 	defer nothing.Close()
-	return nothing.Commit(false)
+	return nothing.Commit(context.WithoutCancel(ctx), false)
 }
 
 // noneBegins makes a state failing while no run can begin: the last runs, its basis, are not
 // recorded then.
-func (b *Bridge) noneBegins(state *State, why *string) {
+func (b *Bridge) noneBegins(ctx context.Context, state *State, why *string) {
 	if b.pub == nil { // the state is only read
 		return
 	}
-	if err := b.StateFault(); err != nil {
+	if err := b.StateFault(ctx); err != nil {
 		*state, *why = StateFailing, "no run can begin: "+strings.Join(strings.Fields(err.Error()), " ")
 	}
 }

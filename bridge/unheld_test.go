@@ -46,7 +46,7 @@ func TestSettingsBeforePublication(t *testing.T) {
 			change(cfg, &s)
 			cfg.Sets["data"] = s
 			again()
-			if held := b.sets["data"].held(nil); held != nil {
+			if held := b.sets["data"].held(t.Context(), nil); held != nil {
 				t.Errorf("%s, scanned %t: held when opened: %s", name, scanned, held.Reason)
 			}
 			if rep := do[ScanReport](t, b, "scan", "data"); rep.Held != nil || rep.Resources != 0 {

@@ -62,7 +62,7 @@ func TestUnpublished(t *testing.T) {
 
 func status(t *testing.T, b *Bridge, want string) {
 	t.Helper()
-	st, err := b.SetStatus("data")
+	st, err := b.SetStatus(t.Context(), "data")
 	got := ""
 	if st.Unpublished != nil {
 		got = st.Unpublished.String()

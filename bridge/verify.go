@@ -76,7 +76,7 @@ func (b *Bridge) verify(ctx context.Context, run *jobs.Run) (any, error) {
 		if err == nil && o.ReadData {
 			run.Progress("representations of "+name, 0, 0)
 			if err = b.sets[name].log.Check(ctx); err == nil {
-				v := b.sets[name].log.View()
+				v := b.sets[name].log.View(ctx)
 				rep.Representations += v.Resources()
 				v.Close()
 			}
@@ -104,9 +104,9 @@ func (b *Bridge) verify(ctx context.Context, run *jobs.Run) (any, error) {
 
 // verifyRecords reads the whole state: each block has a checksum.
 func (b *Bridge) verifyRecords(ctx context.Context, n *int64) error {
-	snap := b.kv.Snapshot()
+	snap := b.kv.Snapshot(ctx)
 	defer snap.Close()
-	for _, err := range snap.Scan(nil, nil) {
+	for _, err := range snap.Scan(ctx, nil, nil) {
 		if err == nil {
 			err = ctx.Err()
 		}

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"maps"
 	"slices"
 
@@ -22,19 +23,19 @@ func (c *Config) via(s Set) (out []string) {
 
 // origin gives the address at its source of what an entity of the set was mirrored
 // from; nil when the set is over no mirror.
-func (s *set) origin() func(entity string) string {
+func (s *set) origin() func(ctx context.Context, entity string) string {
 	names := s.bridge.cfg.viaDestinations(s.cfg)
 	if len(names) == 0 {
 		return nil
 	}
-	return func(entity string) string {
+	return func(ctx context.Context, entity string) string {
 		for _, name := range names {
 			d, err := s.bridge.Destination(name)
 			if err != nil {
 				continue // it is told elsewhere
 			}
-			loc, err := d.Origin(entity)
-			if err != nil {
+			loc, err := d.Origin(ctx, entity)
+			if err != nil && ctx.Err() == nil {
 				s.bridge.log.Warn("where a description was mirrored from cannot be read", "set", s.name, "destination", name, "error", err)
 			}
 			if loc, _ = webguard.WithoutUser(loc); loc != "" {

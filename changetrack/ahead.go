@@ -1,6 +1,7 @@
 package changetrack
 
 import (
+	"context"
 	"encoding/binary"
 	"hash/crc32"
 
@@ -14,9 +15,9 @@ import (
 //
 // It is nil if any entity is known already: most are unchanged then, and computing a digest takes
 // less than handing the work to others.
-func (l *Log) Ahead(o ScanOptions) func(entity string, triples []rdfres.Triple) []byte {
+func (l *Log) Ahead(ctx context.Context, o ScanOptions) func(entity string, triples []rdfres.Triple) []byte {
 	o.defaults()
-	v := l.View()
+	v := l.View(ctx)
 	defer v.Close()
 	if v.err != nil || v.head.seq != 0 {
 		return nil

@@ -52,7 +52,7 @@ func TestMadeAhead(t *testing.T) {
 					tr, l := mustOpen(t, s, to)
 					r := rand.New(rand.NewPCG(1, uint64(at)))
 					src := source{}
-					first := l.Ahead(o)
+					first := l.Ahead(t.Context(), o)
 					for range 4 {
 						for _, e := range slices.Sorted(maps.Keys(many(80, 0))) {
 							switch r.IntN(4) {
@@ -66,9 +66,9 @@ func TestMadeAhead(t *testing.T) {
 						}
 						seq := src.all()
 						if with == 1 {
-							ahead, spoil := l.Ahead(o), spoil
+							ahead, spoil := l.Ahead(t.Context(), o), spoil
 							if name == "other settings" {
-								ahead = l.Ahead(formats[(at+1)%len(formats)])
+								ahead = l.Ahead(t.Context(), formats[(at+1)%len(formats)])
 							} else if ahead == nil {
 								ahead = first
 							}
@@ -103,7 +103,7 @@ func TestMadeAheadIsUsed(t *testing.T) {
 	to := testOptions(t.TempDir(), newClock())
 	to.encode, to.decode = nil, nil
 	_, l := mustOpen(t, memkv.New(), to)
-	a, ok := readForeseen(l.Ahead(o)(d.Entity, d.Triples), len(d.Triples))
+	a, ok := readForeseen(l.Ahead(t.Context(), o)(d.Entity, d.Triples), len(d.Triples))
 	if !ok || a.graph != rdfres.GraphDigest(d.Triples) {
 		t.Fatalf("%+v, %v", a, ok)
 	}
@@ -116,7 +116,7 @@ func TestMadeAheadIsUsed(t *testing.T) {
 		t.Errorf("fixity %+v, want %+v", a.fixity, f)
 	}
 	mustScan(t, l, source{d.Entity: {1, 2, 3}}, o)
-	if l.Ahead(o) != nil {
+	if l.Ahead(t.Context(), o) != nil {
 		t.Error("something is made ahead although an entity is known")
 	}
 }

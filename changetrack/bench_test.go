@@ -69,7 +69,7 @@ func BenchmarkScan(b *testing.B) {
 	o := ScanOptions{Format: format, MaxDeleteRatio: 0.2, Fingerprint: "one"}
 	for b.Loop() {
 		dir := b.TempDir()
-		s, err := pebblekv.Open(filepath.Join(dir, "kv"), pebblekv.Options{})
+		s, err := pebblekv.Open(b.Context(), filepath.Join(dir, "kv"), pebblekv.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func BenchmarkScan(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		l, err := tr.Log("bench")
+		l, err := tr.Log(b.Context(), "bench")
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -17,13 +17,13 @@ import (
 // an owner. For tests and for `rsbridge check --records`. It reads everything, in bounded memory,
 // and ends with the first fault.
 func (l *Log) Check(ctx context.Context) error {
-	v := l.View()
+	v := l.View(ctx)
 	defer v.Close()
-	c := &checker{v: v, ctx: ctx}
+	c := &checker{v}
 	err := v.err
-	for _, step := range []func() error{c.log, c.entities, c.files, c.ended, c.rest} {
+	for _, step := range []func(context.Context) error{c.log, c.entities, c.files, c.ended, c.rest} {
 		if err == nil {
-			err = step()
+			err = step(ctx)
 		}
 	}
 	if err != nil {
@@ -32,25 +32,19 @@ func (l *Log) Check(ctx context.Context) error {
 	return nil
 }
 
-type checker struct {
-	v   *View
-	ctx context.Context
-}
+type checker struct{ v *View }
 
 func wrong(format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, errDamaged)...)
 }
 
 // log reads every change in order.
-func (c *checker) log() error {
+func (c *checker) log(ctx context.Context) error {
 	h := c.v.head
 	at, seq := h.tailTime, h.tail
-	for ch, err := range c.v.Changes(0) {
+	for ch, err := range c.v.Changes(ctx, 0) {
 		if err != nil {
 			return err
-		}
-		if err := c.ctx.Err(); err != nil {
-			return context.Cause(c.ctx)
 		}
 		if !ch.Time.After(at) {
 			return wrong("change %d is of %s, the one before of %s", ch.Sequence, ch.Time, at)
@@ -63,20 +57,20 @@ func (c *checker) log() error {
 			continue
 		}
 		key := rdfres.EntityKey(ch.Entity)
-		if b, err := c.v.r.Get(entitySeqKey(kindHistory, key, seq)); err != nil || len(b) != 0 {
+		if b, err := c.v.r.Get(ctx, entitySeqKey(kindHistory, key, seq)); err != nil || len(b) != 0 {
 			return wrong("change %d is not in the history of %s (%v)", seq, ch.Entity, err)
 		}
 	}
 	if seq != h.seq || !at.Equal(h.time) {
 		return wrong("log ends with %d at %s, head is %d at %s", seq, at, h.seq, h.time)
 	}
-	for _, err := range c.v.r.Scan([]byte{kindLog}, seqKey(kindLog, h.tail+1)) {
+	for _, err := range c.v.r.Scan(ctx, []byte{kindLog}, seqKey(kindLog, h.tail+1)) {
 		if err != nil {
 			return err
 		}
 		return wrong("there are changes before the tail %d", h.tail)
 	}
-	for _, err := range c.v.r.Scan(seqKey(kindLog, h.seq+1), []byte{kindLog + 1}) {
+	for _, err := range c.v.r.Scan(ctx, seqKey(kindLog, h.seq+1), []byte{kindLog + 1}) {
 		if err != nil {
 			return err
 		}
@@ -127,9 +121,9 @@ type cursor struct {
 	ok   bool
 }
 
-func (c *checker) cursor(kind byte) (*cursor, error) {
+func (c *checker) cursor(ctx context.Context, kind byte) (*cursor, error) {
 	cur := &cursor{}
-	cur.next, cur.stop = iter.Pull2(c.v.r.Scan([]byte{kind}, []byte{kind + 1}))
+	cur.next, cur.stop = iter.Pull2(c.v.r.Scan(ctx, []byte{kind}, []byte{kind + 1}))
 	return cur, cur.advance()
 }
 
@@ -143,10 +137,10 @@ func (c *cursor) at(key []byte) bool { return c.ok && bytes.HasPrefix(c.pair.Key
 
 // entities walks states, histories and representations side by side: all three
 // are in the order of the entity keys.
-func (c *checker) entities() error {
+func (c *checker) entities(ctx context.Context) error {
 	var cs [3]*cursor
 	for i, kind := range []byte{kindState, kindHistory, kindBlob} {
-		cur, err := c.cursor(kind)
+		cur, err := c.cursor(ctx, kind)
 		if err != nil {
 			return err
 		}
@@ -156,9 +150,6 @@ func (c *checker) entities() error {
 	states, history, blobs := cs[0], cs[1], cs[2]
 	var resources, components, triples int64
 	for states.ok {
-		if err := c.ctx.Err(); err != nil {
-			return context.Cause(c.ctx)
-		}
 		key := bytes.Clone(states.pair.Key[1:])
 		s, err := readState(states.pair.Value)
 		if err != nil {
@@ -167,7 +158,7 @@ func (c *checker) entities() error {
 		if k := rdfres.EntityKey(s.entity); !bytes.Equal(k[:], key) {
 			return wrong("state of %s stands under another key", s.entity)
 		}
-		if err := c.entity(s, key, history, blobs); err != nil {
+		if err := c.entity(ctx, s, key, history, blobs); err != nil {
 			return fmt.Errorf("%s: %w", s.entity, err)
 		}
 		if s.current != nil {
@@ -193,7 +184,7 @@ func (c *checker) entities() error {
 }
 
 // entity replays the history of one entity and compares the end with its state.
-func (c *checker) entity(s *stateRecord, key []byte, history, blobs *cursor) error {
+func (c *checker) entity(ctx context.Context, s *stateRecord, key []byte, history, blobs *cursor) error {
 	var last *Change
 	var n uint64
 	for history.at(key) {
@@ -204,20 +195,20 @@ func (c *checker) entity(s *stateRecord, key []byte, history, blobs *cursor) err
 		}
 		var err error
 		if !moved {
-			if b, err = c.v.r.Get(seqKey(kindLog, seq)); err != nil {
+			if b, err = c.v.r.Get(ctx, seqKey(kindLog, seq)); err != nil {
 				return fmt.Errorf("change %d: %w", seq, err)
 			}
 		}
 		ch, err := readChange(seq, b)
 		once := ch.After == elsewhere // no second record has its digest
 		if err == nil && once {
-			ch.After, err = versionAfter(c.v.r, &ch)
+			ch.After, err = versionAfter(ctx, c.v.r, &ch)
 		}
 		if err == nil {
 			err = c.follows(s, last, &ch)
 		}
 		if err == nil {
-			err = c.version(s, &ch, blobs, key, once)
+			err = c.version(ctx, s, &ch, blobs, key, once)
 		}
 		if err != nil {
 			return err
@@ -267,7 +258,7 @@ func (c *checker) follows(s *stateRecord, last, ch *Change) error {
 
 // version: the representation of a version is there while it is current or waits to be dropped. It
 // has the promised bytes, and with digest also the graph.
-func (c *checker) version(s *stateRecord, ch *Change, blobs *cursor, key []byte, digest bool) error {
+func (c *checker) version(ctx context.Context, s *stateRecord, ch *Change, blobs *cursor, key []byte, digest bool) error {
 	have := blobs.at(key) && lastSeq(blobs.pair.Key) == ch.Sequence
 	if ch.After == nil {
 		if have {
@@ -284,7 +275,7 @@ func (c *checker) version(s *stateRecord, ch *Change, blobs *cursor, key []byte,
 		}
 		return nil // ended before retention; ended checks the others
 	}
-	blob, err := c.v.readBlob(blobs.pair.Value)
+	blob, err := c.v.readBlob(ctx, blobs.pair.Value)
 	if err != nil {
 		return err
 	}
@@ -307,34 +298,31 @@ func (c *checker) version(s *stateRecord, ch *Change, blobs *cursor, key []byte,
 
 // ended: every ended and kept version has a record of its end, in the order of the sequences, and
 // the other way round.
-func (c *checker) ended() error {
+func (c *checker) ended(ctx context.Context) error {
 	var ended int64
-	for p, err := range c.v.r.Scan([]byte{kindEnded}, []byte{kindEnded + 1}) {
+	for p, err := range c.v.r.Scan(ctx, []byte{kindEnded}, []byte{kindEnded + 1}) {
 		if err != nil {
 			return err
-		}
-		if err := c.ctx.Err(); err != nil {
-			return context.Cause(c.ctx)
 		}
 		e, err := readEnded(p.Value)
 		if err != nil {
 			return err
 		}
 		seq := lastSeq(p.Key)
-		ch, err := c.v.change(e.key, seq)
+		ch, err := c.v.change(ctx, e.key, seq)
 		if err != nil {
 			return fmt.Errorf("version %d ended with %d: %w", e.start, seq, err)
 		}
 		if ch.Before == nil || ch.Before.Sequence != e.start || !ch.Time.Equal(e.time) || e.deleted != (ch.Kind == Deleted) {
 			return wrong("version %d ended with %d, which says otherwise", e.start, seq)
 		}
-		if ok, err := exists(c.v.r, entitySeqKey(kindBlob, e.key, e.start)); err != nil || !ok {
+		if ok, err := exists(ctx, c.v.r, entitySeqKey(kindBlob, e.key, e.start)); err != nil || !ok {
 			return wrong("version %d, ended with %d, has no representation (%v)", e.start, seq, err)
 		}
 		ended++
 	}
 	var blobs int64
-	for _, err := range c.v.r.Scan([]byte{kindBlob}, []byte{kindBlob + 1}) {
+	for _, err := range c.v.r.Scan(ctx, []byte{kindBlob}, []byte{kindBlob + 1}) {
 		if err != nil {
 			return err
 		}
@@ -347,11 +335,11 @@ func (c *checker) ended() error {
 }
 
 // rest: single records can be read.
-func (c *checker) rest() error {
-	if _, err := readHeld(c.v.r); err != nil {
+func (c *checker) rest(ctx context.Context) error {
+	if _, err := readHeld(ctx, c.v.r); err != nil {
 		return err
 	}
-	if b, err := c.v.r.Get(lastScanKey); err == nil {
+	if b, err := c.v.r.Get(ctx, lastScanKey); err == nil {
 		if _, err := readLastScan(b); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package changetrack
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,9 +66,9 @@ type intent struct {
 }
 
 // commit makes the staged changes durable and visible.
-func (l *Log) commit(sp *spool, in intent) error {
+func (l *Log) commit(ctx context.Context, sp *spool, in intent) error {
 	if sp.file == nil {
-		return l.apply(sp.all(), &in)
+		return l.apply(ctx, sp.all(), &in)
 	}
 	if err := sp.durable(); err != nil {
 		return err
@@ -85,15 +86,17 @@ func (l *Log) commit(sp *spool, in intent) error {
 	b.Set(intentKey, data)
 	// From here on the file belongs to the reader of the intent: after an error nobody knows
 	// whether the intent was written.
-	if err := b.Commit(true); err != nil {
+	if err := b.Commit(ctx, true); err != nil {
 		return fmt.Errorf("commit changes: %w", err)
 	}
-	return l.finish(&in)
+	return l.finish(ctx, &in)
 }
 
-func (l *Log) finish(in *intent) error {
+// finish does what an intent says, to its end: it stands already.
+func (l *Log) finish(ctx context.Context, in *intent) error {
+	ctx = context.WithoutCancel(ctx)
 	file := filepath.Join(l.t.o.Dir, in.File)
-	if err := l.apply(stagedFile(file, in.Records), in); err != nil {
+	if err := l.apply(ctx, stagedFile(file, in.Records), in); err != nil {
 		return err
 	}
 	if err := removeLeftovers(l.t.o.Dir, l.id); err != nil {
@@ -104,8 +107,8 @@ func (l *Log) finish(in *intent) error {
 
 // recover finishes the interrupted commit, if there is one, and reads the head. The caller is the
 // only writer.
-func (l *Log) recover() error {
-	data, err := l.store.Get(intentKey)
+func (l *Log) recover(ctx context.Context) error {
+	data, err := l.store.Get(ctx, intentKey)
 	if err == nil {
 		var in intent
 		if err := json.Unmarshal(data, &in); err != nil {
@@ -115,7 +118,7 @@ func (l *Log) recover() error {
 			return fmt.Errorf("finish the interrupted commit: it has version %d, this program knows %d: %w", in.Version, recordVersion, ErrNewer)
 		}
 		l.t.o.Logger.Info("finishing an interrupted commit", "set", l.name, "first", in.First, "changes", in.Records)
-		if err := l.finish(&in); err != nil {
+		if err := l.finish(ctx, &in); err != nil {
 			return fmt.Errorf("finish the interrupted commit: %w", err)
 		}
 		return nil
@@ -126,7 +129,7 @@ func (l *Log) recover() error {
 	if err := removeLeftovers(l.t.o.Dir, l.id); err != nil {
 		return err
 	}
-	h, err := readHeadRecord(l.store)
+	h, err := readHeadRecord(ctx, l.store)
 	if err != nil {
 		return err
 	}
@@ -136,12 +139,12 @@ func (l *Log) recover() error {
 
 // apply writes the changes, in batches, and with the last one the head. Until
 // then readers get the snapshot from before.
-func (l *Log) apply(records iter.Seq2[[]byte, error], in *intent) error {
+func (l *Log) apply(ctx context.Context, records iter.Seq2[[]byte, error], in *intent) error {
 	head, err := readHead(in.Head)
 	if err != nil {
 		return err
 	}
-	l.share()
+	l.share(ctx)
 	b := l.store.Batch()
 	defer b.Close()
 	seq, at := in.First, in.Time
@@ -154,7 +157,7 @@ func (l *Log) apply(records iter.Seq2[[]byte, error], in *intent) error {
 		}
 		seq, at = seq+1, at+1
 		if in.File != "" && b.Size() >= l.t.o.batchBytes {
-			if err := b.Commit(false); err != nil {
+			if err := b.Commit(ctx, false); err != nil {
 				return fmt.Errorf("write changes: %w", err)
 			}
 		}
@@ -166,7 +169,7 @@ func (l *Log) apply(records iter.Seq2[[]byte, error], in *intent) error {
 		b.Delete(heldKey)
 		b.DeleteRange([]byte{kindCandidate}, []byte{kindCandidate + 1})
 	}
-	if err := b.Commit(true); err != nil {
+	if err := b.Commit(ctx, true); err != nil {
 		return fmt.Errorf("write changes: %w", err)
 	}
 	l.show(head)
@@ -174,11 +177,11 @@ func (l *Log) apply(records iter.Seq2[[]byte, error], in *intent) error {
 }
 
 // share gives readers the snapshot of now, until show.
-func (l *Log) share() {
+func (l *Log) share(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.shared == nil {
-		l.shared = &sharedSnapshot{snap: l.store.Snapshot(), refs: 1}
+		l.shared = &sharedSnapshot{snap: l.store.Snapshot(context.WithoutCancel(ctx)), refs: 1} // of all readers
 	}
 }
 
@@ -235,8 +238,8 @@ type heldRecord struct {
 	Lost        int64  `json:"lost"`        // triples lost from remaining descriptions
 }
 
-func readHeld(r kv.Reader) (*heldRecord, error) {
-	b, err := r.Get(heldKey)
+func readHeld(ctx context.Context, r kv.Reader) (*heldRecord, error) {
+	b, err := r.Get(ctx, heldKey)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -252,7 +255,7 @@ func readHeld(r kv.Reader) (*heldRecord, error) {
 
 // hold records the candidate: first its entities under a generation of their
 // own, then, with one commit, the candidate itself.
-func (l *Log) hold(sp *spool, h heldRecord, head headRecord, scan []byte) error {
+func (l *Log) hold(ctx context.Context, sp *spool, h heldRecord, head headRecord, scan []byte) error {
 	b := l.store.Batch()
 	defer b.Close()
 	head.candidates++
@@ -270,7 +273,7 @@ func (l *Log) hold(sp *spool, h heldRecord, head headRecord, scan []byte) error 
 			b.Set(candidateKey(h.Generation, rdfres.EntityKey(s.entity)), nil)
 		}
 		if b.Size() >= l.t.o.batchBytes {
-			if err := b.Commit(false); err != nil {
+			if err := b.Commit(ctx, false); err != nil {
 				return fmt.Errorf("hold the scan: %w", err)
 			}
 		}
@@ -283,7 +286,7 @@ func (l *Log) hold(sp *spool, h heldRecord, head headRecord, scan []byte) error 
 	b.Set(headKey, putHead(nil, &head))
 	b.Set(lastScanKey, scan)
 	b.DeleteRange([]byte{kindCandidate}, candidatePrefix(h.Generation))
-	if err := b.Commit(true); err != nil {
+	if err := b.Commit(ctx, true); err != nil {
 		return fmt.Errorf("hold the scan: %w", err)
 	}
 	l.show(head)
@@ -310,8 +313,8 @@ func (l *Log) nextTime(head headRecord) time.Time {
 }
 
 // candidateHas tells whether the deletion of an entity belongs to a held scan.
-func candidateHas(r kv.Reader, gen uint64, entity string) (bool, error) {
-	_, err := r.Get(candidateKey(gen, rdfres.EntityKey(entity)))
+func candidateHas(ctx context.Context, r kv.Reader, gen uint64, entity string) (bool, error) {
+	_, err := r.Get(ctx, candidateKey(gen, rdfres.EntityKey(entity)))
 	if errors.Is(err, kv.ErrNotFound) {
 		return false, nil
 	}

@@ -75,7 +75,7 @@ func (s *scan) compare(ctx context.Context, found iter.Seq2[rdfres.Description, 
 			close(order)
 			collector.Wait()
 		}()
-		err := p.produce(found)
+		err := p.produce(ctx, found)
 		if err == nil {
 			err = p.flush()
 		}
@@ -146,16 +146,16 @@ type producer struct {
 	count int64
 }
 
-func (p *producer) produce(found iter.Seq2[rdfres.Description, error]) error {
+func (p *producer) produce(ctx context.Context, found iter.Seq2[rdfres.Description, error]) error {
 	if p.s.o.Partial {
-		return p.some(found)
+		return p.some(ctx, found)
 	}
-	return p.all(found)
+	return p.all(ctx, found)
 }
 
 // all merges two sequences in the order of the entity keys.
-func (p *producer) all(found iter.Seq2[rdfres.Description, error]) error {
-	next, stop := iter.Pull2(p.s.view.r.Scan([]byte{kindState}, []byte{kindState + 1}))
+func (p *producer) all(ctx context.Context, found iter.Seq2[rdfres.Description, error]) error {
+	next, stop := iter.Pull2(p.s.view.r.Scan(ctx, []byte{kindState}, []byte{kindState + 1}))
 	defer stop()
 	var known struct {
 		kv.Pair
@@ -211,7 +211,7 @@ func (p *producer) all(found iter.Seq2[rdfres.Description, error]) error {
 
 // some looks every entity up. It remembers seen entities, 24 bytes each: a partial scan covers
 // entities known to have changed.
-func (p *producer) some(found iter.Seq2[rdfres.Description, error]) error {
+func (p *producer) some(ctx context.Context, found iter.Seq2[rdfres.Description, error]) error {
 	seen := map[[16]byte][8]byte{}
 	for d, err := range found {
 		if err != nil {
@@ -229,7 +229,7 @@ func (p *producer) some(found iter.Seq2[rdfres.Description, error]) error {
 			continue
 		}
 		seen[[16]byte(key[:16])] = [8]byte(graph[:8])
-		old, err := p.s.view.r.Get(entityKey(kindState, key))
+		old, err := p.s.view.r.Get(ctx, entityKey(kindState, key))
 		if errors.Is(err, kv.ErrNotFound) {
 			old, err = nil, nil
 		}

@@ -1,6 +1,7 @@
 package changetrack
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,8 +45,8 @@ func scenario(clk *clock) []act {
 		return act{name, func(t *testing.T, l *Log) error {
 			so := o
 			if accept {
-				v := l.View()
-				if h := v.Held(); h != nil {
+				v := l.View(t.Context())
+				if h := v.Held(t.Context()); h != nil {
 					so.Accept = h.ID
 				}
 				v.Close()
@@ -115,7 +116,7 @@ func crashAt(t *testing.T, n, size int) (crashed bool) {
 	tr, err := Open(t.Context(), s, opts)
 	var l *Log
 	if err == nil {
-		l, err = tr.Log("books")
+		l, err = tr.Log(t.Context(), "books")
 	}
 	if err != nil {
 		if !errors.Is(err, errPower) {
@@ -175,8 +176,8 @@ func afterwards(t *testing.T, l *Log, a act, before, after *model) {
 	t.Helper()
 	mustCheck(t, l)
 	head, _ := l.Head()
-	v := l.View()
-	held := v.Held()
+	v := l.View(t.Context())
+	held := v.Held(t.Context())
 	v.Close()
 	switch {
 	case a.name == "retention": // any part of it
@@ -184,7 +185,7 @@ func afterwards(t *testing.T, l *Log, a act, before, after *model) {
 		before = after
 		fallthrough
 	default:
-		v := l.View()
+		v := l.View(t.Context())
 		before.compare(t, v)
 		v.Close()
 	}
@@ -195,7 +196,7 @@ func afterwards(t *testing.T, l *Log, a act, before, after *model) {
 		t.Fatalf("%s again: %v", a.name, err)
 	}
 	mustCheck(t, l)
-	v = l.View()
+	v = l.View(t.Context())
 	after.compare(t, v)
 	v.Close()
 }
@@ -225,9 +226,9 @@ func killedClock(step int) *clock {
 }
 
 func lastStep(l *Log) int {
-	v := l.View()
+	v := l.View(context.Background())
 	defer v.Close()
-	_, res := v.LastScan()
+	_, res := v.LastScan(context.Background())
 	if res == nil {
 		return -1
 	}
@@ -254,7 +255,7 @@ func TestMain(m *testing.M) {
 
 // childLog opens the log of a process that is going to be killed.
 func childLog(dir string, clk *clock) (*Log, error) {
-	s, err := pebblekv.Open(filepath.Join(dir, "kv"), pebblekv.Options{})
+	s, err := pebblekv.Open(context.Background(), filepath.Join(dir, "kv"), pebblekv.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +265,7 @@ func childLog(dir string, clk *clock) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := tr.Log("books")
+	l, err := tr.Log(context.Background(), "books")
 	if err == nil {
 		fmt.Println("open")
 	}
@@ -330,7 +331,7 @@ func TestKilled(t *testing.T) {
 			fmt.Sscanf(line, "step %d\n", &confirmed)
 		}
 
-		s, err := pebblekv.Open(filepath.Join(dir, "kv"), pebblekv.Options{})
+		s, err := pebblekv.Open(t.Context(), filepath.Join(dir, "kv"), pebblekv.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -349,7 +350,7 @@ func TestKilled(t *testing.T) {
 			}
 		}
 		mustCheck(t, l)
-		v := l.View()
+		v := l.View(t.Context())
 		m.compare(t, v)
 		v.Close()
 		tr.Close()

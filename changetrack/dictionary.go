@@ -1,6 +1,7 @@
 package changetrack
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -46,13 +47,13 @@ type dictionaries struct {
 }
 
 // get reads a dictionary once.
-func (d *dictionaries) get(r kv.Reader, number uint32) (*dictionary, error) {
+func (d *dictionaries) get(ctx context.Context, r kv.Reader, number uint32) (*dictionary, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if known := d.all[number]; known != nil {
 		return known, nil
 	}
-	b, err := r.Get(dictionaryKey(number))
+	b, err := r.Get(ctx, dictionaryKey(number))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, fmt.Errorf("there is no dictionary %d: %w", number, errDamaged)
 	}

@@ -51,7 +51,7 @@ func TestRepresentations(t *testing.T) {
 	b := ours.Batch()
 	b.Set(dictionaryKey(7), append([]byte{recordVersion, formatCodes[rdfres.NTriples]}, exampleDictionary...))
 	n := 0
-	for p, err := range ours.Scan([]byte{kindBlob}, []byte{kindBlob + 1}) {
+	for p, err := range ours.Scan(t.Context(), []byte{kindBlob}, []byte{kindBlob + 1}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestRepresentations(t *testing.T) {
 			b.Set(p.Key, packOlder(t, 7, exampleDictionary, blob.plain))
 		}
 	}
-	if err := b.Commit(true); err != nil {
+	if err := b.Commit(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	second := many(60, 2)
@@ -74,17 +74,17 @@ func TestRepresentations(t *testing.T) {
 	mustScan(t, l, second, plain)
 	mustCheck(t, l)
 
-	v := l.View()
+	v := l.View(t.Context())
 	defer v.Close()
 	ways := map[string]int{}
-	for c, err := range v.Changes(0) {
+	for c, err := range v.Changes(t.Context(), 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		if c.After == nil {
 			continue
 		}
-		blob, err := v.Representation(c.Entity, c.Sequence)
+		blob, err := v.Representation(t.Context(), c.Entity, c.Sequence)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func TestOlderKeys(t *testing.T) {
 	for seed := range uint64(3) {
 		mustScan(t, l, many(30, int(seed)), plain)
 	}
-	want := collect(t, l.View().Changes(0))
+	want := collect(t, l.View(t.Context()).Changes(t.Context(), 0))
 	tr.Close()
 
 	ours := kv.Prefix(s, setPrefix(l.id))
@@ -141,7 +141,7 @@ func TestOlderKeys(t *testing.T) {
 		key := rdfres.EntityKey(c.Entity)
 		for _, kind := range []byte{kindHistory, kindBlob} {
 			short := entitySeqKey(kind, key, c.Sequence)
-			value, err := ours.Get(short)
+			value, err := ours.Get(t.Context(), short)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,12 +150,12 @@ func TestOlderKeys(t *testing.T) {
 			long++
 		}
 	}
-	if err := b.Commit(true); err != nil || long < 100 {
+	if err := b.Commit(t.Context(), true); err != nil || long < 100 {
 		t.Fatal(long, err)
 	}
 	m := s.Batch()
 	m.Set(markerKey, []byte{1})
-	if err := m.Commit(true); err != nil {
+	if err := m.Commit(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 
@@ -166,22 +166,28 @@ func TestOlderKeys(t *testing.T) {
 		t.Errorf("read only, the head is %d", seq)
 	}
 	tr.Close()
-	if version, _ := s.Get(markerKey); !slices.Equal(version, []byte{1}) {
+	if version, _ := s.Get(t.Context(), markerKey); !slices.Equal(version, []byte{1}) {
 		t.Errorf("read only, the version became %v", version)
 	}
 
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := Open(ended, s, o); err == nil { // interrupted, and repeated
-		t.Fatal("opening went on")
+	commits := 0
+	s.FailCommits(func(bool) error {
+		if commits++; commits > 1 { // interrupted after the first one, and repeated
+			return context.Canceled
+		}
+		return nil
+	})
+	if _, err := Open(t.Context(), s, o); !errors.Is(err, context.Canceled) {
+		t.Fatalf("opening went on: %v", err)
 	}
-	if version, _ := s.Get(markerKey); len(version) != 2 { // which version 1 refuses
+	s.FailCommits(nil)
+	if version, _ := s.Get(t.Context(), markerKey); len(version) != 2 { // which version 1 refuses
 		t.Errorf("interrupted, the version is %v", version)
 	}
 	_, l = mustOpen(t, s, o)
 	mustCheck(t, l)
-	equalChanges(t, "changes", collect(t, l.View().Changes(0)), want)
-	if version, _ := s.Get(markerKey); !slices.Equal(version, []byte{stateVersion}) {
+	equalChanges(t, "changes", collect(t, l.View(t.Context()).Changes(t.Context(), 0)), want)
+	if version, _ := s.Get(t.Context(), markerKey); !slices.Equal(version, []byte{stateVersion}) {
 		t.Errorf("the version is %v", version)
 	}
 }
@@ -192,20 +198,20 @@ func TestHistoryOfOthers(t *testing.T) {
 	_, l := mustOpen(t, s, testOptions(t.TempDir(), newClock()))
 	mustScan(t, l, many(5, 1), plain)
 	mustScan(t, l, many(5, 2), plain)
-	all := collect(t, l.View().Changes(0))
+	all := collect(t, l.View(t.Context()).Changes(t.Context(), 0))
 	entity := all[0].Entity
-	want := collect(t, l.View().History(entity))
+	want := collect(t, l.View(t.Context()).History(t.Context(), entity))
 	ours := kv.Prefix(s, setPrefix(l.id))
 	b := ours.Batch()
 	for _, c := range all { // as if all keys began alike
 		b.Set(entitySeqKey(kindHistory, rdfres.EntityKey(entity), c.Sequence), nil)
 	}
-	if err := b.Commit(true); err != nil {
+	if err := b.Commit(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	equalChanges(t, "history", collect(t, l.View().History(entity)), want)
+	equalChanges(t, "history", collect(t, l.View(t.Context()).History(t.Context(), entity)), want)
 	if len(want) < 2 || len(want) == len(all) {
 		t.Errorf("%d of %d changes are its own", len(want), len(all))
 	}
-	equalChanges(t, "changes", collect(t, l.View().Changes(0)), all)
+	equalChanges(t, "changes", collect(t, l.View(t.Context()).Changes(t.Context(), 0)), all)
 }

@@ -50,7 +50,7 @@ func TestFullDisk(t *testing.T) {
 		tr, l = mustOpen(t, s, o)
 		mustScan(t, l, many(30, 1), plain)
 		mustCheck(t, l)
-		v := l.View()
+		v := l.View(t.Context())
 		if seq, _, ok := v.BaselineEnd(); seq != 30 || !ok {
 			t.Errorf("after %d commits and room again the baseline ends at %d", allowed, seq)
 		}

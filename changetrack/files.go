@@ -95,8 +95,8 @@ type filesRecord struct {
 	Files      int64  `json:"files"`      // current ones
 }
 
-func readFiles(r kv.Reader) (f filesRecord, known bool, err error) {
-	b, err := r.Get(filesKey)
+func readFiles(ctx context.Context, r kv.Reader) (f filesRecord, known bool, err error) {
+	b, err := r.Get(ctx, filesKey)
 	if errors.Is(err, kv.ErrNotFound) {
 		return f, false, nil
 	}
@@ -258,18 +258,18 @@ type LinkOptions struct {
 // with changed descriptions (View.Relinked). An error or the end of ctx leaves consistent records,
 // and the next call goes on.
 func (l *Log) LinkFiles(ctx context.Context, o LinkOptions) error {
-	if _, known, err := readFiles(l.store); err != nil || !known && o.Properties == "" {
+	if _, known, err := readFiles(ctx, l.store); err != nil || !known && o.Properties == "" {
 		return err // the usual set has no files
 	}
 	if err := l.lock(ctx); err != nil {
 		return fmt.Errorf("link files of set %s: %w", l.name, err)
 	}
 	defer l.unlock()
-	v := l.View()
+	v := l.View(ctx)
 	defer v.Close()
-	k := &linker{l: l, v: v, o: o, ctx: ctx, b: l.store.Batch()}
+	k := &linker{l: l, v: v, o: o, b: l.store.Batch()}
 	defer k.b.Close()
-	if err := k.run(); err != nil {
+	if err := k.run(ctx); err != nil {
 		return fmt.Errorf("link files of set %s: %w", l.name, err)
 	}
 	return nil
@@ -279,25 +279,24 @@ type linker struct {
 	l    *Log
 	v    *View
 	o    LinkOptions
-	ctx  context.Context
 	b    kv.Batch
 	head filesRecord
 }
 
-func (k *linker) run() (err error) {
+func (k *linker) run(ctx context.Context) (err error) {
 	if k.v.err != nil {
 		return k.v.err
 	}
-	if k.head, _, err = readFiles(k.v.r); err != nil {
+	if k.head, _, err = readFiles(ctx, k.v.r); err != nil {
 		return err
 	}
 	if k.head.Properties == k.o.Properties && k.head.Linked == k.v.head.seq {
 		return nil
 	}
 	if k.head.Properties != k.o.Properties || k.v.head.tail > k.head.Linked {
-		err = k.all()
+		err = k.all(ctx)
 	} else {
-		err = k.changes()
+		err = k.changes(ctx)
 	}
 	if err != nil {
 		return err
@@ -306,17 +305,17 @@ func (k *linker) run() (err error) {
 	if err := k.head.put(k.b); err != nil {
 		return err
 	}
-	return k.b.Commit(true)
+	return k.b.Commit(ctx, true)
 }
 
 // changes links the entities changed since the last time.
-func (k *linker) changes() error {
-	for c, err := range k.v.Changes(k.head.Linked) {
+func (k *linker) changes(ctx context.Context) error {
+	for c, err := range k.v.Changes(ctx, k.head.Linked) {
 		if err != nil {
 			return err
 		}
 		if c.OfEntity() {
-			st, err := k.v.Entity(c.Entity)
+			st, err := k.v.Entity(ctx, c.Entity)
 			if err != nil && !errors.Is(err, kv.ErrNotFound) {
 				return err
 			}
@@ -324,12 +323,12 @@ func (k *linker) changes() error {
 				continue // a later change says it
 			}
 			moved := c.Before != nil && c.After != nil && c.Before.Format != c.After.Format
-			if err := k.link(c.Entity, st.Current, c.Sequence, moved); err != nil {
+			if err := k.link(ctx, c.Entity, st.Current, c.Sequence, moved); err != nil {
 				return err
 			}
 		}
 		k.head.Linked = c.Sequence
-		if err := k.flush(true); err != nil {
+		if err := k.flush(ctx, true); err != nil {
 			return err
 		}
 	}
@@ -337,24 +336,24 @@ func (k *linker) changes() error {
 }
 
 // all links every description, and removes the links of entities without one.
-func (k *linker) all() error {
-	for st, err := range k.v.Current(rdfres.Digest{}, rdfres.Digest{}) {
+func (k *linker) all(ctx context.Context) error {
+	for st, err := range k.v.Current(ctx, rdfres.Digest{}, rdfres.Digest{}) {
 		if err == nil {
-			err = k.link(st.Entity, st.Current, k.v.head.seq, true)
+			err = k.link(ctx, st.Entity, st.Current, k.v.head.seq, true)
 		}
 		if err == nil {
-			err = k.flush(false)
+			err = k.flush(ctx, false)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	for p, err := range k.v.r.Scan([]byte{kindLed}, []byte{kindLed + 1}) {
+	for p, err := range k.v.r.Scan(ctx, []byte{kindLed}, []byte{kindLed + 1}) {
 		if err != nil {
 			return err
 		}
 		key := rdfres.Digest(p.Key[1:])
-		b, err := k.v.r.Get(entityKey(kindState, key))
+		b, err := k.v.r.Get(ctx, entityKey(kindState, key))
 		if err == nil {
 			s, err := readState(b)
 			if err != nil || s.current != nil {
@@ -366,19 +365,19 @@ func (k *linker) all() error {
 		} else if !errors.Is(err, kv.ErrNotFound) {
 			return err
 		}
-		if err := k.set(key, "", nil, k.v.head.seq, false); err != nil {
+		if err := k.set(ctx, key, "", nil, k.v.head.seq, false); err != nil {
 			return err
 		}
-		if err := k.flush(false); err != nil {
+		if err := k.flush(ctx, false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (k *linker) flush(progress bool) error {
-	if err := k.ctx.Err(); err != nil {
-		return context.Cause(k.ctx)
+func (k *linker) flush(ctx context.Context, progress bool) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	if k.b.Size() < k.l.t.o.batchBytes {
 		return nil
@@ -388,18 +387,18 @@ func (k *linker) flush(progress bool) error {
 			return err
 		}
 	}
-	return k.b.Commit(false)
+	return k.b.Commit(ctx, false)
 }
 
 // link finds the files of an entity's current version.
-func (k *linker) link(entity string, v *Version, seq uint64, moved bool) error {
+func (k *linker) link(ctx context.Context, entity string, v *Version, seq uint64, moved bool) error {
 	key := rdfres.EntityKey(entity)
 	var urls []string
 	if v != nil && k.o.Properties != "" {
-		b, err := k.v.r.Get(entitySeqKey(kindBlob, key, v.Sequence))
+		b, err := k.v.r.Get(ctx, entitySeqKey(kindBlob, key, v.Sequence))
 		var blob Blob
 		if err == nil {
-			blob, err = k.v.readBlob(b)
+			blob, err = k.v.readBlob(ctx, b)
 		}
 		var data []byte
 		if err == nil {
@@ -414,13 +413,13 @@ func (k *linker) link(entity string, v *Version, seq uint64, moved bool) error {
 		slices.Sort(urls)
 		urls = slices.Compact(urls)
 	}
-	return k.set(key, entity, urls, seq, moved)
+	return k.set(ctx, key, entity, urls, seq, moved)
 }
 
 // set writes the changed links of an entity.
-func (k *linker) set(key rdfres.Digest, entity string, urls []string, seq uint64, moved bool) error {
+func (k *linker) set(ctx context.Context, key rdfres.Digest, entity string, urls []string, seq uint64, moved bool) error {
 	var old []string
-	b, err := k.l.store.Get(entityKey(kindLed, key))
+	b, err := k.l.store.Get(ctx, entityKey(kindLed, key))
 	if err == nil {
 		old, err = readLed(b)
 	}
@@ -443,7 +442,7 @@ func (k *linker) set(key rdfres.Digest, entity string, urls []string, seq uint64
 		}
 		k.b.Set(relinkedKey(seq, file), nil)
 		k.b.Set(leadsKey(file, key), []byte(entity))
-		known, err := exists(k.l.store, entityKey(kindFile, file))
+		known, err := exists(ctx, k.l.store, entityKey(kindFile, file))
 		if err != nil {
 			return err
 		}
@@ -478,12 +477,12 @@ func (l *Log) RecordFiles(ctx context.Context, found []FileFound) (n FileChanges
 			continue
 		}
 		seen[f.URL] = true
-		if err = w.record(f); err != nil {
+		if err = w.record(ctx, f); err != nil {
 			break
 		}
 	}
 	if err == nil {
-		err = w.commit()
+		err = w.commit(ctx)
 	}
 	if err != nil {
 		return FileChanges{}, fmt.Errorf("record files of set %s: %w", l.name, err)
@@ -493,7 +492,7 @@ func (l *Log) RecordFiles(ctx context.Context, found []FileFound) (n FileChanges
 
 // DropFiles removes files without any link left; present ones are deleted in the log.
 func (l *Log) DropFiles(ctx context.Context) (n FileChanges, err error) {
-	if _, known, err := readFiles(l.store); err != nil || !known {
+	if _, known, err := readFiles(ctx, l.store); err != nil || !known {
 		return n, err
 	}
 	if err := l.lock(ctx); err != nil {
@@ -502,29 +501,29 @@ func (l *Log) DropFiles(ctx context.Context) (n FileChanges, err error) {
 	defer l.unlock()
 	w := &fileWriter{l: l}
 	defer w.close()
-	snap := l.store.Snapshot()
+	snap := l.store.Snapshot(ctx)
 	defer snap.Close()
-	for f, err := range allFiles(snap, rdfres.Digest{}, rdfres.Digest{}) {
+	for f, err := range allFiles(ctx, snap, rdfres.Digest{}, rdfres.Digest{}) {
 		switch {
 		case err != nil:
 		case f.led || f.rec.current == nil && f.rec.delSeq > 0: // Retain forgets it
 			continue
 		case f.rec.current != nil:
-			err = w.change(f.rec, nil)
+			err = w.change(ctx, f.rec, nil)
 		default:
-			err = w.forget(f.rec)
+			err = w.forget(ctx, f.rec)
 		}
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err == nil && w.records >= filesPerGroup {
-			err = w.commit()
+			err = w.commit(ctx)
 		}
 		if err != nil {
 			return n, fmt.Errorf("drop files of set %s: %w", l.name, err)
 		}
 	}
-	if err := w.commit(); err != nil {
+	if err := w.commit(ctx); err != nil {
 		return n, fmt.Errorf("drop files of set %s: %w", l.name, err)
 	}
 	return w.n, nil
@@ -548,22 +547,22 @@ func (w *fileWriter) close() {
 	}
 }
 
-func (w *fileWriter) begin() (err error) {
+func (w *fileWriter) begin(ctx context.Context) (err error) {
 	if w.records > 0 {
 		return nil
 	}
 	if w.b == nil {
 		w.b = w.l.store.Batch()
 	}
-	if w.head, err = readHeadRecord(w.l.store); err != nil {
+	if w.head, err = readHeadRecord(ctx, w.l.store); err != nil {
 		return err
 	}
-	w.files, _, err = readFiles(w.l.store)
+	w.files, _, err = readFiles(ctx, w.l.store)
 	w.at, w.changed = w.l.nextTime(w.head), false
 	return err
 }
 
-func (w *fileWriter) commit() error {
+func (w *fileWriter) commit(ctx context.Context) error {
 	if w.records == 0 {
 		return nil
 	}
@@ -573,7 +572,7 @@ func (w *fileWriter) commit() error {
 			return err
 		}
 	}
-	if err := w.b.Commit(true); err != nil {
+	if err := w.b.Commit(ctx, true); err != nil {
 		return err
 	}
 	w.records = 0
@@ -581,9 +580,9 @@ func (w *fileWriter) commit() error {
 	return nil
 }
 
-func (w *fileWriter) record(f *FileFound) error {
+func (w *fileWriter) record(ctx context.Context, f *FileFound) error {
 	key := FileKey(f.URL)
-	b, err := w.l.store.Get(entityKey(kindFile, key))
+	b, err := w.l.store.Get(ctx, entityKey(kindFile, key))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil // nobody leads to it
 	}
@@ -598,10 +597,10 @@ func (w *fileWriter) record(f *FileFound) error {
 		if rec.current == nil {
 			return nil
 		}
-		return w.change(rec, nil)
+		return w.change(ctx, rec, nil)
 	}
 	if rec.current == nil {
-		led, err := anyOf(w.l.store, entityKey(kindLeads, key))
+		led, err := anyOf(ctx, w.l.store, entityKey(kindLeads, key))
 		if err != nil || !led {
 			return err
 		}
@@ -609,12 +608,12 @@ func (w *fileWriter) record(f *FileFound) error {
 		return nil
 	}
 	v := f.Version
-	return w.change(rec, &v)
+	return w.change(ctx, rec, &v)
 }
 
 // change appends one change; v nil is a deletion.
-func (w *fileWriter) change(rec *fileRecord, v *FileVersion) error {
-	if err := w.begin(); err != nil {
+func (w *fileWriter) change(ctx context.Context, rec *fileRecord, v *FileVersion) error {
+	if err := w.begin(ctx); err != nil {
 		return err
 	}
 	w.head.seq++
@@ -651,8 +650,8 @@ func (w *fileWriter) change(rec *fileRecord, v *FileVersion) error {
 	return nil
 }
 
-func (w *fileWriter) forget(rec *fileRecord) error {
-	if err := w.begin(); err != nil {
+func (w *fileWriter) forget(ctx context.Context, rec *fileRecord) error {
+	if err := w.begin(ctx); err != nil {
 		return err
 	}
 	w.b.Delete(entityKey(kindFile, FileKey(rec.url)))
@@ -660,8 +659,8 @@ func (w *fileWriter) forget(rec *fileRecord) error {
 	return nil
 }
 
-func anyOf(r kv.Reader, prefix []byte) (bool, error) {
-	for _, err := range r.Scan(prefix, kv.PrefixEnd(prefix)) {
+func anyOf(ctx context.Context, r kv.Reader, prefix []byte) (bool, error) {
+	for _, err := range r.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		return err == nil, err
 	}
 	return false, nil
@@ -675,16 +674,16 @@ type knownFile struct {
 }
 
 // allFiles merges the files with the links to them.
-func allFiles(r kv.Reader, lo, hi rdfres.Digest) iter.Seq2[knownFile, error] {
+func allFiles(ctx context.Context, r kv.Reader, lo, hi rdfres.Digest) iter.Seq2[knownFile, error] {
 	return func(yield func(knownFile, error) bool) {
 		end, endLeads := []byte{kindFile + 1}, []byte{kindLeads + 1}
 		if !hi.IsZero() {
 			end, endLeads = entityKey(kindFile, hi), entityKey(kindLeads, hi)
 		}
-		next, stop := iter.Pull2(r.Scan(entityKey(kindLeads, lo), endLeads))
+		next, stop := iter.Pull2(r.Scan(ctx, entityKey(kindLeads, lo), endLeads))
 		defer stop()
 		lead, err, ok := next()
-		for p, ferr := range r.Scan(entityKey(kindFile, lo), end) {
+		for p, ferr := range r.Scan(ctx, entityKey(kindFile, lo), end) {
 			var f knownFile
 			if err = errors.Join(err, ferr); err == nil {
 				f.rec, err = readFileRecord(p.Value)
@@ -705,22 +704,22 @@ func allFiles(r kv.Reader, lo, hi rdfres.Digest) iter.Seq2[knownFile, error] {
 }
 
 // Files is the number of current files.
-func (v *View) Files() (int64, error) {
+func (v *View) Files(ctx context.Context) (int64, error) {
 	if v.err != nil {
 		return 0, v.err
 	}
-	f, _, err := readFiles(v.r)
+	f, _, err := readFiles(ctx, v.r)
 	return f.Files, err
 }
 
 // LedFiles yields every linked file, those never seen included, in the order of FileKey.
-func (v *View) LedFiles() iter.Seq2[FileState, error] {
+func (v *View) LedFiles(ctx context.Context) iter.Seq2[FileState, error] {
 	return func(yield func(FileState, error) bool) {
 		if v.err != nil {
 			yield(FileState{}, v.err)
 			return
 		}
-		for f, err := range allFiles(v.r, rdfres.Digest{}, rdfres.Digest{}) {
+		for f, err := range allFiles(ctx, v.r, rdfres.Digest{}, rdfres.Digest{}) {
 			if err != nil {
 				yield(FileState{}, err)
 				return
@@ -734,7 +733,7 @@ func (v *View) LedFiles() iter.Seq2[FileState, error] {
 
 // CurrentFiles yields the current files with lo <= FileKey, and < hi unless hi is zero, in the
 // order of FileKey.
-func (v *View) CurrentFiles(lo, hi rdfres.Digest) iter.Seq2[FileState, error] {
+func (v *View) CurrentFiles(ctx context.Context, lo, hi rdfres.Digest) iter.Seq2[FileState, error] {
 	return func(yield func(FileState, error) bool) {
 		if v.err != nil {
 			yield(FileState{}, v.err)
@@ -744,7 +743,7 @@ func (v *View) CurrentFiles(lo, hi rdfres.Digest) iter.Seq2[FileState, error] {
 		if !hi.IsZero() {
 			end = entityKey(kindFile, hi)
 		}
-		for p, err := range v.r.Scan(entityKey(kindFile, lo), end) {
+		for p, err := range v.r.Scan(ctx, entityKey(kindFile, lo), end) {
 			var f *fileRecord
 			if err == nil {
 				f, err = readFileRecord(p.Value)
@@ -762,11 +761,11 @@ func (v *View) CurrentFiles(lo, hi rdfres.Digest) iter.Seq2[FileState, error] {
 
 // File gives the state of one file; kv.ErrNotFound if no description has ever led
 // to it.
-func (v *View) File(url string) (FileState, error) {
+func (v *View) File(ctx context.Context, url string) (FileState, error) {
 	if v.err != nil {
 		return FileState{}, v.err
 	}
-	b, err := v.r.Get(entityKey(kindFile, FileKey(url)))
+	b, err := v.r.Get(ctx, entityKey(kindFile, FileKey(url)))
 	if err != nil {
 		return FileState{}, err
 	}
@@ -779,11 +778,11 @@ func (v *View) File(url string) (FileState, error) {
 
 // FilesOf are the addresses of the files linked from the description of an entity, sorted; none is
 // nil.
-func (v *View) FilesOf(entity string) ([]string, error) {
+func (v *View) FilesOf(ctx context.Context, entity string) ([]string, error) {
 	if v.err != nil {
 		return nil, v.err
 	}
-	b, err := v.r.Get(entityKey(kindLed, rdfres.EntityKey(entity)))
+	b, err := v.r.Get(ctx, entityKey(kindLed, rdfres.EntityKey(entity)))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -794,14 +793,14 @@ func (v *View) FilesOf(entity string) ([]string, error) {
 }
 
 // LeadingTo yields the entities whose descriptions link to a file, in the order of their keys.
-func (v *View) LeadingTo(url string) iter.Seq2[string, error] {
+func (v *View) LeadingTo(ctx context.Context, url string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if v.err != nil {
 			yield("", v.err)
 			return
 		}
 		prefix := entityKey(kindLeads, FileKey(url))
-		for p, err := range v.r.Scan(prefix, kv.PrefixEnd(prefix)) {
+		for p, err := range v.r.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			if !yield(string(p.Value), err) || err != nil {
 				return
 			}
@@ -811,13 +810,13 @@ func (v *View) LeadingTo(url string) iter.Seq2[string, error] {
 
 // Relinked yields the keys of files whose linking descriptions changed with after < sequence <=
 // last. A key may come more than once.
-func (v *View) Relinked(after, last uint64) iter.Seq2[rdfres.Digest, error] {
+func (v *View) Relinked(ctx context.Context, after, last uint64) iter.Seq2[rdfres.Digest, error] {
 	return func(yield func(rdfres.Digest, error) bool) {
 		if v.err != nil {
 			yield(rdfres.Digest{}, v.err)
 			return
 		}
-		for p, err := range v.r.Scan(seqKey(kindRelinked, after+1), seqKey(kindRelinked, last+1)) {
+		for p, err := range v.r.Scan(ctx, seqKey(kindRelinked, after+1), seqKey(kindRelinked, last+1)) {
 			var key rdfres.Digest
 			if err == nil {
 				key = rdfres.Digest(p.Key[9:])
@@ -830,12 +829,12 @@ func (v *View) Relinked(after, last uint64) iter.Seq2[rdfres.Digest, error] {
 }
 
 // retainFile forgets a deleted file when its deletion leaves the log.
-func (r *retention) retainFile(c *Change) error {
+func (r *retention) retainFile(ctx context.Context, c *Change) error {
 	if c.FileAfter != nil {
 		return nil
 	}
 	key := FileKey(c.File)
-	b, err := r.l.store.Get(entityKey(kindFile, key))
+	b, err := r.l.store.Get(ctx, entityKey(kindFile, key))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
@@ -846,7 +845,7 @@ func (r *retention) retainFile(c *Change) error {
 	if err != nil || rec.current != nil || rec.delSeq != c.Sequence {
 		return err
 	}
-	led, err := anyOf(r.l.store, entityKey(kindLeads, key))
+	led, err := anyOf(ctx, r.l.store, entityKey(kindLeads, key))
 	if err != nil {
 		return err
 	}
@@ -859,16 +858,13 @@ func (r *retention) retainFile(c *Change) error {
 }
 
 // files checks the records of files.
-func (c *checker) files() error {
-	head, _, err := readFiles(c.v.r)
+func (c *checker) files(ctx context.Context) error {
+	head, _, err := readFiles(ctx, c.v.r)
 	if err != nil {
 		return err
 	}
 	var current int64
-	for f, err := range allFiles(c.v.r, rdfres.Digest{}, rdfres.Digest{}) {
-		if err == nil {
-			err = c.ctx.Err()
-		}
+	for f, err := range allFiles(ctx, c.v.r, rdfres.Digest{}, rdfres.Digest{}) {
 		if err != nil {
 			return err
 		}
@@ -880,7 +876,7 @@ func (c *checker) files() error {
 		if seq <= c.v.head.tail {
 			continue // the change has left the log
 		}
-		b, err := c.v.r.Get(seqKey(kindLog, seq))
+		b, err := c.v.r.Get(ctx, seqKey(kindLog, seq))
 		var ch Change
 		if err == nil {
 			ch, err = readChange(seq, b)
@@ -892,7 +888,7 @@ func (c *checker) files() error {
 	if current != head.Files {
 		return wrong("%d files are counted, there are %d", head.Files, current)
 	}
-	for p, err := range c.v.r.Scan([]byte{kindLed}, []byte{kindLed + 1}) {
+	for p, err := range c.v.r.Scan(ctx, []byte{kindLed}, []byte{kindLed + 1}) {
 		var urls []string
 		if err == nil {
 			urls, err = readLed(p.Value)
@@ -901,10 +897,10 @@ func (c *checker) files() error {
 			return err
 		}
 		for _, u := range urls {
-			if ok, err := exists(c.v.r, leadsKey(FileKey(u), rdfres.Digest(p.Key[1:]))); err != nil || !ok {
+			if ok, err := exists(ctx, c.v.r, leadsKey(FileKey(u), rdfres.Digest(p.Key[1:]))); err != nil || !ok {
 				return wrong("a description leads to %s, which does not know it (%v)", u, err)
 			}
-			if ok, err := exists(c.v.r, entityKey(kindFile, FileKey(u))); err != nil || !ok {
+			if ok, err := exists(ctx, c.v.r, entityKey(kindFile, FileKey(u))); err != nil || !ok {
 				return wrong("a description leads to %s, which has no state (%v)", u, err)
 			}
 		}

@@ -33,7 +33,7 @@ func filesHistory(t *testing.T, seed uint64) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { track.Close() })
-		l, err := track.Log("data")
+		l, err := track.Log(t.Context(), "data")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,10 +134,10 @@ func filesHistory(t *testing.T, seed uint64) {
 					touched[u] = !slices.Equal(a, b)
 				}
 			}
-			v := l.View()
+			v := l.View(t.Context())
 			head, _ := v.Head()
 			var keys []rdfres.Digest
-			for k, err := range v.Relinked(relinked, head) {
+			for k, err := range v.Relinked(t.Context(), relinked, head) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -201,25 +201,25 @@ func filesHistory(t *testing.T, seed uint64) {
 		if err := l.Check(t.Context()); err != nil {
 			t.Fatalf("step %d: %v", step, err)
 		}
-		v := l.View()
-		n, err := v.Files()
+		v := l.View(t.Context())
+		n, err := v.Files(t.Context())
 		if err != nil || n != int64(len(current)) {
 			t.Fatalf("step %d: %d files, want %d (%v)", step, n, len(current), err)
 		}
-		for st, err := range v.CurrentFiles(rdfres.Digest{}, rdfres.Digest{}) {
+		for st, err := range v.CurrentFiles(t.Context(), rdfres.Digest{}, rdfres.Digest{}) {
 			want, ok := current[st.URL]
 			if err != nil || !ok || !want.Same(st.Current) {
 				t.Fatalf("step %d: %+v, want %+v (%v)", step, st.Current, want, err)
 			}
 		}
 		there := map[string]bool{}
-		for st, err := range v.LedFiles() {
+		for st, err := range v.LedFiles(t.Context()) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			there[st.URL] = true
 			var es []string
-			for e, err := range v.LeadingTo(st.URL) {
+			for e, err := range v.LeadingTo(t.Context(), st.URL) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -238,11 +238,11 @@ func filesHistory(t *testing.T, seed uint64) {
 		v.Close()
 	}
 	// The log tells the same as the state.
-	v := l.View()
+	v := l.View(t.Context())
 	defer v.Close()
 	if tail, _ := v.Tail(); tail == 0 {
 		replay := map[string]bool{}
-		for c, err := range v.Changes(0) {
+		for c, err := range v.Changes(t.Context(), 0) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -264,7 +264,7 @@ func TestNoFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer track.Close()
-	l, err := track.Log("data")
+	l, err := track.Log(t.Context(), "data")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestNoFiles(t *testing.T) {
 	if n, err := l.DropFiles(t.Context()); err != nil || n != (FileChanges{}) {
 		t.Fatal(n, err)
 	}
-	if _, err := l.store.Get(filesKey); err == nil {
+	if _, err := l.store.Get(t.Context(), filesKey); err == nil {
 		t.Fatal("a record was made")
 	}
 }

@@ -2,6 +2,7 @@ package changetrack
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"time"
 
@@ -24,11 +25,11 @@ type firstScan struct {
 }
 
 // mayLoad tells whether a scan can be written so.
-func (s *scan) mayLoad() (bool, error) {
+func (s *scan) mayLoad(ctx context.Context) (bool, error) {
 	if s.o.Partial || s.dry || s.held != nil || s.o.Accept != "" || s.view.head.seq != 0 {
 		return false, nil
 	}
-	for _, err := range s.view.r.Scan([]byte{kindState}, []byte{kindState + 1}) {
+	for _, err := range s.view.r.Scan(ctx, []byte{kindState}, []byte{kindState + 1}) {
 		return false, err
 	}
 	return true, nil
@@ -78,7 +79,7 @@ func (f *firstScan) Set(key, value []byte) {
 
 // commitFirst makes a first scan visible. Readers get the snapshot from before
 // until it is.
-func (l *Log) commitFirst(f *firstScan, in *intent) error {
+func (l *Log) commitFirst(ctx context.Context, f *firstScan, in *intent) error {
 	head, err := readHead(in.Head)
 	if err != nil {
 		return err
@@ -89,8 +90,8 @@ func (l *Log) commitFirst(f *firstScan, in *intent) error {
 		err = r.Set(lastScanKey, in.LastScan)
 	}
 	if err == nil {
-		l.share()
-		err = f.load.Commit()
+		l.share(ctx)
+		err = f.load.Commit(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("write changes: %w", err)

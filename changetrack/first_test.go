@@ -23,7 +23,7 @@ import (
 func everything(t *testing.T, r kv.Reader) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for p, err := range r.Scan([]byte{0}, nil) {
+	for p, err := range r.Scan(t.Context(), []byte{0}, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func everything(t *testing.T, r kv.Reader) map[string]string {
 // TestFirstScan: a first scan that is loaded leaves the very records that one
 // leaves which is staged and written in batches, and later scans go on from both.
 func TestFirstScan(t *testing.T) {
-	real, err := pebblekv.Open(t.TempDir(), pebblekv.Options{})
+	real, err := pebblekv.Open(t.Context(), t.TempDir(), pebblekv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestFirstScanFails(t *testing.T) {
 		if got := everything(t, s); !maps.Equal(got, before) {
 			t.Errorf("%d records are left, there were %d", len(got), len(before))
 		}
-		v := l.View()
+		v := l.View(t.Context())
 		if seq, _ := v.Head(); seq != 0 {
 			t.Errorf("the head is %d", seq)
 		}
@@ -188,7 +188,7 @@ func TestFirstScanKilled(t *testing.T) {
 		if left, _ := filepath.Glob(filepath.Join(dir, "kv", "load", "*")); len(left) > 0 {
 			tables++
 		}
-		s, err := pebblekv.Open(filepath.Join(dir, "kv"), pebblekv.Options{})
+		s, err := pebblekv.Open(t.Context(), filepath.Join(dir, "kv"), pebblekv.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

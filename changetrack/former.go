@@ -1,6 +1,7 @@
 package changetrack
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,8 +14,8 @@ var ErrHasLog = errors.New("the set has a log of its own")
 
 // Forget removes the log of a set and all states of its entities, in a batch of any store around
 // store. No tracker has the set open.
-func Forget(store kv.Store, batch kv.Batch, set string) error {
-	id, known, err := idOf(store, set)
+func Forget(ctx context.Context, store kv.Store, batch kv.Batch, set string) error {
+	id, known, err := idOf(ctx, store, set)
 	if err != nil || !known {
 		return err
 	}
@@ -25,25 +26,25 @@ func Forget(store kv.Store, batch kv.Batch, set string) error {
 }
 
 // Rename gives a log the name of another set without a log, or with an empty one. See Forget.
-func Rename(store kv.Store, batch kv.Batch, from, to string) error {
-	id, known, err := idOf(store, from)
+func Rename(ctx context.Context, store kv.Store, batch kv.Batch, from, to string) error {
+	id, known, err := idOf(ctx, store, from)
 	if err == nil && !known {
 		err = fmt.Errorf("set %s has no log", from)
 	}
 	if err != nil {
 		return err
 	}
-	if other, known, err := idOf(store, to); err != nil {
+	if other, known, err := idOf(ctx, store, to); err != nil {
 		return err
 	} else if known {
-		head, err := readHeadRecord(kv.Prefix(store, setPrefix(other)))
+		head, err := readHeadRecord(ctx, kv.Prefix(store, setPrefix(other)))
 		if err == nil && head.seq > 0 {
 			err = fmt.Errorf("set %s: %w", to, ErrHasLog)
 		}
 		if err != nil {
 			return err
 		}
-		if err := Forget(store, batch, to); err != nil {
+		if err := Forget(ctx, store, batch, to); err != nil {
 			return err
 		}
 	}
@@ -55,8 +56,8 @@ func Rename(store kv.Store, batch kv.Batch, from, to string) error {
 
 func nameKey(set string) []byte { return append(append([]byte(nil), namesKey...), set...) }
 
-func idOf(r kv.Reader, set string) (id uint32, known bool, err error) {
-	v, err := r.Get(nameKey(set))
+func idOf(ctx context.Context, r kv.Reader, set string) (id uint32, known bool, err error) {
+	v, err := r.Get(ctx, nameKey(set))
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return 0, false, nil

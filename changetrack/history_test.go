@@ -35,7 +35,7 @@ func TestRandomHistory(t *testing.T) {
 				}
 			}
 			var err error
-			if s, err = pebblekv.Open(dir, pebblekv.Options{}); err != nil {
+			if s, err = pebblekv.Open(t.Context(), dir, pebblekv.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			return s
@@ -182,13 +182,13 @@ func randomHistory(t *testing.T, seed uint64, steps int, reopen func() kv.Store)
 			seen["rebased"]++
 		}
 		if r.IntN(8) == 0 {
-			v := l.View()
+			v := l.View(t.Context())
 			m.compare(t, v)
 			v.Close()
 			mustCheck(t, l)
 		}
 		if r.IntN(40) == 0 {
-			old = append(old, moment{l.View(), m.clone()})
+			old = append(old, moment{l.View(t.Context()), m.clone()})
 		}
 		if len(old) > 3 || len(old) > 0 && r.IntN(30) == 0 {
 			old[0].m.compare(t, old[0].v)
@@ -207,7 +207,7 @@ func randomHistory(t *testing.T, seed uint64, steps int, reopen func() kv.Store)
 		}
 	}
 	t.Logf("%d steps: %v, tail %d, forgotten versions %d", steps, seen, m.tail, len(m.gone))
-	v := l.View()
+	v := l.View(t.Context())
 	m.compare(t, v)
 	v.Close()
 	for _, x := range old {

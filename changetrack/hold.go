@@ -1,6 +1,7 @@
 package changetrack
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -15,8 +16,8 @@ import (
 const alwaysAllowed = 10
 
 // checkAccept reads the held candidate, and compares the configuration with the one in force.
-func (s *scan) checkAccept() (err error) {
-	if s.held, err = readHeld(s.view.r); err != nil {
+func (s *scan) checkAccept(ctx context.Context) (err error) {
+	if s.held, err = readHeld(ctx, s.view.r); err != nil {
 		return err
 	}
 	if s.o.Accept != "" && (s.held == nil || s.held.ID != s.o.Accept) {
@@ -106,9 +107,9 @@ func (s *scan) loss() loss {
 	return l
 }
 
-func (s *scan) reasonToHold() (reason string, configuration bool, err error) {
+func (s *scan) reasonToHold(ctx context.Context) (reason string, configuration bool, err error) {
 	if s.o.Accept != "" {
-		if err := s.countAllowed(); err != nil {
+		if err := s.countAllowed(ctx); err != nil {
 			return "", false, err
 		}
 	}
@@ -123,7 +124,7 @@ func (s *scan) reasonToHold() (reason string, configuration bool, err error) {
 }
 
 // countAllowed finds the deletions named by the accepted candidate.
-func (s *scan) countAllowed() error {
+func (s *scan) countAllowed(ctx context.Context) error {
 	for rec, err := range s.changes.all() {
 		if err != nil {
 			return err
@@ -135,7 +136,7 @@ func (s *scan) countAllowed() error {
 		if c.kind != Deleted {
 			continue
 		}
-		ok, err := candidateHas(s.view.r, s.held.Generation, c.entity)
+		ok, err := candidateHas(ctx, s.view.r, s.held.Generation, c.entity)
 		if err != nil {
 			return err
 		}
@@ -160,7 +161,7 @@ func (s *scan) countAllowed() error {
 }
 
 // hold records the scan as the waiting candidate.
-func (s *scan) hold(reason string, configuration bool) error {
+func (s *scan) hold(ctx context.Context, reason string, configuration bool) error {
 	id, err := s.candidateID(configuration)
 	if err != nil {
 		return err
@@ -178,7 +179,7 @@ func (s *scan) hold(reason string, configuration bool) error {
 	}
 	s.l.t.o.Logger.Warn("scan is held", "set", s.l.name, "id", id, "reason", reason)
 	h := heldRecord{Held: held, Fingerprint: s.o.Fingerprint, Lost: s.sum.lost}
-	return s.l.hold(s.changes, h, s.view.head, record)
+	return s.l.hold(ctx, s.changes, h, s.view.head, record)
 }
 
 // candidateID is made of the deletions and of the configuration.

@@ -23,10 +23,10 @@ func TestKnown(t *testing.T) {
 	clk.t = clk.t.Add(time.Hour)
 	mustScan(t, l, s, o)
 	known := func(lo, hi rdfres.Digest) (current, deleted int) {
-		v := l.View()
+		v := l.View(t.Context())
 		defer v.Close()
 		var last rdfres.Digest
-		for st, err := range v.Known(lo, hi) {
+		for st, err := range v.Known(t.Context(), lo, hi) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -35,7 +35,7 @@ func TestKnown(t *testing.T) {
 				t.Fatalf("%s is out of order", st.Entity)
 			}
 			last = k
-			one, err := v.Entity(st.Entity)
+			one, err := v.Entity(t.Context(), st.Entity)
 			if err != nil || (one.Current == nil) != (st.Current == nil) || gone[st.Entity] != (st.Current == nil) {
 				t.Fatalf("%s: %+v, Entity gives %+v, %v", st.Entity, st, one, err)
 			}

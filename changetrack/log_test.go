@@ -43,19 +43,19 @@ var plain = ScanOptions{Format: rdfres.NTriples, MaxDeleteRatio: 0.2, Fingerprin
 
 func TestEmptyScanIsABaseline(t *testing.T) {
 	l, clk := newTestLog(t)
-	v := l.View()
+	v := l.View(t.Context())
 	if _, _, ok := v.BaselineEnd(); ok {
 		t.Error("a baseline before the first scan")
 	}
-	if at, res := v.LastScan(); res != nil || !at.IsZero() {
+	if at, res := v.LastScan(t.Context()); res != nil || !at.IsZero() {
 		t.Errorf("LastScan() = %v, %v before the first", at, res)
 	}
-	if seq, err := v.SequenceAt(clk.now()); seq != 0 || err != nil {
+	if seq, err := v.SequenceAt(t.Context(), clk.now()); seq != 0 || err != nil {
 		t.Errorf("SequenceAt = %d, %v in an empty log", seq, err)
 	}
 	v.Close()
 	mustScan(t, l, source{}, plain)
-	v = l.View()
+	v = l.View(t.Context())
 	defer v.Close()
 	if seq, at, ok := v.BaselineEnd(); !ok || seq != 0 || at.IsZero() {
 		t.Errorf("BaselineEnd() = %d, %s, %v", seq, at, ok)
@@ -131,10 +131,10 @@ func TestScanOfTheSame(t *testing.T) {
 	if err != nil || res.Unchanged != 100 || res.Resources != 100 || res.Triples != first.Triples || res.Created+res.Updated+res.Deleted != 0 || res.First != 0 {
 		t.Errorf("%+v, %v", res, err)
 	}
-	v := l.View()
+	v := l.View(t.Context())
 	defer v.Close()
-	if at, last := v.LastScan(); at.IsZero() || last.Unchanged != 100 || v.Held() != nil {
-		t.Errorf("%v %+v, held %+v", at, last, v.Held())
+	if at, last := v.LastScan(t.Context()); at.IsZero() || last.Unchanged != 100 || v.Held(t.Context()) != nil {
+		t.Errorf("%v %+v, held %+v", at, last, v.Held(t.Context()))
 	}
 }
 
@@ -164,10 +164,10 @@ func TestHeldAndAccepted(t *testing.T) {
 	if res := mustScan(t, l, many(55, 1), o); res.Held != nil || res.Deleted != 45 {
 		t.Fatalf("accepted = %+v", res)
 	}
-	v := l.View()
+	v := l.View(t.Context())
 	defer v.Close()
-	if v.Held() != nil || v.Resources() != 55 {
-		t.Errorf("after accepting: held %v, %d resources", v.Held(), v.Resources())
+	if v.Held(t.Context()) != nil || v.Resources() != 55 {
+		t.Errorf("after accepting: held %v, %d resources", v.Held(t.Context()), v.Resources())
 	}
 }
 
@@ -269,10 +269,10 @@ func TestConfiguration(t *testing.T) {
 	if res := mustScan(t, l, s, o); res.Held != nil {
 		t.Errorf("as configured = %+v", res)
 	}
-	v := l.View()
+	v := l.View(t.Context())
 	defer v.Close()
-	if v.Held() != nil {
-		t.Errorf("a scan that passed left %+v held", v.Held())
+	if v.Held(t.Context()) != nil {
+		t.Errorf("a scan that passed left %+v held", v.Held(t.Context()))
 	}
 }
 
@@ -290,9 +290,9 @@ func TestFailuresAreNamed(t *testing.T) {
 	if res := mustScan(t, l, s, o); res.Unchanged != 4 || res.Fallback != 0 {
 		t.Errorf("second Scan = %+v", res)
 	}
-	v := l.View()
+	v := l.View(t.Context())
 	defer v.Close()
-	st, err := v.Entity("http://example.org/plain")
+	st, err := v.Entity(t.Context(), "http://example.org/plain")
 	if err != nil || st.Current.Format != rdfres.NTriples || st.Current.Wanted != rdfres.JSONLD {
 		t.Errorf("Entity = %+v, %v", st.Current, err)
 	}
@@ -306,9 +306,9 @@ func TestTimeAfterEmptyScan(t *testing.T) {
 		mustScan(t, l, source{}, plain)
 		clk.t = clk.t.Add(step)
 		mustScan(t, l, many(1, 1), plain)
-		v := l.View()
+		v := l.View(t.Context())
 		_, base, _ := v.BaselineEnd()
-		if c := collect(t, v.Changes(0)); len(c) != 1 || !c[0].Time.After(base) {
+		if c := collect(t, v.Changes(t.Context(), 0)); len(c) != 1 || !c[0].Time.After(base) {
 			t.Errorf("clock %v later: changes %+v, the baseline ended at %v", step, c, base)
 		}
 		v.Close()
@@ -320,9 +320,9 @@ func TestFixityOnRequest(t *testing.T) {
 	o := plain
 	o.MD5, o.SHA1 = true, true
 	mustScan(t, l, many(1, 1), o)
-	v := l.View()
+	v := l.View(t.Context())
 	defer v.Close()
-	st, err := v.Entity("http://example.org/m0")
+	st, err := v.Entity(t.Context(), "http://example.org/m0")
 	if err != nil || len(st.Current.Fixity.MD5) != 16 || len(st.Current.Fixity.SHA1) != 20 {
 		t.Errorf("Fixity = %+v, %v", st.Current.Fixity, err)
 	}
@@ -343,9 +343,9 @@ func TestTimes(t *testing.T) {
 	}
 	clk.t = clk.t.Add(2 * time.Hour)
 	mustScan(t, l, many(3, 3), plain)
-	v := l.View()
+	v := l.View(t.Context())
 	defer v.Close()
-	for i, c := range collect(t, v.Changes(0)) {
+	for i, c := range collect(t, v.Changes(t.Context(), 0)) {
 		want := first.Add(time.Duration(i) * time.Microsecond)
 		if i >= 6 {
 			want = clk.now().Truncate(time.Microsecond).Add(time.Duration(i-6) * time.Microsecond)
@@ -354,7 +354,7 @@ func TestTimes(t *testing.T) {
 			t.Errorf("change %d is of %s, want %s", c.Sequence, c.Time, want)
 		}
 		for d, seq := range map[time.Duration]uint64{-1: c.Sequence - 1, 0: c.Sequence, 999: c.Sequence} {
-			if got, err := v.SequenceAt(c.Time.Add(d)); err != nil || got != seq {
+			if got, err := v.SequenceAt(t.Context(), c.Time.Add(d)); err != nil || got != seq {
 				t.Errorf("SequenceAt(change %d + %d ns) = %d, %v, want %d", c.Sequence, d, got, err, seq)
 			}
 		}
@@ -362,12 +362,12 @@ func TestTimes(t *testing.T) {
 	if _, err := l.Retain(t.Context(), clk.now(), clk.now()); err != nil {
 		t.Fatal(err)
 	}
-	w := l.View()
+	w := l.View(t.Context())
 	defer w.Close()
-	if _, err := w.SequenceAt(first); !errors.Is(err, ErrBeyondRetention) {
+	if _, err := w.SequenceAt(t.Context(), first); !errors.Is(err, ErrBeyondRetention) {
 		t.Errorf("SequenceAt before the tail = %v", err)
 	}
-	if got, err := w.SequenceAt(clk.now()); err != nil || got != 7 {
+	if got, err := w.SequenceAt(t.Context(), clk.now()); err != nil || got != 7 {
 		t.Errorf("SequenceAt(now) = %d, %v, want 7", got, err)
 	}
 	mustCheck(t, l)
@@ -478,11 +478,11 @@ func TestSetsAreApart(t *testing.T) {
 	clk := newClock()
 	s := memkv.New()
 	tr, a := mustOpen(t, s, testOptions(t.TempDir(), clk))
-	b, err := tr.Log("films")
+	b, err := tr.Log(t.Context(), "films")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if same, _ := tr.Log("films"); same != b {
+	if same, _ := tr.Log(t.Context(), "films"); same != b {
 		t.Error("another Log for the same name")
 	}
 	mustScan(t, a, many(3, 1), plain)
@@ -492,14 +492,14 @@ func TestSetsAreApart(t *testing.T) {
 	if got := fmt.Sprint(tr.Sets()); got != "[books films]" {
 		t.Errorf("Sets() = %s", got)
 	}
-	b, _ = tr.Log("films")
+	b, _ = tr.Log(t.Context(), "films")
 	for l, want := range map[*Log]uint64{a: 3, b: 5} {
 		if seq, _ := l.Head(); seq != want {
 			t.Errorf("set %s: head %d, want %d", l.Set(), seq, want)
 		}
 		mustCheck(t, l)
 	}
-	if _, err := tr.Log(""); err == nil {
+	if _, err := tr.Log(t.Context(), ""); err == nil {
 		t.Error("a set without a name")
 	}
 }
@@ -508,12 +508,12 @@ func TestNewerRecords(t *testing.T) {
 	s := memkv.New()
 	b := s.Batch()
 	b.Set(markerKey, []byte{stateVersion + 1})
-	b.Commit(true)
+	b.Commit(t.Context(), true)
 	if _, err := Open(t.Context(), s, testOptions(t.TempDir(), newClock())); !errors.Is(err, ErrNewer) {
 		t.Errorf("Open = %v, want ErrNewer", err)
 	}
 	n := 0
-	for range s.Scan(nil, nil) {
+	for range s.Scan(t.Context(), nil, nil) {
 		n++
 	}
 	if n != 1 {
@@ -526,9 +526,9 @@ func TestExtraIsKept(t *testing.T) {
 	o := plain
 	o.Extra = func() json.RawMessage { return json.RawMessage(`{"covered":7}`) }
 	mustScan(t, l, many(3, 1), o)
-	v := l.View()
+	v := l.View(t.Context())
 	defer v.Close()
-	at, res := v.LastScan()
+	at, res := v.LastScan(t.Context())
 	if res == nil || string(res.Extra) != `{"covered":7}` || res.Created != 3 || !at.Equal(clk.now().UTC().Truncate(time.Microsecond)) {
 		t.Errorf("LastScan() = %s, %+v", at, res)
 	}
@@ -553,7 +553,7 @@ func TestViewsDuringScans(t *testing.T) {
 					return
 				default:
 				}
-				v := l.View()
+				v := l.View(t.Context())
 				if err := oneValue(v, entities); err != nil {
 					t.Error(err)
 					v.Close()
@@ -584,14 +584,14 @@ func oneValue(v *View, entities int) error {
 		return fmt.Errorf("head %d in the middle of a scan, %v", seq, v.Err())
 	}
 	n := 0
-	for st, err := range v.Current(rdfres.Digest{}, rdfres.Digest{}) {
+	for st, err := range v.Current(context.Background(), rdfres.Digest{}, rdfres.Digest{}) {
 		if err != nil {
 			return err
 		}
 		if st.Current.Sequence <= seq-uint64(entities) || st.Current.Sequence > seq {
 			return fmt.Errorf("%s is of %d, head is %d", st.Entity, st.Current.Sequence, seq)
 		}
-		if _, err := v.Representation(st.Entity, st.Current.Sequence); err != nil {
+		if _, err := v.Representation(context.Background(), st.Entity, st.Current.Sequence); err != nil {
 			return fmt.Errorf("%s of %d: %w", st.Entity, st.Current.Sequence, err)
 		}
 		n++
@@ -600,7 +600,7 @@ func oneValue(v *View, entities int) error {
 		return fmt.Errorf("%d entities, Resources() = %d", n, v.Resources())
 	}
 	tail, _ := v.Tail()
-	for c, err := range v.Changes(0) {
+	for c, err := range v.Changes(context.Background(), 0) {
 		if err != nil {
 			return err
 		}
@@ -626,7 +626,7 @@ func TestCheckFindsDamage(t *testing.T) {
 	mustCheck(t, l)
 	tr.Close()
 	var keys, values [][]byte
-	for p, err := range s.Scan(nil, nil) {
+	for p, err := range s.Scan(t.Context(), nil, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -638,11 +638,11 @@ func TestCheckFindsDamage(t *testing.T) {
 		again := s.Crash(1 << 20)
 		b := again.Batch()
 		f(b)
-		b.Commit(true)
+		b.Commit(t.Context(), true)
 		tr, err := Open(t.Context(), again, testOptions(t.TempDir(), clk))
 		if err == nil {
 			var l *Log
-			if l, err = tr.Log("books"); err == nil {
+			if l, err = tr.Log(t.Context(), "books"); err == nil {
 				err = l.Check(t.Context())
 			}
 		}

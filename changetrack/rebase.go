@@ -19,7 +19,7 @@ func (l *Log) Rebase(ctx context.Context, note string) (Change, error) {
 		return Change{}, fmt.Errorf("rebase set %s: %w", l.name, err)
 	}
 	defer l.unlock()
-	head, err := readHeadRecord(l.store)
+	head, err := readHeadRecord(ctx, l.store)
 	if err != nil {
 		return Change{}, fmt.Errorf("rebase set %s: %w", l.name, err)
 	}
@@ -30,7 +30,7 @@ func (l *Log) Rebase(ctx context.Context, note string) (Change, error) {
 	b.Set(seqKey(kindLog, c.Sequence), putChange(nil, &c))
 	b.Set(rebasedKey, putChange(binary.BigEndian.AppendUint64(nil, c.Sequence), &c))
 	b.Set(headKey, putHead(nil, &head))
-	if err := b.Commit(true); err != nil {
+	if err := b.Commit(ctx, true); err != nil {
 		return Change{}, fmt.Errorf("rebase set %s: %w", l.name, err)
 	}
 	l.show(head)
@@ -39,11 +39,11 @@ func (l *Log) Rebase(ctx context.Context, note string) (Change, error) {
 
 // Rebased is the last change of that kind, also after retention took it out of the log; false when
 // there was none.
-func (v *View) Rebased() (Change, bool, error) {
+func (v *View) Rebased(ctx context.Context) (Change, bool, error) {
 	if v.err != nil {
 		return Change{}, false, v.err
 	}
-	b, err := v.r.Get(rebasedKey)
+	b, err := v.r.Get(ctx, rebasedKey)
 	if errors.Is(err, kv.ErrNotFound) {
 		return Change{}, false, nil
 	}

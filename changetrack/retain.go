@@ -22,13 +22,13 @@ func (l *Log) Retain(ctx context.Context, changesBefore, versionsBefore time.Tim
 		return 0, fmt.Errorf("retain in set %s: %w", l.name, err)
 	}
 	defer l.unlock()
-	r := &retention{l: l, ctx: ctx, b: l.store.Batch()}
+	r := &retention{l: l, b: l.store.Batch()}
 	defer r.b.Close()
-	if r.head, err = readHeadRecord(l.store); err == nil {
-		err = r.versions(versionsBefore)
+	if r.head, err = readHeadRecord(ctx, l.store); err == nil {
+		err = r.versions(ctx, versionsBefore)
 	}
 	if err == nil {
-		err = r.changes(changesBefore)
+		err = r.changes(ctx, changesBefore)
 	}
 	if err != nil {
 		err = fmt.Errorf("retain in set %s: %w", l.name, err)
@@ -39,7 +39,6 @@ func (l *Log) Retain(ctx context.Context, changesBefore, versionsBefore time.Tim
 // retention is one Retain under way.
 type retention struct {
 	l       *Log
-	ctx     context.Context
 	b       kv.Batch
 	head    headRecord
 	pending int64 // in the batch
@@ -48,13 +47,13 @@ type retention struct {
 }
 
 // done commits the collected deletions if they are enough, or when all is done.
-func (r *retention) done(all bool) error {
+func (r *retention) done(ctx context.Context, all bool) error {
 	if !all && r.b.Size() < r.l.t.o.batchBytes {
 		return nil
 	}
 	if r.pending > 0 || all && r.loose {
 		r.b.Set(headKey, putHead(nil, &r.head))
-		if err := r.b.Commit(all); err != nil {
+		if err := r.b.Commit(ctx, all); err != nil {
 			return err
 		}
 		r.loose = !all
@@ -62,15 +61,15 @@ func (r *retention) done(all bool) error {
 		r.pending = 0
 		r.l.show(r.head)
 	}
-	if err := r.ctx.Err(); err != nil {
-		return context.Cause(r.ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	return nil
 }
 
 // versions drops the representations of versions ended before t, in the order of their ends.
-func (r *retention) versions(t time.Time) error {
-	for p, err := range r.l.store.Scan([]byte{kindEnded}, []byte{kindEnded + 1}) {
+func (r *retention) versions(ctx context.Context, t time.Time) error {
+	for p, err := range r.l.store.Scan(ctx, []byte{kindEnded}, []byte{kindEnded + 1}) {
 		if err != nil {
 			return err
 		}
@@ -88,23 +87,23 @@ func (r *retention) versions(t time.Time) error {
 			r.b.Delete(entitySeqKey(kindHistory, e.key, e.start))
 		}
 		if e.deleted && end <= r.head.tail {
-			if err := r.forget(e.key, end); err != nil {
+			if err := r.forget(ctx, e.key, end); err != nil {
 				return err
 			}
 		}
 		r.pending++
-		if err := r.done(false); err != nil {
+		if err := r.done(ctx, false); err != nil {
 			return err
 		}
 	}
-	return r.done(true)
+	return r.done(ctx, true)
 }
 
 // forget drops a deletion without a place in the log and without its version, and the state of the
 // entity if the deletion was its end.
-func (r *retention) forget(key rdfres.Digest, seq uint64) error {
+func (r *retention) forget(ctx context.Context, key rdfres.Digest, seq uint64) error {
 	r.b.Delete(entitySeqKey(kindHistory, key, seq))
-	b, err := r.l.store.Get(entityKey(kindState, key))
+	b, err := r.l.store.Get(ctx, entityKey(kindState, key))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
@@ -123,13 +122,13 @@ func (r *retention) forget(key rdfres.Digest, seq uint64) error {
 
 // changes takes the changes before t out of the log. A change whose version is still kept moves
 // into the history; so does a deletion while the version it ended is kept.
-func (r *retention) changes(t time.Time) error {
-	for p, err := range r.l.store.Scan(seqKey(kindLog, r.head.tail+1), seqKey(kindLog, r.head.seq+1)) {
+func (r *retention) changes(ctx context.Context, t time.Time) error {
+	for p, err := range r.l.store.Scan(ctx, seqKey(kindLog, r.head.tail+1), seqKey(kindLog, r.head.seq+1)) {
 		if err != nil {
 			return err
 		}
 		seq := lastSeq(p.Key)
-		c, err := readWhole(r.l.store, seq, p.Value)
+		c, err := readWhole(ctx, r.l.store, seq, p.Value)
 		if err != nil {
 			return err
 		}
@@ -138,14 +137,14 @@ func (r *retention) changes(t time.Time) error {
 		}
 		if !c.OfEntity() {
 			if c.OfFile() {
-				if err := r.retainFile(&c); err != nil {
+				if err := r.retainFile(ctx, &c); err != nil {
 					return err
 				}
 			}
 			r.b.Delete(p.Key)
 			r.head.tail, r.head.tailTime = seq, c.Time
 			r.pending++
-			if err := r.done(false); err != nil {
+			if err := r.done(ctx, false); err != nil {
 				return err
 			}
 			continue
@@ -155,7 +154,7 @@ func (r *retention) changes(t time.Time) error {
 		if c.After == nil {
 			witness = seqKey(kindEnded, seq)
 		}
-		kept, err := exists(r.l.store, witness)
+		kept, err := exists(ctx, r.l.store, witness)
 		if err != nil {
 			return err
 		}
@@ -164,7 +163,7 @@ func (r *retention) changes(t time.Time) error {
 		case kept:
 			r.b.Set(entitySeqKey(kindHistory, key, seq), putChange(nil, &c))
 		case c.After == nil:
-			if err := r.forget(key, seq); err != nil {
+			if err := r.forget(ctx, key, seq); err != nil {
 				return err
 			}
 		default:
@@ -172,18 +171,18 @@ func (r *retention) changes(t time.Time) error {
 		}
 		r.head.tail, r.head.tailTime = seq, c.Time
 		r.pending++
-		if err := r.done(false); err != nil {
+		if err := r.done(ctx, false); err != nil {
 			return err
 		}
 	}
 	if r.pending > 0 {
 		r.b.DeleteRange([]byte{kindRelinked}, seqKey(kindRelinked, r.head.tail+1))
 	}
-	return r.done(true)
+	return r.done(ctx, true)
 }
 
-func exists(r kv.Reader, key []byte) (bool, error) {
-	_, err := r.Get(key)
+func exists(ctx context.Context, r kv.Reader, key []byte) (bool, error) {
+	_, err := r.Get(ctx, key)
 	if errors.Is(err, kv.ErrNotFound) {
 		return false, nil
 	}

@@ -194,11 +194,11 @@ func (s *scan) close() {
 }
 
 func (s *scan) run(ctx context.Context, found iter.Seq2[rdfres.Description, error]) error {
-	s.view = s.l.View()
+	s.view = s.l.View(ctx)
 	if s.view.err != nil {
 		return s.view.err
 	}
-	if err := s.checkAccept(); err != nil {
+	if err := s.checkAccept(ctx); err != nil {
 		return err
 	}
 	newSpool := func() *spool {
@@ -219,19 +219,19 @@ func (s *scan) run(ctx context.Context, found iter.Seq2[rdfres.Description, erro
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	reason, configuration, err := s.reasonToHold()
+	reason, configuration, err := s.reasonToHold(ctx)
 	if err != nil {
 		return err
 	}
 	if reason != "" {
-		return s.hold(reason, configuration)
+		return s.hold(ctx, reason, configuration)
 	}
-	return s.commit()
+	return s.commit(ctx)
 }
 
 func (s *scan) find(ctx context.Context, found iter.Seq2[rdfres.Description, error]) error {
 	var err error
-	if s.loads, err = s.mayLoad(); err != nil {
+	if s.loads, err = s.mayLoad(ctx); err != nil {
 		return err
 	}
 	if err := s.compare(ctx, found); err != nil {
@@ -241,7 +241,7 @@ func (s *scan) find(ctx context.Context, found iter.Seq2[rdfres.Description, err
 }
 
 // commit gives the changes their numbers and times.
-func (s *scan) commit() error {
+func (s *scan) commit(ctx context.Context) error {
 	head := s.view.head
 	at, n := s.l.nextTime(head), s.changes.records
 	if s.first != nil {
@@ -278,7 +278,7 @@ func (s *scan) commit() error {
 	}
 	in.LastScan = record
 	if s.first != nil {
-		return s.l.commitFirst(s.first, &in)
+		return s.l.commitFirst(ctx, s.first, &in)
 	}
-	return s.l.commit(s.changes, in)
+	return s.l.commit(ctx, s.changes, in)
 }

@@ -130,7 +130,7 @@ func mustOpen(t testing.TB, s kv.Store, o Options) (*Tracker, *Log) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := tr.Log("books")
+	l, err := tr.Log(t.Context(), "books")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -446,13 +446,13 @@ func (m *model) compare(t testing.TB, v *View) {
 	if got := v.Triples(); got != m.triples() {
 		t.Fatalf("Triples() = %d, want %d", got, m.triples())
 	}
-	if got := v.Held(); (got != nil) != (m.held != nil) {
+	if got := v.Held(t.Context()); (got != nil) != (m.held != nil) {
 		t.Fatalf("Held() = %v, want %v", got, m.held)
 	}
 	if _, _, ok := v.BaselineEnd(); ok != m.baseline {
 		t.Fatalf("BaselineEnd() = %v, want %v", ok, m.baseline)
 	}
-	equalChanges(t, "Changes", collect(t, v.Changes(0)), m.changes[m.tail:])
+	equalChanges(t, "Changes", collect(t, v.Changes(t.Context(), 0)), m.changes[m.tail:])
 	entities := map[string]bool{}
 	histories := map[string][]Change{}
 	for _, c := range m.changes {
@@ -468,8 +468,8 @@ func (m *model) compare(t testing.TB, v *View) {
 		}
 	}
 	for e := range entities {
-		equalChanges(t, "History of "+e, collect(t, v.History(e)), histories[e])
-		st, err := v.Entity(e)
+		equalChanges(t, "History of "+e, collect(t, v.History(t.Context(), e)), histories[e])
+		st, err := v.Entity(t.Context(), e)
 		if m.forgotten(e) {
 			if !errors.Is(err, kv.ErrNotFound) {
 				t.Fatalf("Entity(%s) = %v, %v, want ErrNotFound", e, st, err)
@@ -488,7 +488,7 @@ func (m *model) compare(t testing.TB, v *View) {
 		}
 	}
 	var names []string
-	for _, st := range collect(t, v.Current(rdfres.Digest{}, rdfres.Digest{})) {
+	for _, st := range collect(t, v.Current(t.Context(), rdfres.Digest{}, rdfres.Digest{})) {
 		names = append(names, st.Entity)
 	}
 	want := slices.SortedFunc(maps.Keys(m.current), func(a, b string) int {
@@ -502,7 +502,7 @@ func (m *model) compare(t testing.TB, v *View) {
 
 func (m *model) compareBlob(t testing.TB, v *View, c *Change) {
 	t.Helper()
-	blob, err := v.Representation(c.Entity, c.Sequence)
+	blob, err := v.Representation(t.Context(), c.Entity, c.Sequence)
 	if m.gone[blobKey(c.Entity, c.Sequence)] {
 		if !errors.Is(err, kv.ErrNotFound) {
 			t.Fatalf("Representation(%s, %d) = %v, want ErrNotFound", c.Entity, c.Sequence, err)

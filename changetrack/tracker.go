@@ -93,13 +93,13 @@ func Open(ctx context.Context, store kv.Store, o Options) (*Tracker, error) {
 }
 
 func (t *Tracker) open(ctx context.Context) error {
-	marker, err := t.store.Get(markerKey)
+	marker, err := t.store.Get(ctx, markerKey)
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		b := t.store.Batch()
 		defer b.Close()
 		b.Set(markerKey, []byte{stateVersion})
-		if err := b.Commit(true); err != nil {
+		if err := b.Commit(ctx, true); err != nil {
 			return err
 		}
 	case err != nil:
@@ -119,7 +119,7 @@ func (t *Tracker) open(ctx context.Context) error {
 		id   uint32
 	}
 	var sets []entry
-	for p, err := range t.store.Scan(namesKey, kv.PrefixEnd(namesKey)) {
+	for p, err := range t.store.Scan(ctx, namesKey, kv.PrefixEnd(namesKey)) {
 		if err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func (t *Tracker) open(ctx context.Context) error {
 			b := t.store.Batch()
 			defer b.Close()
 			b.Set(markerKey, marker)
-			return b.Commit(true)
+			return b.Commit(ctx, true)
 		}
 		if err := mark(1, stateVersion); err != nil { // no older program reads half of each
 			return err
@@ -150,7 +150,7 @@ func (t *Tracker) open(ctx context.Context) error {
 	for _, e := range sets {
 		l := newLog(t, e.name, e.id)
 		t.logs[e.name] = l
-		if err := l.recover(); err != nil {
+		if err := l.recover(ctx); err != nil {
 			return fmt.Errorf("set %s: %w", e.name, err)
 		}
 		t.next = max(t.next, e.id+1)
@@ -167,7 +167,7 @@ func (t *Tracker) shorten(ctx context.Context, l *Log) error {
 	b := l.store.Batch()
 	defer b.Close()
 	for _, kind := range []byte{kindHistory, kindBlob} {
-		for p, err := range l.store.Scan([]byte{kind}, []byte{kind + 1}) {
+		for p, err := range l.store.Scan(ctx, []byte{kind}, []byte{kind + 1}) {
 			if err == nil {
 				err = ctx.Err()
 			}
@@ -180,17 +180,17 @@ func (t *Tracker) shorten(ctx context.Context, l *Log) error {
 			b.Set(entitySeqKey(kind, rdfres.Digest(p.Key[1:33]), lastSeq(p.Key)), p.Value)
 			b.Delete(p.Key)
 			if b.Size() >= t.o.batchBytes {
-				if err := b.Commit(false); err != nil {
+				if err := b.Commit(ctx, false); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	return b.Commit(true)
+	return b.Commit(ctx, true)
 }
 
 // Log is the log of a set, opened or made; the same *Log for the same name.
-func (t *Tracker) Log(set string) (*Log, error) {
+func (t *Tracker) Log(ctx context.Context, set string) (*Log, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if l, ok := t.logs[set]; ok {
@@ -205,11 +205,11 @@ func (t *Tracker) Log(set string) (*Log, error) {
 	b := t.store.Batch()
 	defer b.Close()
 	b.Set(nameKey(set), binary.BigEndian.AppendUint32(nil, t.next))
-	if err := b.Commit(true); err != nil {
+	if err := b.Commit(ctx, true); err != nil {
 		return nil, fmt.Errorf("open log of set %s: %w", set, err)
 	}
 	l := newLog(t, set, t.next)
-	if err := l.recover(); err != nil {
+	if err := l.recover(context.WithoutCancel(ctx)); err != nil { // its number is taken
 		return nil, fmt.Errorf("open log of set %s: %w", set, err)
 	}
 	t.logs[set] = l
@@ -296,7 +296,7 @@ func (l *Log) lock(ctx context.Context) error {
 	if l.t.isClosed() {
 		err = ErrClosed
 	} else {
-		err = l.recover()
+		err = l.recover(ctx)
 	}
 	if err != nil {
 		l.unlock()
@@ -307,8 +307,8 @@ func (l *Log) lock(ctx context.Context) error {
 func (l *Log) unlock() { <-l.writer }
 
 // readHeadRecord gives the head of the log in r.
-func readHeadRecord(r kv.Reader) (headRecord, error) {
-	b, err := r.Get(headKey)
+func readHeadRecord(ctx context.Context, r kv.Reader) (headRecord, error) {
+	b, err := r.Get(ctx, headKey)
 	if errors.Is(err, kv.ErrNotFound) {
 		return headRecord{}, nil
 	}

@@ -2,6 +2,7 @@ package changetrack
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -41,7 +42,7 @@ type View struct {
 }
 
 // View is the present state.
-func (l *Log) View() *View {
+func (l *Log) View(ctx context.Context) *View {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v := &View{l: l}
@@ -54,10 +55,10 @@ func (l *Log) View() *View {
 			return s.release(l)
 		}
 	} else {
-		snap := l.store.Snapshot()
+		snap := l.store.Snapshot(ctx)
 		v.r, v.release = snap, snap.Close
 	}
-	v.head, v.err = readHeadRecord(v.r)
+	v.head, v.err = readHeadRecord(ctx, v.r)
 	if v.err != nil {
 		v.err = fmt.Errorf("read log of set %s: %w", l.name, v.err)
 	}
@@ -94,8 +95,8 @@ func (v *View) BaselineEnd() (seq uint64, t time.Time, ok bool) {
 }
 
 // Held is the scan waiting for a person, or nil.
-func (v *View) Held() *Held {
-	c, err := readHeld(v.r)
+func (v *View) Held(ctx context.Context) *Held {
+	c, err := readHeld(ctx, v.r)
 	if err != nil || c == nil {
 		return nil
 	}
@@ -104,9 +105,9 @@ func (v *View) Held() *Held {
 
 // HeldDeletions yields the deletions of the held scan, in the order of their keys, after one of
 // them; nil is the beginning. The sequence ends after the first error.
-func (v *View) HeldDeletions(after *rdfres.Digest) iter.Seq2[State, error] {
+func (v *View) HeldDeletions(ctx context.Context, after *rdfres.Digest) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
-		c, err := readHeld(v.r)
+		c, err := readHeld(ctx, v.r)
 		if err = cmp.Or(v.err, err); err != nil {
 			yield(State{}, err)
 			return
@@ -119,10 +120,10 @@ func (v *View) HeldDeletions(after *rdfres.Digest) iter.Seq2[State, error] {
 		if after != nil {
 			from = append(candidateKey(c.Generation, *after), 0)
 		}
-		for p, err := range v.r.Scan(from, kv.PrefixEnd(prefix)) {
+		for p, err := range v.r.Scan(ctx, from, kv.PrefixEnd(prefix)) {
 			var st State
 			if err == nil {
-				st, err = v.EntityByKey(rdfres.Digest(p.Key[len(prefix):]))
+				st, err = v.EntityByKey(ctx, rdfres.Digest(p.Key[len(prefix):]))
 			}
 			if !yield(st, err) || err != nil {
 				return
@@ -132,8 +133,8 @@ func (v *View) HeldDeletions(after *rdfres.Digest) iter.Seq2[State, error] {
 }
 
 // LastScan is the last complete scan, held ones included; zero and nil when there was none.
-func (v *View) LastScan() (t time.Time, res *ScanResult) {
-	b, err := v.r.Get(lastScanKey)
+func (v *View) LastScan(ctx context.Context) (t time.Time, res *ScanResult) {
+	b, err := v.r.Get(ctx, lastScanKey)
 	if err != nil {
 		return time.Time{}, nil
 	}
@@ -146,7 +147,7 @@ func (v *View) LastScan() (t time.Time, res *ScanResult) {
 
 // Changes yields changes with after < sequence, in order. It begins after Tail: changes dropped by
 // Retain are left out, so a returning caller compares its own position with Tail first.
-func (v *View) Changes(after uint64) iter.Seq2[Change, error] {
+func (v *View) Changes(ctx context.Context, after uint64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		if v.err != nil {
 			yield(Change{}, v.err)
@@ -156,13 +157,13 @@ func (v *View) Changes(after uint64) iter.Seq2[Change, error] {
 			return
 		}
 		want := max(after, v.head.tail) + 1
-		for p, err := range v.r.Scan(seqKey(kindLog, want), seqKey(kindLog, v.head.seq+1)) {
+		for p, err := range v.r.Scan(ctx, seqKey(kindLog, want), seqKey(kindLog, v.head.seq+1)) {
 			var c Change
 			if err == nil {
 				if seq := lastSeq(p.Key); seq != want {
 					err = fmt.Errorf("log: sequence %d follows %d: %w", seq, want-1, errDamaged)
 				} else {
-					c, err = readWhole(v.r, seq, p.Value)
+					c, err = readWhole(ctx, v.r, seq, p.Value)
 				}
 			}
 			if err != nil {
@@ -182,7 +183,7 @@ func (v *View) Changes(after uint64) iter.Seq2[Change, error] {
 
 // SequenceAt is the last sequence with time <= t, 0 when t is before the first.
 // ErrBeyondRetention when t is before Tail.
-func (v *View) SequenceAt(t time.Time) (uint64, error) {
+func (v *View) SequenceAt(ctx context.Context, t time.Time) (uint64, error) {
 	if v.err != nil {
 		return 0, v.err
 	}
@@ -193,7 +194,7 @@ func (v *View) SequenceAt(t time.Time) (uint64, error) {
 	var failed error
 	n := sort.Search(int(v.head.seq-v.head.tail), func(i int) bool {
 		seq := v.head.tail + 1 + uint64(i)
-		b, err := v.r.Get(seqKey(kindLog, seq))
+		b, err := v.r.Get(ctx, seqKey(kindLog, seq))
 		var at time.Time
 		if err == nil {
 			at, err = changeTime(b)
@@ -211,14 +212,16 @@ func (v *View) SequenceAt(t time.Time) (uint64, error) {
 
 // Entity gives the state of one entity; kv.ErrNotFound if it was never known, or was deleted before
 // the retention.
-func (v *View) Entity(iri string) (State, error) { return v.EntityByKey(rdfres.EntityKey(iri)) }
+func (v *View) Entity(ctx context.Context, iri string) (State, error) {
+	return v.EntityByKey(ctx, rdfres.EntityKey(iri))
+}
 
 // EntityByKey finds by rdfres.EntityKey.
-func (v *View) EntityByKey(k rdfres.Digest) (State, error) {
+func (v *View) EntityByKey(ctx context.Context, k rdfres.Digest) (State, error) {
 	if v.err != nil {
 		return State{}, v.err
 	}
-	b, err := v.r.Get(entityKey(kindState, k))
+	b, err := v.r.Get(ctx, entityKey(kindState, k))
 	if err != nil {
 		return State{}, err
 	}
@@ -226,13 +229,13 @@ func (v *View) EntityByKey(k rdfres.Digest) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	return v.state(k, s)
+	return v.state(ctx, k, s)
 }
 
-func (v *View) state(k rdfres.Digest, s *stateRecord) (State, error) {
+func (v *View) state(ctx context.Context, k rdfres.Digest, s *stateRecord) (State, error) {
 	st := State{Entity: s.entity, Current: s.current, Changes: int(s.changes), First: s.first}
 	if s.current == nil {
-		c, err := v.change(k, s.delSeq)
+		c, err := v.change(ctx, k, s.delSeq)
 		switch {
 		case err == nil:
 			st.Deleted = &c
@@ -245,24 +248,24 @@ func (v *View) state(k rdfres.Digest, s *stateRecord) (State, error) {
 
 // change finds a change of an entity in the log or, when it has left it, in the
 // history of the entity.
-func (v *View) change(k rdfres.Digest, seq uint64) (Change, error) {
-	b, err := v.r.Get(entitySeqKey(kindHistory, k, seq))
+func (v *View) change(ctx context.Context, k rdfres.Digest, seq uint64) (Change, error) {
+	b, err := v.r.Get(ctx, entitySeqKey(kindHistory, k, seq))
 	if err == nil && len(b) == 0 {
-		b, err = v.r.Get(seqKey(kindLog, seq))
+		b, err = v.r.Get(ctx, seqKey(kindLog, seq))
 	}
 	if err != nil {
 		return Change{}, err
 	}
-	return readWhole(v.r, seq, b)
+	return readWhole(ctx, v.r, seq, b)
 }
 
 // readWhole reads a change with the version after it, wherever stored.
-func readWhole(r kv.Reader, seq uint64, b []byte) (Change, error) {
+func readWhole(ctx context.Context, r kv.Reader, seq uint64, b []byte) (Change, error) {
 	c, err := readChange(seq, b)
 	if err != nil || c.After != elsewhere {
 		return c, err
 	}
-	if c.After, err = versionAfter(r, &c); err != nil {
+	if c.After, err = versionAfter(ctx, r, &c); err != nil {
 		return Change{}, fmt.Errorf("version %d of %s: %w", seq, c.Entity, err)
 	}
 	return c, nil
@@ -270,9 +273,9 @@ func readWhole(r kv.Reader, seq uint64, b []byte) (Change, error) {
 
 // versionAfter is the version made by a change: the current one, or the one ended by the next
 // change of the entity.
-func versionAfter(r kv.Reader, c *Change) (*Version, error) {
+func versionAfter(ctx context.Context, r kv.Reader, c *Change) (*Version, error) {
 	key := rdfres.EntityKey(c.Entity)
-	b, err := r.Get(entityKey(kindState, key))
+	b, err := r.Get(ctx, entityKey(kindState, key))
 	if errors.Is(err, kv.ErrNotFound) {
 		err = errDamaged
 	}
@@ -286,7 +289,7 @@ func versionAfter(r kv.Reader, c *Change) (*Version, error) {
 	if s.current != nil && s.current.Sequence == c.Sequence {
 		return s.current, nil
 	}
-	for next, err := range history(r, key, c.Sequence+1) {
+	for next, err := range history(ctx, r, key, c.Sequence+1) {
 		switch {
 		case err != nil:
 			return nil, err
@@ -302,14 +305,14 @@ func versionAfter(r kv.Reader, c *Change) (*Version, error) {
 
 // history yields changes of an entity from a sequence on, as they are written, and
 // possibly some of others.
-func history(r kv.Reader, k rdfres.Digest, from uint64) iter.Seq2[Change, error] {
+func history(ctx context.Context, r kv.Reader, k rdfres.Digest, from uint64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		for p, err := range r.Scan(entitySeqKey(kindHistory, k, from), kv.PrefixEnd(shortEntityKey(kindHistory, k))) {
+		for p, err := range r.Scan(ctx, entitySeqKey(kindHistory, k, from), kv.PrefixEnd(shortEntityKey(kindHistory, k))) {
 			var c Change
 			if err == nil {
 				seq, b := lastSeq(p.Key), p.Value
 				if len(b) == 0 {
-					b, err = r.Get(seqKey(kindLog, seq))
+					b, err = r.Get(ctx, seqKey(kindLog, seq))
 				}
 				if err == nil {
 					c, err = readChange(seq, b)
@@ -324,7 +327,7 @@ func history(r kv.Reader, k rdfres.Digest, from uint64) iter.Seq2[Change, error]
 
 // Current yields current entities with lo <= EntityKey, and < hi unless hi is zero, in the order of
 // EntityKey.
-func (v *View) Current(lo, hi rdfres.Digest) iter.Seq2[State, error] {
+func (v *View) Current(ctx context.Context, lo, hi rdfres.Digest) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		if v.err != nil {
 			yield(State{}, v.err)
@@ -334,7 +337,7 @@ func (v *View) Current(lo, hi rdfres.Digest) iter.Seq2[State, error] {
 		if !hi.IsZero() {
 			end = entityKey(kindState, hi)
 		}
-		for p, err := range v.r.Scan(entityKey(kindState, lo), end) {
+		for p, err := range v.r.Scan(ctx, entityKey(kindState, lo), end) {
 			var s *stateRecord
 			if err == nil {
 				s, err = readState(p.Value)
@@ -355,18 +358,18 @@ func (v *View) Current(lo, hi rdfres.Digest) iter.Seq2[State, error] {
 
 // History yields the changes of one entity within retention, oldest first: those in the log, and
 // those with a kept version.
-func (v *View) History(iri string) iter.Seq2[Change, error] {
+func (v *View) History(ctx context.Context, iri string) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		if v.err != nil {
 			yield(Change{}, v.err)
 			return
 		}
-		for c, err := range history(v.r, rdfres.EntityKey(iri), 0) {
+		for c, err := range history(ctx, v.r, rdfres.EntityKey(iri), 0) {
 			if err == nil && c.Entity != iri {
 				continue
 			}
 			if err == nil && c.After == elsewhere {
-				c.After, err = versionAfter(v.r, &c)
+				c.After, err = versionAfter(ctx, v.r, &c)
 			}
 			if err != nil {
 				yield(Change{}, fmt.Errorf("history of %s: %w", iri, err))
@@ -379,19 +382,19 @@ func (v *View) History(iri string) iter.Seq2[Change, error] {
 	}
 }
 
-func (v *View) readBlob(b []byte) (Blob, error) {
-	return readBlob(b, func(number uint32) (*dictionary, error) { return v.l.dictionaries.get(v.l.store, number) })
+func (v *View) readBlob(ctx context.Context, b []byte) (Blob, error) {
+	return readBlob(b, func(number uint32) (*dictionary, error) { return v.l.dictionaries.get(ctx, v.l.store, number) })
 }
 
 // Representation gives the bytes of a version current or within retention; kv.ErrNotFound
 // otherwise.
-func (v *View) Representation(iri string, sequence uint64) (Blob, error) {
+func (v *View) Representation(ctx context.Context, iri string, sequence uint64) (Blob, error) {
 	if v.err != nil {
 		return Blob{}, v.err
 	}
-	b, err := v.r.Get(entitySeqKey(kindBlob, rdfres.EntityKey(iri), sequence))
+	b, err := v.r.Get(ctx, entitySeqKey(kindBlob, rdfres.EntityKey(iri), sequence))
 	if err != nil {
 		return Blob{}, err
 	}
-	return v.readBlob(b)
+	return v.readBlob(ctx, b)
 }

@@ -45,7 +45,7 @@ func newWorld(t *testing.T, cfg Config) *world {
 	track, err := changetrack.Open(t.Context(), kv.Prefix(w.store, []byte("log/")), changetrack.Options{Dir: t.TempDir(), Now: w.clock})
 	w.must(err)
 	t.Cleanup(func() { w.must(track.Close()) })
-	w.log, err = track.Log("data")
+	w.log, err = track.Log(t.Context(), "data")
 	w.must(err)
 	w.srv = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
@@ -94,9 +94,9 @@ func (w *world) file(path string, h http.HandlerFunc) {
 
 // gone is the first file of what is gone after a place.
 func (w *world) gone(after *rdfres.Digest) (changetrack.FileState, bool) {
-	view := w.log.View()
+	view := w.log.View(w.t.Context())
 	defer view.Close()
-	for st, err := range w.f.Gone(view, after) {
+	for st, err := range w.f.Gone(w.t.Context(), view, after) {
 		w.must(err)
 		return st, true
 	}
@@ -153,7 +153,7 @@ func (w *world) run(accept bool) Report {
 	w.mu.Unlock()
 	w.now = w.now.Add(25 * time.Hour)
 	id := ""
-	if before, err := w.f.Status(); err != nil {
+	if before, err := w.f.Status(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	} else if accept && before != nil && before.Held != nil {
 		id = before.Held.ID
@@ -166,9 +166,9 @@ func (w *world) run(accept bool) Report {
 
 func (w *world) current(path string) *changetrack.FileVersion {
 	w.t.Helper()
-	v := w.log.View()
+	v := w.log.View(w.t.Context())
 	defer v.Close()
-	st, err := v.File(w.srv.URL + path)
+	st, err := v.File(w.t.Context(), w.srv.URL+path)
 	w.must(err)
 	return st.Current
 }
@@ -465,7 +465,7 @@ func TestGone(t *testing.T) {
 		if rep.Held == nil || rep.Held.Deletions != 28 || rep.Resources != 28 || rep.Deleted != 0 {
 			t.Fatalf("%+v", rep)
 		}
-		if st, err := w.f.Status(); err != nil || st.Held == nil {
+		if st, err := w.f.Status(t.Context()); err != nil || st.Held == nil {
 			t.Fatalf("%+v %v", st, err)
 		}
 		var after *rdfres.Digest
@@ -495,7 +495,7 @@ func TestGone(t *testing.T) {
 		t.Fatalf("%+v", rep)
 	}
 	n := 0
-	for _, err := range w.store.Scan([]byte("content/k"), []byte("content/l")) {
+	for _, err := range w.store.Scan(t.Context(), []byte("content/k"), []byte("content/l")) {
 		w.must(err)
 		n++
 	}

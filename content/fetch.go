@@ -32,7 +32,7 @@ func (x *Fetcher) Fetch(ctx context.Context, url string, v *changetrack.FileVers
 		return errors.New("its host has failed several times in a row")
 	}
 	c := candidate{url: url, current: v}
-	b, err := x.p.f.store.Get(lookKey(url))
+	b, err := x.p.f.store.Get(ctx, lookKey(url))
 	if err == nil {
 		c.look, err = readLook(b)
 	}

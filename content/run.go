@@ -104,8 +104,8 @@ func (f *Follower) Link(ctx context.Context) (changetrack.FileChanges, error) {
 }
 
 // Status is the report of the last run, nil when there was none.
-func (f *Follower) Status() (*Report, error) {
-	b, err := f.store.Get(reportKey)
+func (f *Follower) Status(ctx context.Context) (*Report, error) {
+	b, err := f.store.Get(ctx, reportKey)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -121,20 +121,20 @@ func (f *Follower) Status() (*Report, error) {
 
 // Gone yields the listed files of view missing at their last look, in the order of
 // changetrack.FileKey, after the given one; nil starts at the beginning.
-func (f *Follower) Gone(view *changetrack.View, after *rdfres.Digest) iter.Seq2[changetrack.FileState, error] {
+func (f *Follower) Gone(ctx context.Context, view *changetrack.View, after *rdfres.Digest) iter.Seq2[changetrack.FileState, error] {
 	return func(yield func(changetrack.FileState, error) bool) {
 		var from rdfres.Digest
 		if after != nil {
 			from = *after
 		}
-		for st, err := range view.CurrentFiles(from, rdfres.Digest{}) {
+		for st, err := range view.CurrentFiles(ctx, from, rdfres.Digest{}) {
 			var l look
 			if err == nil {
 				if after != nil && changetrack.FileKey(st.URL) == from || !f.allowed(st.URL) {
 					continue
 				}
 				var b []byte
-				if b, err = f.store.Get(lookKey(st.URL)); errors.Is(err, kv.ErrNotFound) {
+				if b, err = f.store.Get(ctx, lookKey(st.URL)); errors.Is(err, kv.ErrNotFound) {
 					continue
 				}
 				if err == nil {
@@ -149,11 +149,11 @@ func (f *Follower) Gone(view *changetrack.View, after *rdfres.Digest) iter.Seq2[
 }
 
 // Look tells of the last look at one file: its time, and the problem found, "" if none.
-func (f *Follower) Look(url string) (at time.Time, trouble string, err error) {
+func (f *Follower) Look(ctx context.Context, url string) (at time.Time, trouble string, err error) {
 	if !f.allowed(url) {
 		return at, elsewhere, nil
 	}
-	b, err := f.store.Get(lookKey(url))
+	b, err := f.store.Get(ctx, lookKey(url))
 	if errors.Is(err, kv.ErrNotFound) {
 		return at, "it was not looked at yet", nil
 	}
@@ -186,7 +186,7 @@ func (l *look) trouble() string {
 // error or the end of ctx leaves consistent records.
 func (f *Follower) Run(ctx context.Context, accept string) (Report, error) {
 	r := &run{f: f, ctx: ctx, id: accept, now: f.o.Now().UTC().Truncate(time.Microsecond)}
-	if err := r.run(); err != nil {
+	if err := r.run(ctx); err != nil {
 		return r.rep, fmt.Errorf("files of set %s: %w", f.log.Set(), err)
 	}
 	return r.rep, nil
@@ -222,35 +222,36 @@ type outcome struct {
 	skipped bool // not looked at after all
 }
 
-func (r *run) run() error {
+func (r *run) run(ctx context.Context) error {
 	f := r.f
-	before, err := f.Status()
+	before, err := f.Status(ctx)
 	if err != nil {
 		return err
 	}
 	r.accept = before != nil && before.Held != nil && r.id != "" && before.Held.ID == r.id
-	view := f.log.View()
-	files, err := view.Files()
+	view := f.log.View(ctx)
+	files, err := view.Files(ctx)
 	var due []candidate
 	if err == nil {
-		due, err = r.plan(view)
+		due, err = r.plan(ctx, view)
 	}
 	view.Close()
 	if err == nil {
 		err = r.lookAt(due)
 	}
 	if err == nil {
-		err = r.record()
+		err = r.record(ctx)
 	}
 	if err == nil {
-		err = r.recordGone(files, before)
+		err = r.recordGone(ctx, files, before)
 	}
 	if err != nil {
 		return err
 	}
-	view = f.log.View()
+	ctx = context.WithoutCancel(ctx) // what was found is in the log: the report goes with it
+	view = f.log.View(ctx)
 	defer view.Close()
-	if r.rep.Resources, err = view.Files(); err != nil {
+	if r.rep.Resources, err = view.Files(ctx); err != nil {
 		return err
 	}
 	r.rep.Time = r.now
@@ -261,7 +262,7 @@ func (r *run) run() error {
 	b := f.store.Batch()
 	defer b.Close()
 	b.Set(reportKey, data)
-	return b.Commit(false)
+	return b.Commit(ctx, false)
 }
 
 // oldest keeps the candidates with the longest wait; the shortest of them is on top.
@@ -279,15 +280,15 @@ func (h *oldest) Pop() any {
 
 // plan merges the files with their looks. It counts, forgets looks at unlinked files, and chooses
 // the candidates.
-func (r *run) plan(view *changetrack.View) ([]candidate, error) {
+func (r *run) plan(ctx context.Context, view *changetrack.View) ([]candidate, error) {
 	f := r.f
-	next, stop := iter.Pull2(f.store.Scan(lookPrefix, kv.PrefixEnd(lookPrefix)))
+	next, stop := iter.Pull2(f.store.Scan(ctx, lookPrefix, kv.PrefixEnd(lookPrefix)))
 	defer stop()
 	b := f.store.Batch()
 	defer b.Close()
 	pair, err, ok := next()
 	var chosen oldest
-	for st, ferr := range view.LedFiles() {
+	for st, ferr := range view.LedFiles(ctx) {
 		if err = errors.Join(err, ferr, r.ctx.Err()); err != nil {
 			return nil, err
 		}
@@ -336,7 +337,7 @@ func (r *run) plan(view *changetrack.View) ([]candidate, error) {
 		return nil, err
 	}
 	slices.SortStableFunc(chosen, func(a, b candidate) int { return a.look.At.Compare(b.look.At) })
-	return chosen, b.Commit(false)
+	return chosen, b.Commit(ctx, false)
 }
 
 func (r *run) due(c *candidate) bool {
@@ -428,14 +429,14 @@ func (r *run) lookAt(due []candidate) error {
 		}
 		n++
 		r.f.o.Progress(n, int64(len(due)))
-		if failed = r.take(o); failed != nil {
+		if failed = r.take(ctx, o); failed != nil {
 			cancel()
 		}
 	}
 	return errors.Join(failed, r.ctx.Err())
 }
 
-func (r *run) take(o outcome) error {
+func (r *run) take(ctx context.Context, o outcome) error {
 	if o.skipped {
 		r.rep.Waiting++
 		r.leave(&o.candidate)
@@ -448,14 +449,14 @@ func (r *run) take(o outcome) error {
 		return nil
 	}
 	if r.group = append(r.group, o); len(r.group) >= groupSize {
-		return r.record()
+		return r.record(ctx)
 	}
 	return nil
 }
 
 // record brings a group into the log, and then the looks.
-func (r *run) record() error {
-	n, err := r.put(r.group)
+func (r *run) record(ctx context.Context) error {
+	n, err := r.put(ctx, r.group)
 	r.group = r.group[:0]
 	r.rep.Created += n.Created
 	r.rep.Updated += n.Updated
@@ -463,7 +464,7 @@ func (r *run) record() error {
 	return err
 }
 
-func (r *run) put(group []outcome) (n changetrack.FileChanges, err error) {
+func (r *run) put(ctx context.Context, group []outcome) (n changetrack.FileChanges, err error) {
 	if len(group) == 0 {
 		return n, nil
 	}
@@ -481,11 +482,11 @@ func (r *run) put(group []outcome) (n changetrack.FileChanges, err error) {
 			return n, err
 		}
 	}
-	return n, r.keep(group)
+	return n, r.keep(context.WithoutCancel(ctx), group) // the log has it
 }
 
 // keep writes the looks.
-func (r *run) keep(group []outcome) error {
+func (r *run) keep(ctx context.Context, group []outcome) error {
 	b := r.f.store.Batch()
 	defer b.Close()
 	for i := range group {
@@ -496,12 +497,12 @@ func (r *run) keep(group []outcome) error {
 		}
 		b.Set(lookKey(group[i].url), data)
 	}
-	return b.Commit(false)
+	return b.Commit(ctx, false)
 }
 
 // recordGone deletes missing files, unless they are too many at once: a server with lost or moved
 // files answers 404 for all of them. Accepted ones do not count.
-func (r *run) recordGone(files int64, before *Report) error {
+func (r *run) recordGone(ctx context.Context, files int64, before *Report) error {
 	var goes, others []outcome
 	for _, o := range r.gone {
 		if r.accept && o.missing {
@@ -521,14 +522,14 @@ func (r *run) recordGone(files int64, before *Report) error {
 			r.rep.Held.Time = before.Held.Time
 		}
 		r.f.o.Logger.Warn("files that are gone are held", "reason", why)
-		if err := r.keep(others); err != nil {
+		if err := r.keep(ctx, others); err != nil {
 			return err
 		}
 		others = nil
 	}
 	for group := range slices.Chunk(append(goes, others...), groupSize) {
 		r.group = append(r.group, group...)
-		if err := r.record(); err != nil {
+		if err := r.record(ctx); err != nil {
 			return err
 		}
 	}

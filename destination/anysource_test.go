@@ -114,7 +114,7 @@ func (b *bench) forgetBody(loc string) {
 	batch := b.store.Batch()
 	defer batch.Close()
 	batch.Set(ledger.Key(ledger.KindBody, d.dest, ledger.HashOf(loc)), ledger.Pack([]byte("damaged")))
-	if err := batch.Commit(true); err != nil {
+	if err := batch.Commit(b.t.Context(), true); err != nil {
 		b.t.Fatal(err)
 	}
 	b.mir.exec(`DELETE DATA { GRAPH <` + graphA + `> { <http://ex.org/e3> <http://ex.org/v> "3" .

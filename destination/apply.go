@@ -68,13 +68,13 @@ const mostFormer = 1000
 
 // former is nil where nothing is read ahead, or cannot be: that is told when the batch
 // is worked out. ts are what is kept, where they have been read; else nil.
-func (d *Destination) former(loc ledger.Hash, rec *ledger.Record, ts []rdfres.Triple) *former {
+func (d *Destination) former(ctx context.Context, loc ledger.Hash, rec *ledger.Record, ts []rdfres.Triple) *former {
 	if rec.Triples == 0 || rec.Triples > mostFormer {
 		return nil
 	}
 	var err error
 	if ts == nil {
-		if ts, err = d.led.Triples(loc); err != nil {
+		if ts, err = d.led.Triples(ctx, loc); err != nil {
 			return nil
 		}
 	}
@@ -91,8 +91,8 @@ func (f *former) of(rec *ledger.Record) bool {
 }
 
 // recordedStatements are those of the kept representation, which is taken as it is.
-func (d *Destination) recordedStatements(loc ledger.Hash, rec *ledger.Record) ([]sink.Statement, error) {
-	ts, err := d.led.Triples(loc)
+func (d *Destination) recordedStatements(ctx context.Context, loc ledger.Hash, rec *ledger.Record) ([]sink.Statement, error) {
+	ts, err := d.led.Triples(ctx, loc)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ var errUnfinished = errors.New("a batch before this one could not be written")
 
 func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
 	d := of.d
-	if err := d.sameForm(); err != nil {
+	if err := d.sameForm(ctx); err != nil {
 		return err
 	}
 	if err := d.keepFiles(ctx, f.slot, ops); err != nil {
@@ -195,7 +195,7 @@ func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready 
 		// Parts of the whole may stand in the mirror already. Should this run end
 		// between the halves, only a comparison would find them.
 		before := d.meta.CompareMirror
-		if err := d.saveMeta(func(m *meta) { m.CompareMirror = "a batch that the mirror refused was taken apart and not finished" }); err != nil {
+		if err := d.saveMeta(ctx, func(m *meta) { m.CompareMirror = "a batch that the mirror refused was taken apart and not finished" }); err != nil {
 			return err
 		}
 		half := len(ops) / 2
@@ -213,7 +213,7 @@ func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready 
 		if o.fault != nil || o.settle {
 			continue
 		}
-		d.log.Warn("mirror: resource refused", "loc", d.locOf(o), "error", err)
+		d.log.Warn("mirror: resource refused", "loc", d.locOf(ctx, o), "error", err)
 		if uerr := d.undo(ctx, o); uerr != nil {
 			return fmt.Errorf("%w (and taking it back: %w)", err, uerr)
 		}
@@ -221,7 +221,7 @@ func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready 
 			return fmt.Errorf("the mirror took none of the first %d resources, nothing more is sent: %w", c.refused, err)
 		}
 		if o.it == nil {
-			if o.it = (&feed.Item{Loc: d.locOf(o), Promise: fetch.Promise{Length: -1}}); o.rec == nil {
+			if o.it = (&feed.Item{Loc: d.locOf(ctx, o), Promise: fetch.Promise{Length: -1}}); o.rec == nil {
 				o.it.Change = "deleted"
 			}
 		}
@@ -229,7 +229,7 @@ func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready 
 		if !errors.Is(err, sink.ErrRefused) {
 			refused = fmt.Errorf("%w: %w", sink.ErrRefused, err)
 		}
-		ops[i] = &op{loc: o.loc, it: o.it, fault: d.newFault(o.it, o.loc, refused, o.replaces...)}
+		ops[i] = &op{loc: o.loc, it: o.it, fault: d.newFault(ctx, o.it, o.loc, refused, o.replaces...)}
 	}
 	return d.applyOnce(ctx, f, ops, nil, c, false, change)
 }
@@ -238,14 +238,14 @@ func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready 
 // one, until it is the mirror that is at fault and not the resources.
 const refusedAll = 5
 
-func (d *Destination) locOf(o *op) string {
+func (d *Destination) locOf(ctx context.Context, o *op) string {
 	switch {
 	case o.rec != nil:
 		return o.rec.Loc
 	case o.it != nil:
 		return o.it.Loc
 	}
-	if r, err := d.led.Record(o.loc); err == nil && r != nil {
+	if r, err := d.led.Record(ctx, o.loc); err == nil && r != nil {
 		return r.Loc
 	}
 	return ""
@@ -285,18 +285,18 @@ type worked struct {
 	uploads any    // of what is posted
 }
 
-func (d *Destination) work(ops []*op, c *counts) (*worked, error) {
+func (d *Destination) work(ctx context.Context, ops []*op, c *counts) (*worked, error) {
 	small, err := d.smallOps(ops)
 	if err != nil {
 		return nil, err
 	}
-	changes, batch, err := d.workOutAll(ops, c)
+	changes, batch, err := d.workOutAll(ctx, ops, c)
 	if err != nil {
 		return nil, err
 	}
 	w := &worked{changes: changes, plan: &sink.Batch{}, small: small}
 	if !d.putsWhole() {
-		w.plan, err = d.plan(changes, batch)
+		w.plan, err = d.plan(ctx, changes, batch)
 	}
 	if err == nil {
 		d.tellSink(w.plan, changes)
@@ -306,7 +306,7 @@ func (d *Destination) work(ops []*op, c *counts) (*worked, error) {
 
 // The other batch must not matter to one worked out ahead: it has new resources alone, and
 // nothing to report.
-func (of descriptions) ahead(ops []*op, busy func(ledger.Hash) bool) *worked {
+func (of descriptions) ahead(ctx context.Context, ops []*op, busy func(ledger.Hash) bool) *worked {
 	d := of.d
 	if d.mirror.Layout.PerEntity {
 		return nil
@@ -317,7 +317,7 @@ func (of descriptions) ahead(ops []*op, busy func(ledger.Hash) bool) *worked {
 		}
 	}
 	var c counts
-	w, err := d.work(ops, &c)
+	w, err := d.work(ctx, ops, &c)
 	if err != nil || c != (counts{}) || slices.ContainsFunc(w.changes, func(ch *delta) bool { return ch.old != nil }) {
 		return nil
 	}
@@ -344,7 +344,7 @@ func (d *Destination) canPost(p *sink.Batch) bool {
 
 func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) (err error) {
 	if ready == nil {
-		if ready, err = d.work(ops, c); err != nil {
+		if ready, err = d.work(ctx, ops, c); err != nil {
 			return err
 		}
 	}
@@ -364,7 +364,7 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 		if ready.intent == nil {
 			ready.intent = intentOf(ledger.OfStore, ops)
 		}
-		if err := d.led.Begin(f.slot, ready.intent); err != nil {
+		if err := d.led.Begin(ctx, f.slot, ready.intent); err != nil {
 			return err
 		}
 		ready.intent = nil // it may be as large as all else that is kept of the batch
@@ -404,7 +404,7 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 	if unfinished := f.inTurn(d); err != nil || unfinished != nil {
 		return cmp.Or(unfinished, err)
 	}
-	return d.remember(f.slot, changes, c, func(m *meta) {
+	return d.remember(ctx, f.slot, changes, c, func(m *meta) {
 		if written {
 			d.wrote(m)
 		}
@@ -416,7 +416,7 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 
 // workOutAll compares a batch with the records. What cannot stand in the mirror
 // becomes a fault, and the locations that it would have replaced stay.
-func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[ledger.Hash]bool, error) {
+func (d *Destination) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*delta, map[ledger.Hash]bool, error) {
 	changes := make([]*delta, 0, len(ops))
 	batch, named := map[ledger.Hash]bool{}, map[ledger.Hash]bool{}
 	for _, o := range ops {
@@ -427,13 +427,13 @@ func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[ledger.Has
 			changes = append(changes, &delta{op: o, same: true})
 			continue
 		}
-		ch, err := d.workOut(o)
+		ch, err := d.workOut(ctx, o)
 		if errors.Is(err, sink.ErrUnusable) {
 			it := o.it
 			if it == nil {
 				it = &feed.Item{Loc: o.rec.Loc, Promise: fetch.Promise{Length: -1}}
 			}
-			changes = append(changes, &delta{op: &op{loc: o.loc, it: it, fault: d.newFault(it, o.loc, fmt.Errorf("%w: %w", errContent, err), o.replaces...)}, same: true})
+			changes = append(changes, &delta{op: &op{loc: o.loc, it: it, fault: d.newFault(ctx, it, o.loc, fmt.Errorf("%w: %w", errContent, err), o.replaces...)}, same: true})
 			c.refused++
 			continue
 		}
@@ -441,7 +441,7 @@ func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[ledger.Has
 			return nil, nil, err
 		}
 		changes = append(changes, ch)
-		returned, err := d.keptElsewhere(ch)
+		returned, err := d.keptElsewhere(ctx, ch)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -450,7 +450,7 @@ func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[ledger.Has
 				continue // the batch says itself what becomes of it
 			}
 			named[loc] = true
-			left, err := d.workOut(&op{loc: loc, moved: o.rec != nil}) // else its entity is gone from both
+			left, err := d.workOut(ctx, &op{loc: loc, moved: o.rec != nil}) // else its entity is gone from both
 			if err != nil {
 				return nil, nil, err
 			}
@@ -461,7 +461,7 @@ func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[ledger.Has
 		}
 	}
 	if d.mirror.Layout.PerEntity {
-		if err := d.refuseOverlaps(changes, c); err != nil {
+		if err := d.refuseOverlaps(ctx, changes, c); err != nil {
 			return nil, nil, err
 		}
 		changes = slices.DeleteFunc(changes, func(ch *delta) bool { return ch.main != nil && ch.main.refused })
@@ -477,20 +477,20 @@ func (d *Destination) workOutAll(ops []*op, c *counts) ([]*delta, map[ledger.Has
 // keptElsewhere finds the location whose deleted resource is kept, or has not gone yet, in
 // the graph that one of the same entity asks for: the entity is there again, and what was
 // kept of it goes, as it would had it come back where it was.
-func (d *Destination) keptElsewhere(ch *delta) ([]ledger.Hash, error) {
+func (d *Destination) keptElsewhere(ctx context.Context, ch *delta) ([]ledger.Hash, error) {
 	if !d.mirror.Layout.PerEntity || ch.newGraph == "" || ch.newGraph == ch.oldGraph {
 		return nil, nil
 	}
-	owner, ok, err := d.led.GraphOwner(ch.newGraph)
+	owner, ok, err := d.led.GraphOwner(ctx, ch.newGraph)
 	if err != nil || !ok || owner.Dest != d.dest {
 		return nil, err
 	}
 	loc := owner.Loc
-	rec, err := d.led.Record(loc)
+	rec, err := d.led.Record(ctx, loc)
 	if err != nil || rec == nil || loc == ch.op.loc || rec.Entity != ch.op.rec.Entity {
 		return nil, err
 	}
-	if l, err := d.led.Leaving(loc); err != nil || (l == nil || l.Becomes != nil) && !rec.Has(ledger.FlagKept) {
+	if l, err := d.led.Leaving(ctx, loc); err != nil || (l == nil || l.Becomes != nil) && !rec.Has(ledger.FlagKept) {
 		return nil, err
 	}
 	return []ledger.Hash{loc}, nil
@@ -504,7 +504,7 @@ func (d *Destination) crashAt(point string) error {
 }
 
 // workOut compares an op with the record.
-func (d *Destination) workOut(o *op) (*delta, error) {
+func (d *Destination) workOut(ctx context.Context, o *op) (*delta, error) {
 	ch := &delta{op: o}
 	if o.small != nil { // nothing is recorded of it
 		return ch, nil
@@ -512,7 +512,7 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 	var old *ledger.Record
 	var err error
 	if !o.fresh {
-		if old, err = d.led.Record(o.loc); err != nil {
+		if old, err = d.led.Record(ctx, o.loc); err != nil {
 			return nil, err
 		}
 	}
@@ -535,7 +535,7 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 	if old != nil && old.Triples > 0 {
 		if o.was.of(old) {
 			ch.oldSts = o.was.sts
-		} else if ch.oldSts, err = d.recordedStatements(o.loc, old); errors.Is(err, ledger.ErrDamaged) || errors.Is(err, kv.ErrNotFound) {
+		} else if ch.oldSts, err = d.recordedStatements(ctx, o.loc, old); errors.Is(err, ledger.ErrDamaged) || errors.Is(err, kv.ErrNotFound) {
 			// What it owned is found in the index; what of it must go from the
 			// mirror, only a comparison can tell.
 			d.log.Error("kept representation is damaged", "loc", old.Loc, "error", err)
@@ -576,10 +576,10 @@ func (d *Destination) workOut(o *op) (*delta, error) {
 
 // refuseOverlaps takes out resources whose per-entity graph belongs to another
 // resource, before this batch or within it, or to another destination as a whole.
-func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
+func (d *Destination) refuseOverlaps(ctx context.Context, changes []*delta, c *counts) error {
 	leaves := map[string]bool{} // graphs given up in this batch
 	for _, ch := range changes {
-		if ch.oldGraph != "" && ch.oldGraph != ch.newGraph && d.led.OwnsGraph(ch.oldGraph, ch.op.loc) {
+		if ch.oldGraph != "" && ch.oldGraph != ch.newGraph && d.led.OwnsGraph(ctx, ch.oldGraph, ch.op.loc) {
 			leaves[ch.oldGraph] = true
 		}
 	}
@@ -591,16 +591,16 @@ func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
 		var other string
 		if l, ok := taken[ch.newGraph]; ok && l != ch.op.loc {
 			other = "a resource of the same batch"
-		} else if o, ok, err := d.led.GraphOwner(ch.newGraph); err != nil {
+		} else if o, ok, err := d.led.GraphOwner(ctx, ch.newGraph); err != nil {
 			return err
 		} else if ok && !leaves[ch.newGraph] {
 			if o != (ledger.Owner{Dest: d.dest, Loc: ch.op.loc}) {
 				other = "another resource"
-				if r, err := d.led.Of(o.Dest).Record(o.Loc); err == nil && r != nil {
+				if r, err := d.led.Of(o.Dest).Record(ctx, o.Loc); err == nil && r != nil {
 					other = r.Loc
 				}
 			}
-		} else if name, err := d.singleOf(ch.newGraph); err != nil {
+		} else if name, err := d.singleOf(ctx, ch.newGraph); err != nil {
 			return err
 		} else if name != "" {
 			other = "destination " + strconv.Quote(name) + fmt.Sprintf(", which has everything in it (give either another %s)", d.cfg.Settings.Of("graph_iri"))
@@ -614,7 +614,7 @@ func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
 			it = &feed.Item{Loc: ch.op.rec.Loc, Promise: fetch.Promise{Length: -1}}
 		}
 		err := fmt.Errorf("%w: %w: graph %s of entity %s is kept for %s", errContent, errOverlap, clip.Middle(ch.newGraph), clip.Middle(ch.op.rec.Entity), clip.Middle(other))
-		*ch = delta{op: &op{loc: ch.op.loc, it: it, fault: d.newFault(it, ch.op.loc, err, ch.op.replaces...)}, same: true, refused: true}
+		*ch = delta{op: &op{loc: ch.op.loc, it: it, fault: d.newFault(ctx, it, ch.op.loc, err, ch.op.replaces...)}, same: true, refused: true}
 		c.refused++
 	}
 	return nil
@@ -623,7 +623,7 @@ func (d *Destination) refuseOverlaps(changes []*delta, c *counts) error {
 // plan works out which triples go and which come. A triple goes only when no
 // resource owns it after the batch, of this destination or of another one that
 // writes into the same graph.
-func (d *Destination) plan(changes []*delta, batch map[ledger.Hash]bool) (*sink.Batch, error) {
+func (d *Destination) plan(ctx context.Context, changes []*delta, batch map[ledger.Hash]bool) (*sink.Batch, error) {
 	p := &sink.Batch{}
 	after, before := map[ledger.Hash]bool{}, map[ledger.Hash]bool{}
 	taken := map[string]bool{} // graphs that a resource of the batch has from now on
@@ -634,7 +634,7 @@ func (d *Destination) plan(changes []*delta, batch map[ledger.Hash]bool) (*sink.
 		}
 	}
 	left := func(ch *delta) bool {
-		return d.mirror.Layout.PerEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && d.led.OwnsGraph(ch.oldGraph, ch.op.loc)
+		return d.mirror.Layout.PerEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && d.led.OwnsGraph(ctx, ch.oldGraph, ch.op.loc)
 	}
 	candidates := map[ledger.Hash][]*sink.Statement{} // by subject
 	asked := map[ledger.Hash]bool{}
@@ -644,7 +644,7 @@ func (d *Destination) plan(changes []*delta, batch map[ledger.Hash]bool) (*sink.
 			continue
 		}
 		if ch.oldGraph != "" && len(ch.oldSts) > 0 && left(ch) {
-			if name, err := d.singleOf(ch.oldGraph); err != nil {
+			if name, err := d.singleOf(ctx, ch.oldGraph); err != nil {
 				return nil, err
 			} else if name == "" {
 				p.DropGraphs = append(p.DropGraphs, ch.oldGraph)
@@ -684,7 +684,7 @@ func (d *Destination) plan(changes []*delta, batch map[ledger.Hash]bool) (*sink.
 			p.Add = append(p.Add, st)
 		}
 	}
-	gone, err := d.unowned(candidates, batch)
+	gone, err := d.unowned(ctx, candidates, batch)
 	if err != nil {
 		return nil, err
 	}
@@ -695,7 +695,7 @@ func (d *Destination) plan(changes []*delta, batch map[ledger.Hash]bool) (*sink.
 // unowned are those of the candidates, by subject, that nobody outside of the batch owns.
 // What tells it lies all over the records: it is looked up in their order, so that what
 // lies near is read once, and that of many subjects side by side.
-func (d *Destination) unowned(candidates map[ledger.Hash][]*sink.Statement, batch map[ledger.Hash]bool) ([]sink.Statement, error) {
+func (d *Destination) unowned(ctx context.Context, candidates map[ledger.Hash][]*sink.Statement, batch map[ledger.Hash]bool) ([]sink.Statement, error) {
 	subjects := slices.SortedFunc(maps.Keys(candidates), ledger.Hash.Compare)
 	parts := make([][]sink.Statement, min(runtime.GOMAXPROCS(0), 1+len(subjects)/unownedEach))
 	var g errgroup.Group
@@ -703,7 +703,7 @@ func (d *Destination) unowned(candidates map[ledger.Hash][]*sink.Statement, batc
 		g.Go(func() error {
 			for _, subj := range subjects[i*len(subjects)/len(parts) : (i+1)*len(subjects)/len(parts)] {
 				sts := candidates[subj]
-				keep, err := d.ownedElsewhere(subj, sts, batch)
+				keep, err := d.ownedElsewhere(ctx, subj, sts, batch)
 				if err != nil {
 					return err
 				}
@@ -725,9 +725,9 @@ const unownedEach = 64
 
 // ownedElsewhere tells of each statement of a subject whether a resource outside of the
 // batch has it.
-func (d *Destination) ownedElsewhere(subj ledger.Hash, sts []*sink.Statement, batch map[ledger.Hash]bool) ([]bool, error) {
+func (d *Destination) ownedElsewhere(ctx context.Context, subj ledger.Hash, sts []*sink.Statement, batch map[ledger.Hash]bool) ([]bool, error) {
 	owned := make([]bool, len(sts))
-	for o, err := range d.led.Owners(subj) {
+	for o, err := range d.led.Owners(ctx, subj) {
 		if err != nil {
 			return nil, err
 		}
@@ -742,7 +742,8 @@ func (d *Destination) ownedElsewhere(subj ledger.Hash, sts []*sink.Statement, ba
 }
 
 // remember writes what is known now, and the changed meta, in one commit.
-func (d *Destination) remember(slot byte, changes []*delta, c *counts, change func(*meta)) error {
+func (d *Destination) remember(ctx context.Context, slot byte, changes []*delta, c *counts, change func(*meta)) error {
+	ctx = context.WithoutCancel(ctx) // the mirror has it: so have the records, and the position
 	b := d.store.Batch()
 	defer b.Close()
 	size := 0
@@ -759,7 +760,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 	lost := false
 	for _, ch := range changes {
 		o := ch.op
-		d.tell(o)
+		d.tell(ctx, o)
 		d.withLeaving(b, o)
 		if o.fault != nil {
 			d.led.PutFault(b, o.loc, o.fault)
@@ -769,7 +770,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 		if o.settle {
 			continue
 		}
-		by, err := d.rememberOther(b, ch)
+		by, err := d.rememberOther(ctx, b, ch)
 		if err != nil {
 			return err
 		}
@@ -801,7 +802,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 			}
 			continue
 		case ch.same:
-			if err := d.keepLeft(b, &past, ch); err != nil {
+			if err := d.keepLeft(ctx, b, &past, ch); err != nil {
 				return err
 			}
 			n.became(ch.old, o.rec, true)
@@ -834,19 +835,19 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 		if o.moved {
 			next = ch.main.op
 		}
-		if left, err := d.leftBefore(ch); err != nil {
+		if left, err := d.leftBefore(ctx, ch); err != nil {
 			return err
 		} else if left != nil {
 			next = left
 		}
 		if d.cfg.Keep == "versions" && ch.old != nil && !ch.old.Has(ledger.FlagKept) && (next.rec == nil || next.rec.Graph != ch.old.Graph) {
 			past++
-			if err := d.keepVersion(b, d.meta.Versions+past, o.loc, next, ch.old); err != nil {
+			if err := d.keepVersion(ctx, b, d.meta.Versions+past, o.loc, next, ch.old); err != nil {
 				return err
 			}
 		}
 		if ch.lost {
-			if err := d.led.DisownAll(b, o.loc); err != nil {
+			if err := d.led.DisownAll(ctx, b, o.loc); err != nil {
 				return err
 			}
 			lost = true
@@ -866,7 +867,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 		for subj := range before {
 			d.led.Disown(b, o.loc, subj)
 		}
-		if d.mirror.Layout.PerEntity && ch.oldGraph != "" && ch.oldGraph != ch.newGraph && d.led.OwnsGraph(ch.oldGraph, o.loc) {
+		if d.mirror.Layout.PerEntity && ch.oldGraph != "" && ch.oldGraph != ch.newGraph && d.led.OwnsGraph(ctx, ch.oldGraph, o.loc) {
 			d.led.DropGraph(b, ch.oldGraph)
 		}
 		if o.rec == nil {
@@ -884,7 +885,7 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 			d.led.PutGraph(b, ch.newGraph, ch.op.loc)
 		}
 	}
-	if err := d.done(slot, b, func(m *meta) {
+	if err := d.done(ctx, slot, b, func(m *meta) {
 		m.Resources += resources
 		m.NotRDF += others
 		m.Unselected += unselected
@@ -905,11 +906,11 @@ func (d *Destination) remember(slot byte, changes []*delta, c *counts, change fu
 
 // undo brings what one refused op may have written in part back to the record.
 func (d *Destination) undo(ctx context.Context, o *op) error {
-	changes, batch, err := d.workOutAll([]*op{o}, &counts{})
+	changes, batch, err := d.workOutAll(ctx, []*op{o}, &counts{})
 	if err != nil || len(batch) == 0 {
 		return err
 	}
-	p, err := d.plan(changes, batch)
+	p, err := d.plan(ctx, changes, batch)
 	if err != nil {
 		return err
 	}
@@ -931,7 +932,7 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 	// What the op inserted and nobody owns goes; what it deleted comes back.
 	back := &sink.Batch{Add: p.Remove}
 	for i := range p.Add {
-		owned, err := d.ownedByAny(p.Add[i].Subject, p.Add[i].Hash)
+		owned, err := d.ownedByAny(ctx, p.Add[i].Subject, p.Add[i].Hash)
 		if err != nil {
 			return err
 		}
@@ -942,8 +943,8 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 	return d.mirror.TakeBack(ctx, back)
 }
 
-func (d *Destination) ownedByAny(subj, triple ledger.Hash) (bool, error) {
-	for o, err := range d.led.Owners(subj) {
+func (d *Destination) ownedByAny(ctx context.Context, subj, triple ledger.Hash) (bool, error) {
+	for o, err := range d.led.Owners(ctx, subj) {
 		if err != nil || ledger.Holds(o.Hashes, triple) {
 			return err == nil, err
 		}
@@ -970,7 +971,7 @@ func faultNote(f *ledger.Fault) string {
 // newFault remembers why a resource could not be had, and when to try again:
 // after a pause that doubles with each try for the same promise.
 // replaces are locations that stay until it can be had.
-func (d *Destination) newFault(it *feed.Item, loc ledger.Hash, err error, replaces ...ledger.Hash) *ledger.Fault {
+func (d *Destination) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, err error, replaces ...ledger.Hash) *ledger.Fault {
 	now := d.opt.Now().UTC()
 	f := &ledger.Fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: clip.Middle(err.Error()), Tries: 1, First: now, Change: it.Time, Item: it.Encode(), Replaces: replaces}
 	if it.Tried {
@@ -980,7 +981,7 @@ func (d *Destination) newFault(it *feed.Item, loc ledger.Hash, err error, replac
 	if errors.As(err, &doubtful) {
 		f.Doubted, f.Came = d.runName(), doubtful.came.String()
 	}
-	if old, ferr := d.led.Fault(loc); ferr == nil && old != nil {
+	if old, ferr := d.led.Fault(ctx, loc); ferr == nil && old != nil {
 		f.First = old.First
 		if f.Came != "" && old.Came == f.Came {
 			f.Doubted = old.Doubted

@@ -30,7 +30,7 @@ import (
 // is compared, and repaired, all the same, and the report says so.
 func (d *Destination) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	rep, err := d.audit(ctx, o)
-	err = errors.Join(err, d.led.KeepCount())
+	err = errors.Join(err, d.led.KeepCount(ctx))
 	d.packages.close()
 	d.contexts.Forget()
 	d.src.Settle()
@@ -62,13 +62,13 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	if err := d.redo(ctx); err != nil {
 		return rep, fmt.Errorf("finish the batch that was under way: %w", err)
 	}
-	if err := d.led.LookForLeaving(); err != nil {
+	if err := d.led.LookForLeaving(ctx); err != nil {
 		return rep, err
 	}
-	if err := d.led.LookForDoubts(); err != nil {
+	if err := d.led.LookForDoubts(ctx); err != nil {
 		return rep, err
 	}
-	if err := d.led.LookForFaults(); err != nil {
+	if err := d.led.LookForFaults(ctx); err != nil {
 		return rep, err
 	}
 	offer, err := d.discover(ctx)
@@ -124,7 +124,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	rep.Seconds = math.Round(d.opt.Now().Sub(start).Seconds()*1000) / 1000
 	kept := rep
 	kept.Named, kept.Mended = firstNamed(kept.Named), firstNamed(kept.Mended)
-	return rep, d.saveMeta(func(m *meta) {
+	return rep, d.saveMeta(context.WithoutCancel(ctx), func(m *meta) {
 		m.LastAudit = &kept
 		if rep.Equal && rep.Depth != "inventory" {
 			m.CompareMirror = ""
@@ -268,7 +268,7 @@ func (a *auditRun) once(ctx context.Context, rep *AuditReport) error {
 
 // sawRewritten counts resources that the store keeps in another form, as its normal
 // form says.
-func (a *auditRun) sawRewritten(rec *ledger.Record) {
+func (a *auditRun) sawRewritten(ctx context.Context, rec *ledger.Record) {
 	if !rec.Has(ledger.FlagRewritten) {
 		return
 	}
@@ -277,7 +277,7 @@ func (a *auditRun) sawRewritten(rec *ledger.Record) {
 		return
 	}
 	w.named = append(w.named, Difference{Entity: rec.Entity, Location: rec.Loc, Kind: "rewritten", Detail: ownForm})
-	sts, err := a.d.recordedStatements(ledger.HashOf(rec.Loc), rec)
+	sts, err := a.d.recordedStatements(ctx, ledger.HashOf(rec.Loc), rec)
 	if err != nil {
 		return // the audit tells the error
 	}
@@ -359,7 +359,7 @@ func (a *auditRun) source(ctx context.Context) error {
 		}
 		a.rewritten = rewrittenOnes{}
 	}
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	v, err := a.list(ctx)
 	if err != nil {
@@ -393,7 +393,7 @@ func (a *auditRun) source(ctx context.Context) error {
 	}
 	n, unseen, kept := int64(0), int64(0), false
 	partial := v.Partial()
-	for p, err := range d.withFaults(d.merged(v, snap)) {
+	for p, err := range d.withFaults(ctx, d.merged(ctx, v, snap)) {
 		if err != nil {
 			return err
 		}
@@ -404,7 +404,7 @@ func (a *auditRun) source(ctx context.Context) error {
 			}
 		}
 		if p.rec != nil {
-			a.sawRewritten(p.rec)
+			a.sawRewritten(ctx, p.rec)
 		}
 		switch {
 		case passed(p):
@@ -417,7 +417,7 @@ func (a *auditRun) source(ctx context.Context) error {
 			continue
 		case p.there() && p.here():
 			v, why := p.it.Differs(p.rec)
-			leaves, lerr := d.led.Leaving(p.loc)
+			leaves, lerr := d.led.Leaving(ctx, p.loc)
 			if lerr != nil {
 				return lerr
 			}
@@ -488,9 +488,9 @@ func (a *auditRun) notTaken(p pairing) error {
 // confirmTaken asks again for what was taken without a promise.
 func (a *auditRun) confirmTaken(ctx context.Context, snap kv.Reader) error {
 	d := a.d
-	b := d.batcher(&counts{}, false)
+	b := d.batcher(ctx, &counts{}, false)
 	unknown := 0
-	err := d.pipelineRaw(ctx, d.doubted(snap, func(*ledger.Doubt) bool { return true }), func(o *outcome) error {
+	err := d.pipelineRaw(ctx, d.doubted(ctx, snap, func(*ledger.Doubt) bool { return true }), func(o *outcome) error {
 		loc := ledger.HashOf(o.it.Loc)
 		switch {
 		case o.err != nil:
@@ -505,7 +505,7 @@ func (a *auditRun) confirmTaken(ctx context.Context, snap kv.Reader) error {
 			return nil
 		}
 		a.sourceDiffers = true
-		if err := d.askAgain(loc); err != nil {
+		if err := d.askAgain(ctx, loc); err != nil {
 			return err
 		}
 		return a.event(loc, rankDifferent, event{Entity: o.rec.Entity, Location: o.rec.Loc, Detail: otherGraph})
@@ -513,7 +513,7 @@ func (a *auditRun) confirmTaken(ctx context.Context, snap kv.Reader) error {
 	if unknown > 0 {
 		d.log.Warn("audit: what was received without a promise cannot be confirmed", "resources", unknown, "error", a.lost)
 	}
-	return errors.Join(err, b.writeMarks())
+	return errors.Join(err, b.writeMarks(ctx))
 }
 
 // listed tells whether the source has told all that it has.
@@ -583,7 +583,7 @@ func (a *auditRun) list(ctx context.Context) (v *feed.Inventory, err error) {
 func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader) error {
 	d := a.d
 	jobs := func(yield func(job, error) bool) {
-		for p, err := range d.merged(v, snap) {
+		for p, err := range d.merged(ctx, v, snap) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -653,7 +653,7 @@ func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader
 		a.sourceDiffers = true
 		loc := ledger.Hash(o.packed)
 		if string(o.wire) == otherGraph { // its list may say that nothing changed
-			if err := d.askAgain(loc); err != nil {
+			if err := d.askAgain(ctx, loc); err != nil {
 				return err
 			}
 		}
@@ -664,8 +664,8 @@ func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader
 const otherGraph = "the source gives another graph than is recorded"
 
 // askAgain makes a resource be fetched by the next comparison.
-func (d *Destination) askAgain(loc ledger.Hash) error {
-	rec, err := d.led.Record(loc)
+func (d *Destination) askAgain(ctx context.Context, loc ledger.Hash) error {
+	rec, err := d.led.Record(ctx, loc)
 	if err != nil || rec == nil {
 		return err
 	}
@@ -673,7 +673,7 @@ func (d *Destination) askAgain(loc ledger.Hash) error {
 	b := d.store.Batch()
 	defer b.Close()
 	d.led.PutRecord(b, loc, rec)
-	return d.commit(b, func(m *meta) { m.OweSource("an audit found another description than recorded") })
+	return d.commit(ctx, b, func(m *meta) { m.OweSource("an audit found another description than recorded") })
 }
 
 // conclude makes one Difference of all events of a resource, keeps them, and
@@ -687,7 +687,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		rep.Unasked = n
 		d.log.Warn("audit: first sources are on hosts that are not allowed, and were not asked", "resources", n, "allow_by", d.cfg.Settings.Of("allow"))
 	}
-	beside, err := d.cutOffBeside()
+	beside, err := d.cutOffBeside(ctx)
 	if err != nil {
 		return err
 	}
@@ -721,7 +721,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 			diff.Kind = "different"
 			if lacks > 0 && first == rankMirrorLacks {
 				diff.Detail = fmt.Sprintf("%d of its triples are not in the mirror", lacks)
-				if all, err := d.statementCount(have); err == nil && lacks >= all {
+				if all, err := d.statementCount(ctx, have); err == nil && lacks >= all {
 					diff.Kind, diff.Detail = "missing", "none of its triples is in the mirror"
 				}
 			}
@@ -743,7 +743,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		case "different":
 			rep.Different++
 		case "rewritten":
-			rec, err := d.led.Record(have)
+			rec, err := d.led.Record(ctx, have)
 			if err == nil && rec != nil && rec.Has(ledger.FlagRewritten) {
 				return nil // counted with the normal form
 			}
@@ -758,7 +758,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		}
 		b.Set(ledger.Key(ledger.KindDiff, d.dest, have), raw)
 		if b.Size() > 4<<20 {
-			return b.Commit(false)
+			return b.Commit(ctx, false)
 		}
 		return nil
 	}
@@ -816,26 +816,26 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		rep.ProvenUntil = timeOrNil(m.AskedAll)
 	}
 	rep.judge()
-	return b.Commit(true)
+	return b.Commit(ctx, true)
 }
 
 // statementCount is how many triples a resource has in the mirror's normal form.
-func (d *Destination) statementCount(loc ledger.Hash) (int, error) {
-	sts, _, err := d.statementsOf(loc)
+func (d *Destination) statementCount(ctx context.Context, loc ledger.Hash) (int, error) {
+	sts, _, err := d.statementsOf(ctx, loc)
 	return len(sts), err
 }
 
 // statementsOf computes what a recorded resource has in the mirror, from its
 // kept representation, which is proven by its digest.
-func (d *Destination) statementsOf(loc ledger.Hash) ([]sink.Statement, *ledger.Record, error) {
-	rec, err := d.led.Record(loc)
+func (d *Destination) statementsOf(ctx context.Context, loc ledger.Hash) ([]sink.Statement, *ledger.Record, error) {
+	rec, err := d.led.Record(ctx, loc)
 	if err != nil {
 		return nil, nil, err
 	}
 	if rec == nil {
 		return nil, nil, kv.ErrNotFound
 	}
-	ts, err := d.led.Proven(loc, rec)
+	ts, err := d.led.Proven(ctx, loc, rec)
 	if err != nil {
 		return nil, rec, err
 	}

@@ -26,7 +26,7 @@ func (a *auditRun) published(ctx context.Context, open bool) error {
 		return err
 	}
 	defer v.Close()
-	for _, f := range d.led.Faults() {
+	for _, f := range d.led.Faults(ctx) {
 		if f.Err != nil {
 			return f.Err
 		}
@@ -48,7 +48,7 @@ func (a *auditRun) published(ctx context.Context, open bool) error {
 		if it.Err != nil {
 			return it.Err
 		}
-		if err := a.unapplied(loc, it.Item); err != nil {
+		if err := a.unapplied(ctx, loc, it.Item); err != nil {
 			return err
 		}
 	}
@@ -110,13 +110,13 @@ func (a *auditRun) unread(ctx context.Context, v *feed.Inventory, open bool) err
 }
 
 // unapplied makes a finding of a change that is published, unless the mirror is proven to have it.
-func (a *auditRun) unapplied(loc ledger.Hash, it *feed.Item) error {
+func (a *auditRun) unapplied(ctx context.Context, loc ledger.Hash, it *feed.Item) error {
 	d := a.d
-	rec, err := d.led.Record(loc)
+	rec, err := d.led.Record(ctx, loc)
 	if err != nil {
 		return err
 	}
-	f, err := d.led.Fault(loc)
+	f, err := d.led.Fault(ctx, loc)
 	if err != nil {
 		return err
 	}

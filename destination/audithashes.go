@@ -28,7 +28,7 @@ func (c *mirrorCompare) byHash(ctx context.Context, snap kv.Reader, later *subje
 	if err := c.readHashes(ctx, sorter, later); err != nil {
 		return err
 	}
-	nextOwned, stopOwned := iter.Pull2(c.groups(snap))
+	nextOwned, stopOwned := iter.Pull2(c.groups(ctx, snap))
 	defer stopOwned()
 	g, gerr, gok := nextOwned()
 	n := int64(0)
@@ -169,7 +169,7 @@ func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *group, hashes []led
 		return nil
 	}
 	if len(extra) > 0 { // what the store has made of others need not be read again
-		tolerated, err := c.d.tolerated(g.subj)
+		tolerated, err := c.d.tolerated(ctx, g.subj)
 		if err != nil {
 			return err
 		}

@@ -123,10 +123,10 @@ func (v *inventoryAudit) compare(ctx context.Context) error {
 // collect sorts what is recorded by the keys of the inventory.
 func (v *inventoryAudit) collect(ctx context.Context) error {
 	d := v.a.d
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	n := int64(0)
-	for loc, rec := range d.led.Records(snap) {
+	for loc, rec := range d.led.Records(ctx, snap) {
 		if rec.Err != nil {
 			return rec.Err
 		}
@@ -136,7 +136,7 @@ func (v *inventoryAudit) collect(ctx context.Context) error {
 				return context.Cause(ctx)
 			}
 		}
-		v.a.sawRewritten(rec.Record)
+		v.a.sawRewritten(ctx, rec.Record)
 		if rec.Has(ledger.FlagFile) && v.a.depth != "inventory" && v.a.listed() {
 			return fmt.Errorf("%w: it has no files, and the list has", feed.ErrInventory)
 		}
@@ -318,7 +318,7 @@ func (v *inventoryAudit) tell(ctx context.Context) error {
 		if ok && there.graph == graph {
 			continue
 		}
-		r, err := d.led.Record(loc)
+		r, err := d.led.Record(ctx, loc)
 		if err != nil || r == nil {
 			return errors.Join(err, ctx.Err())
 		}
@@ -327,7 +327,7 @@ func (v *inventoryAudit) tell(ctx context.Context) error {
 			err = v.a.event(loc, rankExtra, event{Entity: r.Entity, Location: r.Loc, Detail: "it is mirrored, the source does not have it any more"})
 		} else {
 			var f *ledger.Fault
-			if f, err = d.led.Fault(loc); err == nil {
+			if f, err = d.led.Fault(ctx, loc); err == nil {
 				err = v.a.event(loc, rankDifferent, event{Entity: r.Entity, Location: r.Loc, Detail: fmt.Sprintf("the source says graph digest %s, recorded is %s%s", there.graph, graph, faultNote(f))})
 			}
 		}
@@ -340,7 +340,7 @@ func (v *inventoryAudit) tell(ctx context.Context) error {
 		known[e.entity] = nil
 	}
 	delete(known, "")
-	for _, f := range d.led.Faults() {
+	for _, f := range d.led.Faults(ctx) {
 		if f.Err != nil {
 			return f.Err
 		}

@@ -90,7 +90,7 @@ func (of descriptions) compare(ctx context.Context, c *mirrorCompare) error {
 	if !d.mirror.reads {
 		return nil
 	}
-	if err := d.sameForm(); err != nil {
+	if err := d.sameForm(ctx); err != nil {
 		return err
 	}
 	c.broken = map[ledger.Hash]bool{}
@@ -102,7 +102,7 @@ func (of descriptions) compare(ctx context.Context, c *mirrorCompare) error {
 		return err
 	}
 	defer later.close()
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	if err := c.byHash(ctx, snap, later); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (c *mirrorCompare) byTriple(ctx context.Context, snap kv.Reader, of *subjec
 // merge compares the subjects of a list with triples of the mirror: key subject and
 // triple hash in normal form, value graph, zero byte, line.
 func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap kv.Reader, of *subjectList) error {
-	nextOwned, stopOwned := iter.Pull2(c.groups(snap))
+	nextOwned, stopOwned := iter.Pull2(c.groups(ctx, snap))
 	defer stopOwned()
 	nextHeld, stopHeld := iter.Pull2(sorter.Sort())
 	defer stopHeld()
@@ -268,11 +268,11 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 }
 
 // groups yields the ownership index by subject.
-func (c *mirrorCompare) groups(snap kv.Reader) iter.Seq2[*group, error] {
+func (c *mirrorCompare) groups(ctx context.Context, snap kv.Reader) iter.Seq2[*group, error] {
 	return func(yield func(*group, error) bool) {
 		prefix := ledger.Key(ledger.KindOwned, c.d.space)
 		var g *group
-		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+		for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -329,10 +329,10 @@ type lack struct {
 
 // tolerated are the triples of a subject that the store rewrites by itself, each with
 // what it makes of it. What was recorded before both were (empty) counts no more.
-func (d *Destination) tolerated(subj ledger.Hash) (map[ledger.Hash]ledger.Hash, error) {
+func (d *Destination) tolerated(ctx context.Context, subj ledger.Hash) (map[ledger.Hash]ledger.Hash, error) {
 	var all map[ledger.Hash]ledger.Hash
 	prefix := ledger.Key(ledger.KindRewritten, d.space, subj)
-	for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
+	for pair, err := range d.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return nil, err
 		}
@@ -367,7 +367,7 @@ func (g *group) explained(tolerated map[ledger.Hash]ledger.Hash, missing []ledge
 // differ works on one subject whose triples are not as owned.
 func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.Hash, extra []held) error {
 	d := c.d
-	tolerated, err := d.tolerated(g.subj)
+	tolerated, err := d.tolerated(ctx, g.subj)
 	if err != nil {
 		return err
 	}
@@ -399,7 +399,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 			rewritten[l.owner.Loc] = cmp.Or(rewritten[l.owner.Loc], ownForm)
 			continue
 		}
-		st, err := c.statement(l.owner.Loc, h)
+		st, err := c.statement(ctx, l.owner.Loc, h)
 		if err != nil {
 			return err
 		}
@@ -453,7 +453,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 		if c.second { // it was repaired and is otherwise again: the store's way, once and for all
 			b := d.store.Batch()
 			b.Set(ledger.Key(ledger.KindRewritten, d.space, g.subj, l.hash), extra[match].hash[:])
-			err := b.Commit(true)
+			err := b.Commit(ctx, true)
 			b.Close()
 			if err != nil {
 				return err
@@ -468,7 +468,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 		}
 	}
 	for loc, n := range lackOf {
-		if err := c.tell(loc, rankMirrorLacks, fmt.Sprintf("%d of its triples are not in the mirror", n), n); err != nil {
+		if err := c.tell(ctx, loc, rankMirrorLacks, fmt.Sprintf("%d of its triples are not in the mirror", n), n); err != nil {
 			return err
 		}
 	}
@@ -478,14 +478,14 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 			continue
 		}
 		t := triples[i]
-		if of, err := c.madeOf(others, t); err != nil {
+		if of, err := c.madeOf(ctx, others, t); err != nil {
 			return err
 		} else if of >= 0 {
 			others = slices.Delete(others, of, of+1)
 			continue
 		}
 		excess++
-		ghost, err := c.ghost(e.graph)
+		ghost, err := c.ghost(ctx, e.graph)
 		if err != nil {
 			return err
 		}
@@ -507,7 +507,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 		}
 		detail := "the mirror has a triple that no resource owns: " + clip.Middle(strings.TrimSpace(e.line))
 		if ownerHere != nil {
-			err = c.tell(ownerHere.Loc, rankMirrorExcess, detail, 0)
+			err = c.tell(ctx, ownerHere.Loc, rankMirrorExcess, detail, 0)
 		} else {
 			entity := t.S.IRI()
 			if entity == "" {
@@ -520,7 +520,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 		}
 	}
 	for loc, how := range rewritten {
-		if err := c.tell(loc, rankRewritten, how, 0); err != nil {
+		if err := c.tell(ctx, loc, rankRewritten, how, 0); err != nil {
 			return err
 		}
 	}
@@ -532,7 +532,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 
 // madeOf is which of the triples that other destinations lack the store may have made a
 // triple of, -1 for none: a literal of the same predicate.
-func (c *mirrorCompare) madeOf(others []lack, t rdfres.Triple) (int, error) {
+func (c *mirrorCompare) madeOf(ctx context.Context, others []lack, t rdfres.Triple) (int, error) {
 	if t.O.Kind() != rdfres.KindLiteral {
 		return -1, nil
 	}
@@ -540,7 +540,7 @@ func (c *mirrorCompare) madeOf(others []lack, t rdfres.Triple) (int, error) {
 		l := &others[i]
 		if l.st == nil {
 			var err error
-			if l.st, err = c.d.theirs(l.owner, l.hash); err != nil {
+			if l.st, err = c.d.theirs(ctx, l.owner, l.hash); err != nil {
 				return -1, err
 			}
 		}
@@ -553,15 +553,15 @@ func (c *mirrorCompare) madeOf(others []lack, t rdfres.Triple) (int, error) {
 
 // theirs is a triple that another destination owns in the same graph, an empty one where
 // what is kept of it is damaged.
-func (d *Destination) theirs(o ledger.Owner, hash ledger.Hash) (*sink.Statement, error) {
-	m, err := ledger.MetaOf(d.store, o.Dest)
+func (d *Destination) theirs(ctx context.Context, o ledger.Owner, hash ledger.Hash) (*sink.Statement, error) {
+	m, err := ledger.MetaOf(ctx, d.store, o.Dest)
 	if err != nil {
 		return nil, fmt.Errorf("another destination of this graph: %w", err)
 	}
 	lay := d.mirror.Layout
 	lay.Authority = m.Authority
 	other := &Destination{store: d.store, led: d.led.Of(o.Dest), dest: o.Dest, mirror: &mirror{Place: &sink.Place{Layout: lay}}}
-	sts, _, err := other.statementsOf(o.Loc)
+	sts, _, err := other.statementsOf(ctx, o.Loc)
 	if err != nil && !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
 	}
@@ -571,9 +571,9 @@ func (d *Destination) theirs(o ledger.Owner, hash ledger.Hash) (*sink.Statement,
 	return &sink.Statement{}, nil
 }
 
-func (c *mirrorCompare) tell(loc ledger.Hash, rank byte, detail string, n int) error {
+func (c *mirrorCompare) tell(ctx context.Context, loc ledger.Hash, rank byte, detail string, n int) error {
 	e := event{Detail: detail, Triples: n, Broken: c.broken[loc]}
-	if rec, err := c.d.led.Record(loc); err == nil && rec != nil {
+	if rec, err := c.d.led.Record(ctx, loc); err == nil && rec != nil {
 		e.Entity, e.Location = rec.Entity, rec.Loc
 	}
 	return c.event(loc, rank, e)
@@ -581,10 +581,10 @@ func (c *mirrorCompare) tell(loc ledger.Hash, rank byte, detail string, n int) e
 
 // statement finds a triple of a resource by its hash; nil when the kept
 // representation is not as recorded, which makes the resource be fetched again.
-func (c *mirrorCompare) statement(loc, h ledger.Hash) (*sink.Statement, error) {
+func (c *mirrorCompare) statement(ctx context.Context, loc, h ledger.Hash) (*sink.Statement, error) {
 	if c.lastSts == nil || c.lastLoc != loc {
 		c.lastLoc, c.lastSts = loc, map[ledger.Hash]*sink.Statement{}
-		sts, _, err := c.d.statementsOf(loc)
+		sts, _, err := c.d.statementsOf(ctx, loc)
 		if err != nil && !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, kv.ErrNotFound) {
 			return nil, err
 		}
@@ -592,7 +592,7 @@ func (c *mirrorCompare) statement(loc, h ledger.Hash) (*sink.Statement, error) {
 			c.broken[loc] = true
 			c.refetch++
 			if c.fix && !c.alone {
-				if err := c.d.forget(loc); err != nil {
+				if err := c.d.forget(ctx, loc); err != nil {
 					return nil, err
 				}
 			}
@@ -606,8 +606,8 @@ func (c *mirrorCompare) statement(loc, h ledger.Hash) (*sink.Statement, error) {
 
 // forget makes the next comparison fetch a resource again: what is recorded of
 // it is not trusted any more.
-func (d *Destination) forget(loc ledger.Hash) error {
-	rec, err := d.led.Record(loc)
+func (d *Destination) forget(ctx context.Context, loc ledger.Hash) error {
+	rec, err := d.led.Record(ctx, loc)
 	if err != nil || rec == nil {
 		return err
 	}
@@ -616,7 +616,7 @@ func (d *Destination) forget(loc ledger.Hash) error {
 	b := d.store.Batch()
 	defer b.Close()
 	d.led.PutRecord(b, loc, rec)
-	return d.commit(b, func(m *meta) { m.OweSource("a kept representation is not as recorded") })
+	return d.commit(ctx, b, func(m *meta) { m.OweSource("a kept representation is not as recorded") })
 }
 
 func (c *mirrorCompare) flush(ctx context.Context) error {
@@ -627,10 +627,10 @@ func (c *mirrorCompare) flush(ctx context.Context) error {
 	c.fixed += int64(len(c.plan.Add) + len(c.plan.Remove))
 	if d.putsWhole() {
 		c.plan = sink.Batch{}
-		return d.saveMeta(func(m *meta) { m.Ahead = true })
+		return d.saveMeta(ctx, func(m *meta) { m.Ahead = true })
 	}
 	if d.mirror.PutsGraphs() {
-		p, err := c.touched()
+		p, err := c.touched(ctx)
 		if err != nil {
 			return err
 		}
@@ -643,7 +643,7 @@ func (c *mirrorCompare) flush(ctx context.Context) error {
 }
 
 // touched puts the per-entity graphs of a repair whole.
-func (c *mirrorCompare) touched() (*sink.Batch, error) {
+func (c *mirrorCompare) touched(ctx context.Context) (*sink.Batch, error) {
 	p := &sink.Batch{}
 	graphs := map[string]bool{}
 	for _, list := range [][]sink.Statement{c.plan.Add, c.plan.Remove} {
@@ -652,7 +652,7 @@ func (c *mirrorCompare) touched() (*sink.Batch, error) {
 		}
 	}
 	for g := range graphs {
-		v, err := c.d.store.Get(ledger.Key(ledger.KindGraph, c.d.space, ledger.HashOf(g)))
+		v, err := c.d.store.Get(ctx, ledger.Key(ledger.KindGraph, c.d.space, ledger.HashOf(g)))
 		if errors.Is(err, kv.ErrNotFound) {
 			p.DropGraphs = append(p.DropGraphs, g)
 			continue
@@ -663,7 +663,7 @@ func (c *mirrorCompare) touched() (*sink.Batch, error) {
 		if len(v) < 20 || ledger.ID(binary.BigEndian.Uint32(v)) != c.d.dest {
 			continue
 		}
-		sts, _, err := c.d.statementsOf(ledger.Hash(v[4:20]))
+		sts, _, err := c.d.statementsOf(ctx, ledger.Hash(v[4:20]))
 		if err != nil {
 			return nil, err
 		}

@@ -46,7 +46,7 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *feed.Offer, m
 				return err
 			}
 		} else if m.Resources > 0 {
-			if err := d.noteCompare("the baseline was interrupted"); err != nil {
+			if err := d.noteCompare(ctx, "the baseline was interrupted"); err != nil {
 				return err
 			}
 		}
@@ -56,7 +56,7 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *feed.Offer, m
 		return err
 	}
 	if !dump && !r.dry && !m.ByList {
-		if err := d.saveMeta(func(m *meta) { m.ByList = true }); err != nil {
+		if err := d.saveMeta(ctx, func(m *meta) { m.ByList = true }); err != nil {
 			return err
 		}
 	}
@@ -70,7 +70,7 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *feed.Offer, m
 			r.why("the dump could not be used (%v), so the Resource List is", clip.Middle(err.Error()))
 			r.plan, r.planned = planning{}, counts{}
 			if !r.dry {
-				err = d.saveMeta(func(m *meta) { m.ByList = true })
+				err = d.saveMeta(ctx, func(m *meta) { m.ByList = true })
 			}
 			if r.dry || err == nil {
 				end, err = d.compare(ctx, r, o, nil)
@@ -116,10 +116,10 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *feed.Offer, m
 		return err
 	}
 	if r.dry {
-		if err := d.saveMeta(func(m *meta) { m.Stage, m.CompareSource = ledger.Baseline, "" }); err != nil {
+		if err := d.saveMeta(ctx, func(m *meta) { m.Stage, m.CompareSource = ledger.Baseline, "" }); err != nil {
 			return err
 		}
-		return d.saveMeta(func(m *meta) {
+		return d.saveMeta(ctx, func(m *meta) {
 			if end(m); !r.complete || r.plan.base {
 				m.Stage = ledger.Following
 			}
@@ -213,7 +213,7 @@ func (d *Destination) dumpNewer(ctx context.Context, r *run, o *feed.Offer, know
 func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v *feed.Inventory) (func(*meta), error) {
 	defer v.Close()
 	r.compared = true
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	var (
 		gone, told []ledger.Hash // inferred from absence, told by a change
@@ -229,8 +229,8 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v 
 		now                                   = d.opt.Now()
 		total                                 = v.Sorter.Len()
 	)
-	if err := d.returned(func(waiting map[ledger.Hash]bool) (back []ledger.Hash, err error) {
-		for p, err := range d.merged(v, snap) {
+	if err := d.returned(ctx, func(waiting map[ledger.Hash]bool) (back []ledger.Hash, err error) {
+		for p, err := range d.merged(ctx, v, snap) {
 			if err != nil || ctx.Err() != nil {
 				return nil, errors.Join(err, ctx.Err())
 			}
@@ -246,14 +246,14 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v 
 	if err != nil {
 		return nil, err
 	}
-	if err := d.underWay(r, o); err != nil {
+	if err := d.underWay(ctx, r, o); err != nil {
 		return nil, err
 	}
 	bulk := d.meta.Stage == ledger.Baseline
-	b := d.batcher(&r.c, bulk)
+	b := d.batcher(ctx, &r.c, bulk)
 	defer b.wait()
 	jobs := func(yield func(job, error) bool) {
-		for p, err := range d.withFaults(d.merged(v, snap)) {
+		for p, err := range d.withFaults(ctx, d.merged(ctx, v, snap)) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -283,7 +283,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v 
 			switch {
 			case p.there() && p.here():
 				is, _ := p.it.Differs(p.rec)
-				if (is.Same(o) || v.Sparing && is != feed.Different) && !(r.dry && d.wouldAskAgain(r, p.loc, p.rec)) {
+				if (is.Same(o) || v.Sparing && is != feed.Different) && !(r.dry && d.wouldAskAgain(ctx, r, p.loc, p.rec)) {
 					if moved := p.it.Via != "" && p.it.Via != p.rec.Via; (len(replaces) == 0 && !moved) || r.dry {
 						unchanged += 1 - p.rec.Unselected()
 						outside += p.rec.Unselected()
@@ -381,7 +381,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v 
 		}
 	}
 	for _, loc := range settled {
-		rec, err := d.led.Record(loc)
+		rec, err := d.led.Record(ctx, loc)
 		if err == nil {
 			err = b.add(ctx, &op{loc: loc, rec: rec, settle: true})
 		}
@@ -392,7 +392,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v 
 	if err := b.settle(ctx); err != nil {
 		return nil, err
 	}
-	if err := d.stay(v, snap); err != nil {
+	if err := d.stay(ctx, v, snap); err != nil {
 		return nil, err
 	}
 	r.c.outside += outside
@@ -416,11 +416,11 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v 
 // of none, and the one of before is not taken for known if the source has it again. Where
 // changes are followed, part of the mirror is ahead of the cursor then: the next run compares
 // it again.
-func (d *Destination) underWay(r *run, o *feed.Offer) error {
+func (d *Destination) underWay(ctx context.Context, r *run, o *feed.Offer) error {
 	if r.dry {
 		return nil
 	}
-	return d.saveMeta(func(m *meta) {
+	return d.saveMeta(ctx, func(m *meta) {
 		m.Inventory = feed.ListState{}
 		if m.Stage == ledger.Following && o.Followed() {
 			m.OweSource("a comparison with the source was not finished")
@@ -493,10 +493,10 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *feed.Offer, known *
 		return d.planDump(ctx, r, o, state, v.Sequence, packages)
 	}
 	r.compared = true
-	if err := d.underWay(r, o); err != nil {
+	if err := d.underWay(ctx, r, o); err != nil {
 		return nil, err
 	}
-	b := d.batcher(&r.c, d.meta.Stage == ledger.Baseline) // else no write would count that goes by Graph Store POST
+	b := d.batcher(ctx, &r.c, d.meta.Stage == ledger.Baseline) // else no write would count that goes by Graph Store POST
 	defer b.wait()
 	var listed *extsort.Sorter // nil: all that is recorded will be from this dump, and nothing is pending
 	if b.first == nil || !d.led.NoFaults() {
@@ -634,12 +634,12 @@ func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, list
 		return nil
 	}
 	var gone []departure
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	next, stop := pull(listed)
 	defer stop()
 	have, ok, err := next()
-	for loc, rec := range d.led.Records(snap) {
+	for loc, rec := range d.led.Records(ctx, snap) {
 		if rec.Err != nil {
 			return rec.Err
 		}
@@ -684,7 +684,7 @@ func (d *Destination) settleUnlisted(ctx context.Context, b *batcher, listed *ex
 	next, stop := iter.Pull2(listed.Sort())
 	defer stop()
 	has, err, ok := next()
-	for loc, f := range d.led.Faults() {
+	for loc, f := range d.led.Faults(ctx) {
 		for f.Err == nil && err == nil && ok && bytes.Compare(has.Key, loc[:]) < 0 {
 			has, err, ok = next()
 		}
@@ -697,7 +697,7 @@ func (d *Destination) settleUnlisted(ctx context.Context, b *batcher, listed *ex
 		if it, err := feed.DecodeItem(f.Item); err != nil || it.File { // a dump has no files
 			continue
 		}
-		rec, err := d.led.Record(loc)
+		rec, err := d.led.Record(ctx, loc)
 		if err == nil && rec == nil {
 			err = b.add(ctx, &op{loc: loc, settle: true})
 		}

@@ -45,7 +45,7 @@ func (d *Destination) cheapest(ctx context.Context, r *run, o *feed.Offer, m *me
 			return nil
 		}
 		if rest {
-			rec, err := d.led.Record(ledger.HashOf(it.Loc))
+			rec, err := d.led.Record(ctx, ledger.HashOf(it.Loc))
 			if err != nil {
 				return err
 			}

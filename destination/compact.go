@@ -67,11 +67,11 @@ func (b *batcher) canCompact() bool {
 
 // isNew tells whether nothing is recorded of a location, nor will be by a batch that
 // is being written.
-func (b *batcher) isNew(loc ledger.Hash) bool {
+func (b *batcher) isNew(ctx context.Context, loc ledger.Hash) bool {
 	if b.first == nil || b.busy(loc) {
 		return false
 	}
-	rec, err := b.d.led.Record(loc)
+	rec, err := b.d.led.Record(ctx, loc)
 	return err == nil && rec == nil
 }
 

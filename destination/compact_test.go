@@ -171,7 +171,7 @@ func TestTwoBatchesUnderWay(t *testing.T) {
 			}
 			left := 0
 			for slot := range byte(ledger.Slots) {
-				if _, err := d.led.Intent(slot); err == nil {
+				if _, err := d.led.Intent(t.Context(), slot); err == nil {
 					left++
 				}
 			}

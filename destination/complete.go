@@ -30,9 +30,9 @@ func (d *Destination) missing(ctx context.Context) (int64, error) {
 // owned is how many triples the records say that the graph has.
 func (d *Destination) owned(ctx context.Context) (n int64, err error) {
 	c := mirrorCompare{d: d}
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
-	for g, err := range c.groups(snap) {
+	for g, err := range c.groups(ctx, snap) {
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -58,5 +58,5 @@ func (d *Destination) provedComplete(ctx context.Context, r *run) error {
 	if n == 0 {
 		return nil
 	}
-	return d.noteCompare(fmt.Sprintf("the mirror holds %d triples less than it confirmed", n))
+	return d.noteCompare(ctx, fmt.Sprintf("the mirror holds %d triples less than it confirmed", n))
 }

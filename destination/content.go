@@ -25,7 +25,7 @@ type content interface {
 	void(rec *ledger.Record, empty bool) bool
 	// ahead works a batch out while another one, of the locations busy, is being written;
 	// nil if that cannot be done.
-	ahead(ops []*op, busy func(ledger.Hash) bool) *worked
+	ahead(ctx context.Context, ops []*op, busy func(ledger.Hash) bool) *worked
 	// apply is one try of Destination.apply.
 	apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error
 	// askAgain makes a record unproven after an interrupted write of its file.

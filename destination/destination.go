@@ -177,7 +177,7 @@ func Open(ctx context.Context, store kv.Store, to sink.Sink, cfg Config, o Optio
 	if err := d.openBeside(); err != nil {
 		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
 	}
-	if err := d.load(); err != nil {
+	if err := d.load(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("destination %s: %w", cfg.Name, err), d.Close())
 	}
 	return d, ctx.Err()
@@ -255,11 +255,11 @@ func (c *Config) complete() error {
 }
 
 // load reads or makes the destination's own records.
-func (d *Destination) load() error {
+func (d *Destination) load(ctx context.Context) error {
 	defer ledger.LockNumbers()()
 	b := d.store.Batch()
 	defer b.Close()
-	err := ledger.CheckLayout(d.store, b)
+	err := ledger.CheckLayout(ctx, d.store, b)
 	if err != nil {
 		return err
 	}
@@ -268,14 +268,14 @@ func (d *Destination) load() error {
 	if d.mirror.Layout.PerEntity {
 		spaceName = ledger.PerEntity
 	}
-	if d.space, err = ledger.NewSpaceID(d.store, b, ledger.Space{Target: d.target, Name: spaceName}); err != nil {
+	if d.space, err = ledger.NewSpaceID(ctx, d.store, b, ledger.Space{Target: d.target, Name: spaceName}); err != nil {
 		return err
 	}
-	if err := d.takeFormer(b, graph); err != nil {
+	if err := d.takeFormer(ctx, b, graph); err != nil {
 		return err
 	}
 	if d.dest == 0 {
-		if d.dest, err = ledger.NewDestID(d.store, b, d.cfg.Name); err != nil {
+		if d.dest, err = ledger.NewDestID(ctx, d.store, b, d.cfg.Name); err != nil {
 			return err
 		}
 	}
@@ -285,7 +285,7 @@ func (d *Destination) load() error {
 	l, _ = spaces.LoadOrStore(d.target+"\x00probe", &sync.Mutex{})
 	d.probeL = l.(*sync.Mutex)
 
-	m, found, err := d.led.Load()
+	m, found, err := d.led.Load(ctx)
 	if err == nil && found {
 		d.meta, err = openMeta(m)
 	}
@@ -298,7 +298,7 @@ func (d *Destination) load() error {
 		d.led.Put(b, d.meta.sealed())
 	case d.cfg.relocate:
 	case d.meta.Stage != ledger.None && (d.meta.Graph != graph || d.meta.Space != d.space):
-		return d.elsewhere(graph)
+		return d.elsewhere(ctx, graph)
 	default:
 		d.meta.Graph, d.meta.Space = graph, d.space
 		if d.meta.Name != d.cfg.Name {
@@ -308,7 +308,7 @@ func (d *Destination) load() error {
 	}
 	d.markMirrors(d.meta.Mark)
 	d.mirror.Layout.Authority = d.meta.Authority
-	return b.Commit(true)
+	return b.Commit(ctx, true)
 }
 
 func (d *Destination) markMirrors(mark string) {
@@ -321,11 +321,11 @@ func (d *Destination) markMirrors(mark string) {
 // takeFormer makes the records of a destination that has another name now its own: of the
 // same source, set and graph, and not configured any more. Else what they own in the graph
 // would stay there whatever the source says, since somebody owns it.
-func (d *Destination) takeFormer(b kv.Batch, graph string) error {
+func (d *Destination) takeFormer(ctx context.Context, b kv.Batch, graph string) error {
 	if len(d.cfg.Names) == 0 {
 		return nil
 	}
-	metas, err := d.metas()
+	metas, err := d.metas(ctx)
 	if err != nil {
 		return err
 	}
@@ -342,7 +342,7 @@ func (d *Destination) takeFormer(b kv.Batch, graph string) error {
 	if len(former) != 1 {
 		return nil
 	}
-	if d.dest, err = ledger.Rename(d.store, b, former[0], d.cfg.Name); err != nil {
+	if d.dest, err = ledger.Rename(ctx, d.store, b, former[0], d.cfg.Name); err != nil {
 		return err
 	}
 	d.log.Info("a destination has another name, and goes on with its records", "former", former[0])
@@ -350,9 +350,9 @@ func (d *Destination) takeFormer(b kv.Batch, graph string) error {
 }
 
 // metas are the records of all destinations of this state, by their names.
-func (d *Destination) metas() (map[string]ledger.Known, error) {
+func (d *Destination) metas(ctx context.Context) (map[string]ledger.Known, error) {
 	metas := map[string]ledger.Known{}
-	for k, err := range ledger.All(d.store) {
+	for k, err := range ledger.All(ctx, d.store) {
 		if err != nil {
 			return nil, err
 		}
@@ -389,20 +389,20 @@ func (d *Destination) snapshotMeta() meta {
 }
 
 // saveMeta changes the record of the destination durably.
-func (d *Destination) saveMeta(change func(*meta)) error {
+func (d *Destination) saveMeta(ctx context.Context, change func(*meta)) error {
 	b := d.store.Batch()
 	defer b.Close()
-	return d.commit(b, change)
+	return d.commit(ctx, b, change)
 }
 
 // commit writes a batch together with a changed meta, all or nothing.
-func (d *Destination) commit(b kv.Batch, change func(*meta)) error {
-	return d.withMeta(change, func(m *ledger.Meta) error { return d.led.Commit(b, m) })
+func (d *Destination) commit(ctx context.Context, b kv.Batch, change func(*meta)) error {
+	return d.withMeta(change, func(m *ledger.Meta) error { return d.led.Commit(ctx, b, m) })
 }
 
 // done is commit of the batch whose intent stands in a slot.
-func (d *Destination) done(slot byte, b kv.Batch, change func(*meta)) error {
-	return d.withMeta(change, func(m *ledger.Meta) error { return d.led.Done(slot, b, m) })
+func (d *Destination) done(ctx context.Context, slot byte, b kv.Batch, change func(*meta)) error {
+	return d.withMeta(change, func(m *ledger.Meta) error { return d.led.Done(ctx, slot, b, m) })
 }
 
 func (d *Destination) withMeta(change func(*meta), write func(*ledger.Meta) error) error {
@@ -420,7 +420,7 @@ func (d *Destination) withMeta(change func(*meta), write func(*ledger.Meta) erro
 }
 
 // setAuthority fixes the authority of skolem IRIs for ever at the first sync.
-func (d *Destination) setAuthority(a string) error {
+func (d *Destination) setAuthority(ctx context.Context, a string) error {
 	if d.meta.Authority != "" {
 		if a != d.meta.Authority {
 			d.log.Warn("the source has moved; skolem IRIs keep the authority they were made with", "authority", d.meta.Authority, "now", a)
@@ -433,7 +433,7 @@ func (d *Destination) setAuthority(a string) error {
 	if err := sink.CheckIRI("<" + a + "/>"); err != nil {
 		return err
 	}
-	if err := d.saveMeta(func(m *meta) { m.Authority = a }); err != nil {
+	if err := d.saveMeta(ctx, func(m *meta) { m.Authority = a }); err != nil {
 		return err
 	}
 	d.mirror.Layout.Authority = a

@@ -60,7 +60,7 @@ func newStore(t testing.TB) kv.Store {
 	if testing.Short() {
 		return memkv.New()
 	}
-	store, err := pebblekv.Open(t.TempDir(), pebblekv.Options{})
+	store, err := pebblekv.Open(t.Context(), t.TempDir(), pebblekv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func (b *bench) remember(e sparql.Endpoint) {
 	batch := b.store.Batch()
 	defer batch.Close()
 	batch.Set(ledger.NameKey(ledger.KindProbe, sparql.WithoutToken(target)), raw)
-	if err := batch.Commit(true); err != nil {
+	if err := batch.Commit(b.t.Context(), true); err != nil {
 		b.t.Fatal(err)
 	}
 }

@@ -55,8 +55,8 @@ func (d *Destination) stateOf(rec *ledger.Record) rdfres.Digest {
 }
 
 // leavingState is the state that an emptied resource gets once it may, zero where there is none.
-func (d *Destination) leavingState(loc ledger.Hash) (rdfres.Digest, error) {
-	l, err := d.led.Leaving(loc)
+func (d *Destination) leavingState(ctx context.Context, loc ledger.Hash) (rdfres.Digest, error) {
+	l, err := d.led.Leaving(ctx, loc)
 	if err != nil {
 		return rdfres.Digest{}, err
 	}
@@ -65,13 +65,13 @@ func (d *Destination) leavingState(loc ledger.Hash) (rdfres.Digest, error) {
 }
 
 // isStrange tells that triples say nothing of any subject that the recorded description has.
-func (d *Destination) isStrange(rec *ledger.Record, ts []rdfres.Triple) bool {
+func (d *Destination) isStrange(ctx context.Context, rec *ledger.Record, ts []rdfres.Triple) bool {
 	loc := ledger.HashOf(rec.Loc)
-	old, err := d.led.Record(loc)
+	old, err := d.led.Record(ctx, loc)
 	if err != nil || old == nil || old.Triples == 0 || old.Graph == rec.Graph || old.Has(ledger.FlagMapped) || len(ts) == 0 {
 		return false
 	}
-	before, err := d.led.Triples(loc)
+	before, err := d.led.Triples(ctx, loc)
 	if err != nil {
 		return false // told when the batch is worked out
 	}
@@ -119,17 +119,17 @@ func (t *twins) of(loc string, before, came rdfres.Digest) string {
 }
 
 // weigh decides whether an unproven answer is taken, and what is asked again.
-func (b *batcher) weigh(o *outcome) error {
+func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 	d := b.d
 	if o.err != nil || !o.unproven || !o.it.AsOf.IsZero() || d.planning != nil {
 		return nil
 	}
 	loc := ledger.HashOf(o.it.Loc)
-	rec, err := d.led.Record(loc)
+	rec, err := d.led.Record(ctx, loc)
 	if err != nil {
 		return err
 	}
-	g, err := d.led.Doubt(loc)
+	g, err := d.led.Doubt(ctx, loc)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (b *batcher) weigh(o *outcome) error {
 		}
 		return nil
 	}
-	leaving, err := d.leavingState(loc)
+	leaving, err := d.leavingState(ctx, loc)
 	if err != nil || leaving == came { // confirmed before
 		return err
 	}
@@ -157,7 +157,7 @@ func (b *batcher) weigh(o *outcome) error {
 		why = "is the same as that of " + clip.Middle(other)
 	}
 	if why != "" && (o.empty || rec != nil && !rec.Has(ledger.FlagKept)) {
-		f, err := d.led.Fault(loc)
+		f, err := d.led.Fault(ctx, loc)
 		if err != nil {
 			return err
 		}
@@ -198,14 +198,14 @@ func (b *batcher) changedMarks() kv.Batch {
 }
 
 // writeMarks makes the doubts durable, before what they are about.
-func (b *batcher) writeMarks() error {
+func (b *batcher) writeMarks(ctx context.Context) error {
 	if b.marks == nil {
 		return nil
 	}
 	marks := b.marks
 	b.marks = nil
 	defer marks.Close()
-	return marks.Commit(false)
+	return marks.Commit(ctx, false)
 }
 
 // confirmTaken asks again for what earlier runs took without a promise.
@@ -214,12 +214,12 @@ func (d *Destination) confirmTaken(ctx context.Context, r *run) error {
 		return nil
 	}
 	now := d.opt.Now()
-	b := d.batcher(&r.c, false)
+	b := d.batcher(ctx, &r.c, false)
 	defer b.wait()
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	n, other := int64(0), int64(0)
-	err := d.pipeline(ctx, d.doubted(snap, func(g *ledger.Doubt) bool { return g.Due(now) }), func(o *outcome) error {
+	err := d.pipeline(ctx, d.doubted(ctx, snap, func(g *ledger.Doubt) bool { return g.Due(now) }), func(o *outcome) error {
 		n++
 		d.opt.Progress("confirm", n, 0)
 		loc := ledger.HashOf(o.it.Loc)
@@ -247,9 +247,9 @@ func (d *Destination) confirmTaken(ctx context.Context, r *run) error {
 }
 
 // doubted are jobs that ask again for what earlier runs took without a promise.
-func (d *Destination) doubted(snap kv.Reader, wanted func(*ledger.Doubt) bool) iter.Seq2[job, error] {
+func (d *Destination) doubted(ctx context.Context, snap kv.Reader, wanted func(*ledger.Doubt) bool) iter.Seq2[job, error] {
 	return func(yield func(job, error) bool) {
-		for loc, g := range d.led.Doubts(snap) {
+		for loc, g := range d.led.Doubts(ctx, snap) {
 			if g.Err != nil {
 				yield(nil, g.Err)
 				return
@@ -257,7 +257,7 @@ func (d *Destination) doubted(snap kv.Reader, wanted func(*ledger.Doubt) bool) i
 			if g.Run == d.runName() || !wanted(g.Doubt) {
 				continue
 			}
-			rec, err := d.led.Record(loc)
+			rec, err := d.led.Record(ctx, loc)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -268,7 +268,7 @@ func (d *Destination) doubted(snap kv.Reader, wanted func(*ledger.Doubt) bool) i
 				return
 			}
 			it.Tried = true
-			leaving, err := d.leavingState(loc)
+			leaving, err := d.leavingState(ctx, loc)
 			if err != nil {
 				yield(nil, err)
 				return

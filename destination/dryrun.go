@@ -49,11 +49,11 @@ func (d *Destination) shadow(p *planning) (*Destination, error) {
 
 // known takes what is known of the mirror. A probe of one that is not known would
 // write.
-func (d *Destination) known() error {
+func (d *Destination) known(ctx context.Context) error {
 	if d.mirror.learner == nil {
 		return nil
 	}
-	p, err := d.probeRecord()
+	p, err := d.probeRecord(ctx)
 	if err != nil || p == nil {
 		return err
 	}
@@ -96,8 +96,8 @@ func (p *planning) Change(list string, kind resourcesync.Capability) {
 
 // wouldAskAgain tells that a record would be forgotten, for what is configured
 // otherwise than it was.
-func (d *Destination) wouldAskAgain(r *run, loc ledger.Hash, rec *ledger.Record) bool {
-	return r.remapped || r.reselected && d.outdated(loc, rec)
+func (d *Destination) wouldAskAgain(ctx context.Context, r *run, loc ledger.Hash, rec *ledger.Record) bool {
+	return r.remapped || r.reselected && d.outdated(ctx, loc, rec)
 }
 
 // needed tells whether the bytes of a resource would be fetched.
@@ -151,8 +151,8 @@ func (d *Destination) planDump(ctx context.Context, r *run, o *feed.Offer, state
 }
 
 // planChange counts what applying a change would do.
-func (d *Destination) planChange(r *run, it *feed.Item) error {
-	rec, err := d.led.Record(ledger.HashOf(it.Loc))
+func (d *Destination) planChange(ctx context.Context, r *run, it *feed.Item) error {
+	rec, err := d.led.Record(ctx, ledger.HashOf(it.Loc))
 	if err != nil {
 		return err
 	}

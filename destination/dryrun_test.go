@@ -17,7 +17,7 @@ import (
 // state is everything that a sync may write.
 func (b *bench) state() (records []kv.Pair, graphs map[string]map[rdfres.Triple]bool) {
 	b.t.Helper()
-	for p, err := range b.store.Scan([]byte{0}, nil) {
+	for p, err := range b.store.Scan(b.t.Context(), []byte{0}, nil) {
 		if err != nil {
 			b.t.Fatal(err)
 		}

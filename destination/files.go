@@ -40,17 +40,17 @@ func (d *Destination) names(b kv.Batch) *names {
 }
 
 // Owner is the location of a path.
-func (n *names) Owner(name string) (ledger.Hash, bool, error) {
+func (n *names) Owner(ctx context.Context, name string) (ledger.Hash, bool, error) {
 	if loc, ok := n.taken[name]; ok {
 		return loc, true, nil
 	}
-	o, ok, err := n.owner(name)
+	o, ok, err := n.owner(ctx, name)
 	return o.Loc, ok, err
 }
 
 // owner is the recorded one: several destinations may have adopted one folder.
-func (n *names) owner(name string) (o ledger.Owner, ok bool, err error) {
-	v, err := n.d.store.Get(n.d.files.key(ledger.HashOf(name)))
+func (n *names) owner(ctx context.Context, name string) (o ledger.Owner, ok bool, err error) {
+	v, err := n.d.store.Get(ctx, n.d.files.key(ledger.HashOf(name)))
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return o, false, nil
@@ -104,7 +104,7 @@ func (representations) state(rec *ledger.Record) rdfres.Digest { return rec.Norm
 
 func (representations) void(_ *ledger.Record, empty bool) bool { return empty }
 
-func (representations) ahead([]*op, func(ledger.Hash) bool) *worked { return nil }
+func (representations) ahead(context.Context, []*op, func(ledger.Hash) bool) *worked { return nil }
 
 func (representations) askAgain(rec *ledger.Record) {
 	if !rec.Normal.IsZero() {
@@ -159,7 +159,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 		named[o.loc] = o.fault == nil && !o.settle // else nothing becomes of it
 	}
 	remove := func(loc ledger.Hash, moved bool) error {
-		old, err := d.led.Record(loc)
+		old, err := d.led.Record(ctx, loc)
 		switch {
 		case err != nil:
 			return err
@@ -184,7 +184,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 			d.led.PutRecord(b, loc, old)
 			return nil
 		}
-		removed, err := files.Remove(old.Loc)
+		removed, err := files.Remove(ctx, old.Loc)
 		if err != nil {
 			return fileError(err)
 		}
@@ -204,7 +204,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 		return nil
 	}
 	if slices.ContainsFunc(ops, func(o *op) bool { return o.fault == nil && !o.settle }) {
-		if err := d.led.Begin(0, intentOf(ledger.OfFiles, ops)); err != nil {
+		if err := d.led.Begin(ctx, 0, intentOf(ledger.OfFiles, ops)); err != nil {
 			return err
 		}
 	}
@@ -212,7 +212,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		d.tell(o)
+		d.tell(ctx, o)
 		d.withLeaving(b, o)
 		if o.fault != nil {
 			d.led.PutFault(b, o.loc, o.fault)
@@ -231,7 +231,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 			}
 			continue
 		}
-		old, err := d.led.Record(o.loc)
+		old, err := d.led.Record(ctx, o.loc)
 		if err != nil {
 			return err
 		}
@@ -249,7 +249,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 			}
 			unselected += old.Unselected()
 		} else if o.raw != nil && (!same || old.Has(ledger.FlagKept)) { // whatever became of the file meanwhile
-			if err := files.Put(o.rec.Loc, o.raw, old == nil); err != nil {
+			if err := files.Put(ctx, o.rec.Loc, o.raw, old == nil); err != nil {
 				return fileError(err)
 			}
 			written = true
@@ -285,7 +285,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 			return err
 		}
 	}
-	if err := d.done(0, b, func(m *meta) {
+	if err := d.done(ctx, 0, b, func(m *meta) {
 		if written {
 			d.wrote(m)
 		}
@@ -304,13 +304,13 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 // redoFiles takes back what a batch that was interrupted may have written: files of what
 // is not recorded go, and what is recorded is fetched again when the change is met that
 // the cursor is still before.
-func (d *Destination) redoFiles(slot byte, ops []*op) error {
+func (d *Destination) redoFiles(ctx context.Context, slot byte, ops []*op) error {
 	here := d.files != nil && d.snapshotMeta().Files == d.cfg.Files // else the files of before stay
 	b := d.store.Batch()
 	defer b.Close()
 	for _, o := range ops {
 		for _, loc := range append(o.replaces, o.loc) {
-			rec, err := d.led.Record(loc)
+			rec, err := d.led.Record(ctx, loc)
 			switch {
 			case err != nil:
 				return err
@@ -318,30 +318,30 @@ func (d *Destination) redoFiles(slot byte, ops []*op) error {
 				d.content.askAgain(rec)
 				d.led.PutRecord(b, loc, rec)
 			case loc == o.loc && o.rec != nil && here:
-				if err := d.clearFile(b, o.rec.Loc); err != nil {
+				if err := d.clearFile(ctx, b, o.rec.Loc); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	return d.done(slot, b, nil)
+	return d.done(ctx, slot, b, nil)
 }
 
 // clearFile removes the file of a location without a record.
-func (d *Destination) clearFile(b kv.Batch, loc string) error {
+func (d *Destination) clearFile(ctx context.Context, b kv.Batch, loc string) error {
 	files := d.files.Begin(d.names(b), 1)
 	defer files.Close()
-	return fileError(files.Clear(loc))
+	return fileError(files.Clear(ctx, loc))
 }
 
 // compare compares the records with the folder. What is missing or otherwise is
 // fetched again, what nobody owns is removed, when it is to be repaired.
 func (of representations) compare(ctx context.Context, c *mirrorCompare) error {
 	d := of.d
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	n := int64(0)
-	for loc, rec := range d.led.Records(snap) {
+	for loc, rec := range d.led.Records(ctx, snap) {
 		if rec.Err != nil {
 			return rec.Err
 		}
@@ -354,7 +354,7 @@ func (of representations) compare(ctx context.Context, c *mirrorCompare) error {
 		if rec.Normal.IsZero() && rec.Has(ledger.FlagUnselected) {
 			continue
 		}
-		if err := c.file(loc, rec.Record); err != nil {
+		if err := c.file(ctx, loc, rec.Record); err != nil {
 			return err
 		}
 	}
@@ -362,8 +362,8 @@ func (of representations) compare(ctx context.Context, c *mirrorCompare) error {
 }
 
 // file compares the file of a resource with its record.
-func (c *mirrorCompare) file(loc ledger.Hash, rec *ledger.Record) error {
-	rank, why, err := c.fileDiffers(rec)
+func (c *mirrorCompare) file(ctx context.Context, loc ledger.Hash, rec *ledger.Record) error {
+	rank, why, err := c.fileDiffers(ctx, rec)
 	if err != nil || why == "" {
 		return err
 	}
@@ -377,14 +377,14 @@ func (c *mirrorCompare) file(loc ledger.Hash, rec *ledger.Record) error {
 	if !c.fix || !needed || c.alone {
 		return nil
 	}
-	return c.forget(loc, rec)
+	return c.forget(ctx, loc, rec)
 }
 
 // onlySource ends what is told of a resource that cannot be put right without the source.
 const onlySource = "; only the source can give it again, and it cannot be asked"
 
 // forget makes a resource be fetched again.
-func (c *mirrorCompare) forget(loc ledger.Hash, rec *ledger.Record) error {
+func (c *mirrorCompare) forget(ctx context.Context, loc ledger.Hash, rec *ledger.Record) error {
 	c.refetch++
 	forgotten := *rec
 	forgotten.Forget()
@@ -392,12 +392,12 @@ func (c *mirrorCompare) forget(loc ledger.Hash, rec *ledger.Record) error {
 	b := c.d.store.Batch()
 	defer b.Close()
 	c.d.led.PutRecord(b, loc, &forgotten)
-	return c.d.commit(b, func(m *meta) { m.OweSource("a file is not as recorded") })
+	return c.d.commit(ctx, b, func(m *meta) { m.OweSource("a file is not as recorded") })
 }
 
-func (c *mirrorCompare) fileDiffers(rec *ledger.Record) (byte, string, error) {
+func (c *mirrorCompare) fileDiffers(ctx context.Context, rec *ledger.Record) (byte, string, error) {
 	d := c.d
-	name, err := d.files.Find(d.names(nil), rec.Loc)
+	name, err := d.files.Find(ctx, d.names(nil), rec.Loc)
 	if err != nil {
 		return 0, "", err
 	}
@@ -422,10 +422,10 @@ func (c *mirrorCompare) strangers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		owner, ok, err := d.names(nil).owner(name)
+		owner, ok, err := d.names(nil).owner(ctx, name)
 		if err == nil && ok { // the record of a path beside a store may come first
 			var rec *ledger.Record
-			rec, err = d.led.Of(owner.Dest).Record(owner.Loc)
+			rec, err = d.led.Of(owner.Dest).Record(ctx, owner.Loc)
 			ok = rec != nil
 		}
 		if err != nil {

@@ -68,7 +68,7 @@ func TestResyncBuildIntoOxigraph(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	records, err := pebblekv.Open(t.TempDir(), pebblekv.Options{})
+	records, err := pebblekv.Open(t.Context(), t.TempDir(), pebblekv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

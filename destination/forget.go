@@ -54,7 +54,7 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 	rep.Name, rep.DryRun, rep.KeepData, rep.Store, rep.Graph, rep.Resources = d.cfg.Name, o.DryRun, o.KeepData, d.at(), d.graphName(), m.Resources
 	if err != nil || m.Stage == ledger.None {
 		if err == nil && !o.DryRun {
-			err = d.dropRecords()
+			err = d.dropRecords(ctx)
 		}
 		return rep, err
 	}
@@ -62,7 +62,7 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 		return rep, fmt.Errorf("nothing was changed: %w", err)
 	}
 	if o.KeepData {
-		other, err := d.neighbour()
+		other, err := d.neighbour(ctx)
 		if err == nil && other != "" {
 			err = fmt.Errorf("destination %s writes into the same graph, and would remove triples without an owner; nothing was changed: forget without --keep-data", other)
 		}
@@ -93,12 +93,12 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 			return rep, err
 		}
 	}
-	return rep, d.dropRecords()
+	return rep, d.dropRecords(ctx)
 }
 
 // ForgetRecords is Forget where the store cannot be reached: without KeepData it refuses.
 func ForgetRecords(ctx context.Context, store kv.Store, name string, o ForgetOptions) (ForgetReport, error) {
-	k, err := KeptAs(store, name)
+	k, err := KeptAs(ctx, store, name)
 	if err == nil && k == nil {
 		err = errors.New("there are no records of it")
 	}
@@ -117,7 +117,7 @@ func ForgetRecords(ctx context.Context, store kv.Store, name string, o ForgetOpt
 	case !o.KeepData:
 		err = fmt.Errorf("no store of the configuration has the address %s, so graph %s cannot be removed; nothing was changed: name the store again, or forget with --keep-data", k.At(), k.GraphName())
 	default:
-		err = d.dropRecords()
+		err = d.dropRecords(ctx)
 	}
 	if err != nil {
 		return rep, fmt.Errorf("forget %s: %w", name, err)
@@ -130,8 +130,8 @@ const beingForgotten = "it was being forgotten"
 
 // neighbour is another destination of this state that has written into the same graph, or
 // per-entity graphs, "" for none.
-func (d *Destination) neighbour() (string, error) {
-	all, err := KeptIn(d.store)
+func (d *Destination) neighbour(ctx context.Context) (string, error) {
+	all, err := KeptIn(ctx, d.store)
 	for _, k := range all {
 		if k.space == d.space && k.dest != d.dest && k.Mirrored {
 			return k.Name, nil
@@ -155,13 +155,13 @@ func (d *Destination) removeOwned(ctx context.Context, m *meta) (remains string,
 	if err := d.redo(ctx); err != nil {
 		return "", fmt.Errorf("finish the batch that was under way: %w", err)
 	}
-	if err := d.led.LookForFaults(); err != nil {
+	if err := d.led.LookForFaults(ctx); err != nil {
 		return "", err
 	}
-	if err := d.led.LookForLeaving(); err != nil {
+	if err := d.led.LookForLeaving(ctx); err != nil {
 		return "", err
 	}
-	if err := d.saveMeta(func(m *meta) { m.CompareMirror, m.CompareSource, m.InSync = beingForgotten, beingForgotten, false }); err != nil {
+	if err := d.saveMeta(ctx, func(m *meta) { m.CompareMirror, m.CompareSource, m.InSync = beingForgotten, beingForgotten, false }); err != nil {
 		return "", err
 	}
 	if err := d.removeResources(ctx); err != nil {
@@ -170,7 +170,7 @@ func (d *Destination) removeOwned(ctx context.Context, m *meta) (remains string,
 	if err := d.putWhole(ctx); err != nil {
 		return "", err
 	}
-	for _, rec := range d.led.Records(d.store) {
+	for _, rec := range d.led.Records(ctx, d.store) {
 		if rec.Err == nil {
 			rec.Err = fmt.Errorf("the mirror refuses to remove %s and perhaps others", clip.Middle(rec.Loc))
 		}
@@ -183,13 +183,13 @@ func (d *Destination) removeOwned(ctx context.Context, m *meta) (remains string,
 }
 
 func (d *Destination) removeResources(ctx context.Context) error {
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	var c counts
-	b := d.batcher(&c, false)
+	b := d.batcher(ctx, &c, false)
 	defer b.wait()
 	total, done := d.snapshotMeta().Resources, int64(0)
-	for loc, rec := range d.led.Records(snap) {
+	for loc, rec := range d.led.Records(ctx, snap) {
 		if rec.Err != nil {
 			return rec.Err
 		}
@@ -215,7 +215,7 @@ func (d *Destination) sameMirror(ctx context.Context, m *meta) error {
 
 // dropRecords removes the records of the destination, and those of its space if nobody else
 // writes there.
-func (d *Destination) dropRecords() error {
+func (d *Destination) dropRecords(ctx context.Context) error {
 	defer ledger.LockNumbers()()
-	return d.led.Forget(d.cfg.Name)
+	return d.led.Forget(ctx, d.cfg.Name)
 }

@@ -52,7 +52,7 @@ func inStore(t *testing.T, c *sparql.Client, graph string, marks map[string]bool
 // recordsLeft are the records that tell of a destination or a space.
 func recordsLeft(t *testing.T, store kv.Reader) (left []string) {
 	t.Helper()
-	for p, err := range store.Scan([]byte{0}, []byte{0xff}) {
+	for p, err := range store.Scan(t.Context(), []byte{0}, []byte{0xff}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func TestForget(t *testing.T) {
 				before = slices.DeleteFunc(inStore(t, c, only, marks), func(l string) bool { return strings.Contains(l, open(cfg).meta.Mark) })
 			}
 			o := ForgetOptions{KeepData: kind == "keep-data"}
-			k, err := KeptAs(b.store, "copy")
+			k, err := KeptAs(ctx, b.store, "copy")
 			if err != nil || k == nil || !k.Mirrored || k.Resources != 13 {
 				t.Fatalf("%+v %v", k, err)
 			}

@@ -49,7 +49,7 @@ func (d *Destination) gapClosed(ctx context.Context, r *run, o *feed.Offer, m *m
 		return err
 	}
 	r.why("the Change Lists have what was before the gap, which is closed")
-	return d.saveMeta(func(m *meta) {
+	return d.saveMeta(ctx, func(m *meta) {
 		m.Cursor, m.Gap, m.GapFrom, m.GapSince = *m.GapFrom, "", nil, time.Time{}
 		if applied {
 			m.Recheck.Why = "a Change List that was offered for a time is of another history"
@@ -59,16 +59,16 @@ func (d *Destination) gapClosed(ctx context.Context, r *run, o *feed.Offer, m *m
 
 // forgetSince forgets what changes told of since a time that are none, and could not be had.
 func (d *Destination) forgetSince(ctx context.Context, since time.Time, named map[ledger.Hash]bool) error {
-	b := d.batcher(&counts{}, false)
+	b := d.batcher(ctx, &counts{}, false)
 	defer b.wait()
-	for loc, f := range d.led.Faults() {
+	for loc, f := range d.led.Faults(ctx) {
 		if f.Err != nil {
 			return f.Err
 		}
 		if it, err := feed.DecodeItem(f.Item); err != nil || it.Change == "" || named[loc] || f.First.Before(since) {
 			continue
 		}
-		rec, err := d.led.Record(loc)
+		rec, err := d.led.Record(ctx, loc)
 		if err == nil {
 			err = b.add(ctx, &op{loc: loc, rec: rec, settle: true})
 		}

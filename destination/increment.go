@@ -164,7 +164,7 @@ func (d *Destination) takeNewer(ctx context.Context, r *run, o *feed.Offer, m *m
 	r.mode("baseline")
 	r.why("%s: compared with a newer one", why)
 	if r.dry {
-		return !r.plan.base, d.saveMeta(end)
+		return !r.plan.base, d.saveMeta(ctx, end)
 	}
 	return false, d.checkpoint(ctx, ledger.Following, end)
 }
@@ -212,7 +212,7 @@ func (d *Destination) aheadOfDump(ctx context.Context, r *run, o *feed.Offer, m 
 		r.mode("baseline")
 		r.why("the Change Dump ends before the state that is mirrored, and a newer one was taken whole")
 		if r.dry {
-			err = d.saveMeta(end)
+			err = d.saveMeta(ctx, end)
 		} else {
 			err = d.checkpoint(ctx, ledger.Following, end)
 		}
@@ -234,7 +234,7 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *feed.Offer, gap *
 	if depth == 0 && (gap.Missing == nil || gap.Timed) {
 		closed, err := d.bridgeGap(ctx, r, o, dl)
 		if closed && err == nil && o.Listed() && !d.snapshotMeta().Missing.Dropped { // else the cursor was behind what is missing
-			return d.saveMeta(func(m *meta) { m.Missing = feed.Missing{} })
+			return d.saveMeta(ctx, func(m *meta) { m.Missing = feed.Missing{} })
 		}
 		if closed || ctx.Err() != nil || err != nil && d.ownFailure(err) {
 			return err
@@ -246,7 +246,7 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *feed.Offer, gap *
 		r.plan, r.planned = planning{}, counts{}
 	}
 	if gap.Missing != nil {
-		if err := d.src.Miss(o, gap, dl); err != nil {
+		if err := d.src.Miss(ctx, o, gap, dl); err != nil {
 			return err
 		}
 	}
@@ -259,7 +259,7 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *feed.Offer, gap *
 		if r.dry {
 			return nil
 		}
-		return d.saveMeta(func(m *meta) { m.HeldGap = r.rep.Held })
+		return d.saveMeta(ctx, func(m *meta) { m.HeldGap = r.rep.Held })
 	}
 	if depth == 0 && o.Listed() && (gap.Missing == nil || !r.nothingNewer) {
 		var end func(*meta)
@@ -283,7 +283,7 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *feed.Offer, gap *
 			if !r.plan.base {
 				return nil
 			}
-			err = d.saveMeta(end)
+			err = d.saveMeta(ctx, end)
 		} else {
 			err = d.checkpoint(ctx, ledger.Following, func(m *meta) { end(m); m.closeGap() })
 		}
@@ -305,7 +305,7 @@ func (d *Destination) leaveGap(ctx context.Context, r *run, o *feed.Offer, gap *
 		return nil
 	}
 	if gap.Missing == nil {
-		if err := d.saveMeta(func(m *meta) {
+		if err := d.saveMeta(ctx, func(m *meta) {
 			if m.Gap == "" {
 				before := m.Cursor
 				m.GapFrom, m.GapSince = &before, d.opt.Now().UTC()
@@ -350,21 +350,21 @@ func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *feed.O
 			break
 		}
 		if v.Outdated {
-			agrees, err := d.agrees(v)
+			agrees, err := d.agrees(ctx, v)
 			if err != nil {
 				return errors.Join(err, v.Close())
 			}
 			v.Outdated = !agrees
 		}
 		if v.Outdated {
-			return errors.Join(d.waitOlder(r, resourcesync.ResourceList, v), v.Close())
+			return errors.Join(d.waitOlder(ctx, r, resourcesync.ResourceList, v), v.Close())
 		}
 		end, err = d.compareWith(ctx, r, o, v)
 	case o.ResourceDump != "":
 		var v *feed.Inventory
 		end, err = d.dumpIf(ctx, r, o, known, func(of *feed.Inventory) (bool, error) { v = of; return !of.Outdated, nil })
 		if v != nil && v.Outdated {
-			return d.waitOlder(r, resourcesync.ResourceDump, v)
+			return d.waitOlder(ctx, r, resourcesync.ResourceDump, v)
 		}
 	default:
 		return errors.New("the source offers neither lists nor dumps")
@@ -380,7 +380,7 @@ func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *feed.O
 	r.complete = true
 	r.mode("incremental")
 	r.why("the source does not tell its changes: compared with its list")
-	return d.saveMeta(func(m *meta) {
+	return d.saveMeta(ctx, func(m *meta) {
 		end(m)
 		m.Missing.Dropped = true // the changes that were missed are named no more
 		m.closeGap()

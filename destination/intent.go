@@ -36,7 +36,7 @@ func (d *Destination) redo(ctx context.Context) error {
 	for slot := range byte(ledger.Slots) {
 		err := d.redoBatch(ctx, slot)
 		if errors.Is(err, ledger.ErrIntent) {
-			err = d.giveUp(slot, err)
+			err = d.giveUp(ctx, slot, err)
 		}
 		if err != nil {
 			return err
@@ -47,15 +47,15 @@ func (d *Destination) redo(ctx context.Context) error {
 
 // giveUp leaves a batch to the comparison: the cursor is before it, and what stands of it
 // in the mirror is told by that, where no record has it.
-func (d *Destination) giveUp(slot byte, why error) error {
+func (d *Destination) giveUp(ctx context.Context, slot byte, why error) error {
 	d.log.Error("a batch that was under way cannot be done again; the mirror is compared instead", "error", why)
 	b := d.store.Batch()
 	defer b.Close()
-	return d.done(slot, b, func(m *meta) { m.OweMirror(ledger.ErrIntent.Error()) })
+	return d.done(ctx, slot, b, func(m *meta) { m.OweMirror(ledger.ErrIntent.Error()) })
 }
 
 func (d *Destination) redoBatch(ctx context.Context, slot byte) error {
-	kind, all, err := d.led.Pending(slot)
+	kind, all, err := d.led.Pending(ctx, slot)
 	if err != nil || kind == 0 {
 		return err
 	}
@@ -68,7 +68,7 @@ func (d *Destination) redoBatch(ctx context.Context, slot byte) error {
 		ops = append(ops, o)
 	}
 	if kind == ledger.OfFiles {
-		return d.redoFiles(slot, ops)
+		return d.redoFiles(ctx, slot, ops)
 	}
 	d.log.Info("redoing the batch that was under way", "resources", len(ops))
 	if err := d.beforeRedo(ctx); err != nil {
@@ -84,8 +84,8 @@ func (d *Destination) redoBatch(ctx context.Context, slot byte) error {
 
 // cutOffBeside names another destination of the same graph whose batch has not ended, "" for
 // none: what stands of it in the mirror is in no record yet.
-func (d *Destination) cutOffBeside() (string, error) {
-	for k, err := range ledger.All(d.store) {
+func (d *Destination) cutOffBeside(ctx context.Context) (string, error) {
+	for k, err := range ledger.All(ctx, d.store) {
 		if err != nil {
 			return "", fmt.Errorf("the batch of another destination: %w", err)
 		}
@@ -93,7 +93,7 @@ func (d *Destination) cutOffBeside() (string, error) {
 			continue
 		}
 		for slot := range byte(ledger.Slots) {
-			if _, err := d.led.Of(k.Dest).Intent(slot); !errors.Is(err, kv.ErrNotFound) {
+			if _, err := d.led.Of(k.Dest).Intent(ctx, slot); !errors.Is(err, kv.ErrNotFound) {
 				return k.Name, nil
 			}
 		}

@@ -36,7 +36,7 @@ func TestIntentAside(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, folder %t", name, folder), func(t *testing.T) {
 				b := newBench(t)
 				state := t.TempDir()
-				store, err := pebblekv.Open(state, pebblekv.Options{})
+				store, err := pebblekv.Open(t.Context(), state, pebblekv.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -45,7 +45,7 @@ func TestFusekiDotSegments(t *testing.T) {
 			batch := b.store.Batch()
 			defer batch.Close()
 			batch.Set(ledger.NameKey(ledger.KindProbe, store.Update), raw)
-			if err := batch.Commit(true); err != nil {
+			if err := batch.Commit(t.Context(), true); err != nil {
 				t.Fatal(err)
 			}
 			open := func() *Destination {
@@ -111,7 +111,7 @@ func TestFusekiDotSegments(t *testing.T) {
 			if err := d.ready(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			sts, _, err := d.statementsOf(ledger.HashOf(s.url("/set/r/a/../c.nt")))
+			sts, _, err := d.statementsOf(t.Context(), ledger.HashOf(s.url("/set/r/a/../c.nt")))
 			if err != nil || len(sts) != 1 {
 				t.Fatal(len(sts), err)
 			}

@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,17 +31,17 @@ type Kept struct {
 }
 
 // KeptIn lists the destinations in the records of a state, by name.
-func KeptIn(store kv.Reader) (out []Kept, err error) {
-	spaces, err := ledger.Spaces(store)
+func KeptIn(ctx context.Context, store kv.Reader) (out []Kept, err error) {
+	spaces, err := ledger.Spaces(ctx, store)
 	if err != nil {
 		return nil, err
 	}
-	for n, err := range ledger.Named(store) {
+	for n, err := range ledger.Named(ctx, store) {
 		if err != nil {
 			return nil, err
 		}
 		k := Kept{Name: n.Name, dest: n.Dest}
-		kept, err := ledger.MetaOf(store, k.dest)
+		kept, err := ledger.MetaOf(ctx, store, k.dest)
 		if err != nil {
 			return nil, fmt.Errorf("record of destination %s: %w", k.Name, err)
 		}
@@ -58,8 +59,8 @@ func KeptIn(store kv.Reader) (out []Kept, err error) {
 }
 
 // KeptAs finds one destination by its name, nil for none.
-func KeptAs(store kv.Reader, name string) (*Kept, error) {
-	all, err := KeptIn(store)
+func KeptAs(ctx context.Context, store kv.Reader, name string) (*Kept, error) {
+	all, err := KeptIn(ctx, store)
 	i := slices.IndexFunc(all, func(k Kept) bool { return k.Name == name })
 	if err != nil || i < 0 {
 		return nil, err

@@ -59,14 +59,14 @@ func (b *batcher) leave(ctx context.Context, loc ledger.Hash, it *feed.Item, how
 		how.Item = it.Encode()
 	}
 	locs := []ledger.Hash{loc}
-	switch f, err := d.led.Fault(loc); {
+	switch f, err := d.led.Fault(ctx, loc); {
 	case err != nil:
 		return err
 	case f != nil:
 		locs = append(locs, f.Replaces...)
 	}
 	for i, at := range locs {
-		rec, err := d.led.Record(at)
+		rec, err := d.led.Record(ctx, at)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (b *batcher) leave(ctx context.Context, loc ledger.Hash, it *feed.Item, how
 			continue
 		case rec != nil && !rec.Has(ledger.FlagKept):
 			l := how
-			was, err := d.led.Leaving(at)
+			was, err := d.led.Leaving(ctx, at)
 			if err != nil {
 				return err
 			}
@@ -107,7 +107,7 @@ func (b *batcher) empties(ctx context.Context, p *op, empty bool) (bool, error) 
 	if p.rec == nil || !d.content.void(p.rec, empty) || len(p.replaces) > 0 || len(p.raw) > mostEmptied {
 		return false, nil
 	}
-	old, err := d.led.Record(p.loc)
+	old, err := d.led.Record(ctx, p.loc)
 	switch {
 	case err != nil:
 		return false, err
@@ -117,7 +117,7 @@ func (b *batcher) empties(ctx context.Context, p *op, empty bool) (bool, error) 
 		return false, nil
 	}
 	l := &ledger.Leaving{Since: d.opt.Now().UTC(), Item: p.it.Encode(), Becomes: p.rec.Encode(), Body: p.raw}
-	was, err := d.led.Leaving(p.loc)
+	was, err := d.led.Leaving(ctx, p.loc)
 	if err != nil {
 		return false, err
 	}
@@ -146,20 +146,20 @@ func (d *Destination) withLeaving(b kv.Batch, o *op) {
 }
 
 // stay keeps what is leaving and listed, unless it is listed as what it is to become.
-func (d *Destination) stay(v *feed.Inventory, snap kv.Reader) error {
+func (d *Destination) stay(ctx context.Context, v *feed.Inventory, snap kv.Reader) error {
 	if d.led.NoneLeaving() {
 		return nil
 	}
 	b := d.store.Batch()
 	defer b.Close()
-	for p, err := range d.merged(v, snap) {
+	for p, err := range d.merged(ctx, v, snap) {
 		if err != nil {
 			return err
 		}
 		if !p.there() {
 			continue
 		}
-		if l, err := d.led.Leaving(p.loc); err != nil {
+		if l, err := d.led.Leaving(ctx, p.loc); err != nil {
 			return err
 		} else if l == nil {
 			continue
@@ -168,7 +168,7 @@ func (d *Destination) stay(v *feed.Inventory, snap kv.Reader) error {
 		}
 		d.led.Stay(b, p.loc)
 	}
-	return b.Commit(true)
+	return b.Commit(ctx, true)
 }
 
 // weight is what is leaving, and what there is.
@@ -182,13 +182,13 @@ type weight struct {
 }
 
 // weigh adds up what is leaving. Resources outside of what is selected do not count.
-func (d *Destination) weigh(r kv.Reader) (w weight, err error) {
+func (d *Destination) weigh(ctx context.Context, r kv.Reader) (w weight, err error) {
 	h := sha256.New()
-	for loc, l := range d.led.AllLeaving(r, nil) {
+	for loc, l := range d.led.AllLeaving(ctx, r, nil) {
 		if l.Err != nil {
 			return w, l.Err
 		}
-		rec, err := d.led.Record(loc)
+		rec, err := d.led.Record(ctx, loc)
 		switch {
 		case err != nil:
 			return w, err
@@ -255,9 +255,9 @@ func resourcesAre(n int64) string {
 // depart lets go what is leaving, or holds it. free lets go everything that no empty list
 // lacks: a mirror of a time was asked for.
 func (d *Destination) depart(ctx context.Context, r *run, free bool) error {
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
-	w, err := d.weigh(snap)
+	w, err := d.weigh(ctx, snap)
 	if err != nil {
 		return err
 	}
@@ -268,9 +268,9 @@ func (d *Destination) depart(ctx context.Context, r *run, free bool) error {
 	m := d.snapshotMeta()
 	news := d.telling() && (m.HeldDeletions == nil || m.HeldDeletions.ID != w.id)
 	before := r.c.deleted + r.c.updated
-	b := d.batcher(&r.c, false)
+	b := d.batcher(ctx, &r.c, false)
 	defer b.wait()
-	for loc, l := range d.led.AllLeaving(snap, nil) {
+	for loc, l := range d.led.AllLeaving(ctx, snap, nil) {
 		if l.Err != nil {
 			return l.Err
 		}
@@ -307,12 +307,12 @@ func (d *Destination) depart(ctx context.Context, r *run, free bool) error {
 		}
 		d.log.Warn("deletions are held", "id", hold.ID, "reason", why)
 	}
-	return d.saveMeta(func(m *meta) { m.HeldDeletions = hold })
+	return d.saveMeta(ctx, func(m *meta) { m.HeldDeletions = hold })
 }
 
 // planDepart is depart for a dry run.
-func (d *Destination) planDepart(r *run) error {
-	w, err := d.weigh(d.store)
+func (d *Destination) planDepart(ctx context.Context, r *run) error {
+	w, err := d.weigh(ctx, d.store)
 	if err != nil {
 		return err
 	}
@@ -340,25 +340,25 @@ func (d *Destination) planDepart(r *run) error {
 }
 
 // accept lets exactly what is held go at the end of this run.
-func (d *Destination) acceptHeld(id string) error {
+func (d *Destination) acceptHeld(ctx context.Context, id string) error {
 	switch m := d.snapshotMeta(); {
 	case m.HeldDeletions == nil:
 		return fmt.Errorf("accept %s: %w: nothing is held", id, ErrNotHeld)
 	case m.HeldDeletions.ID != id:
 		return fmt.Errorf("accept %s: %w: %s is held", id, ErrNotHeld, m.HeldDeletions.ID)
 	}
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	b := d.store.Batch()
 	defer b.Close()
-	for loc, l := range d.led.AllLeaving(snap, nil) {
+	for loc, l := range d.led.AllLeaving(ctx, snap, nil) {
 		if l.Err != nil {
 			return l.Err
 		}
 		l.Accepted = true
 		d.withLeaving(b, &op{loc: loc, leaves: l.Leaving})
 	}
-	return b.Commit(true)
+	return b.Commit(ctx, true)
 }
 
 // Held is what waits for a person: deletions, of so many resources. Items are a page of
@@ -398,17 +398,17 @@ func (d *Destination) Held(ctx context.Context, after string, limit int) (*Held,
 			return nil, err
 		}
 	}
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	var last ledger.Hash
-	for loc, l := range d.led.AllLeaving(snap, from) {
+	for loc, l := range d.led.AllLeaving(ctx, snap, from) {
 		if err := errors.Join(l.Err, ctx.Err()); err != nil {
 			return nil, err
 		}
 		if l.Accepted {
 			continue
 		}
-		rec, err := d.led.Record(loc)
+		rec, err := d.led.Record(ctx, loc)
 		if err != nil {
 			return nil, err
 		}
@@ -420,18 +420,18 @@ func (d *Destination) Held(ctx context.Context, after string, limit int) (*Held,
 			out.Next = string(text)
 			break
 		}
-		out.Items = append(out.Items, HeldItem{Entity: rec.Entity, Location: rec.Loc, Label: d.labelOf(loc, rec), Empty: l.Becomes != nil})
+		out.Items = append(out.Items, HeldItem{Entity: rec.Entity, Location: rec.Loc, Label: d.labelOf(ctx, loc, rec), Empty: l.Becomes != nil})
 		last = loc
 	}
 	return out, nil
 }
 
 // labelOf is a name of an entity for people, by what is kept of its description.
-func (d *Destination) labelOf(loc ledger.Hash, rec *ledger.Record) string {
+func (d *Destination) labelOf(ctx context.Context, loc ledger.Hash, rec *ledger.Record) string {
 	if rec.Triples == 0 || rec.Triples > mostFormer {
 		return ""
 	}
-	ts, err := d.led.Triples(loc)
+	ts, err := d.led.Triples(ctx, loc)
 	if err != nil {
 		return "" // a label is all that is lost
 	}

@@ -54,7 +54,7 @@ func TestManyFaults(t *testing.T) {
 	if rep := b.sync(); !rep.InSync || rep.Pending+rep.Failed != 0 {
 		t.Fatalf("%+v", rep)
 	}
-	for pair, err := range b.store.Scan([]byte{ledger.KindFault}, kv.PrefixEnd([]byte{ledger.KindFault})) {
+	for pair, err := range b.store.Scan(t.Context(), []byte{ledger.KindFault}, kv.PrefixEnd([]byte{ledger.KindFault})) {
 		t.Errorf("%q is left (%v)", pair.Value, err)
 	}
 	b.equal()
@@ -66,11 +66,13 @@ type readCounter struct {
 	n int
 }
 
-func (c *readCounter) Scan(lo, hi []byte) iter.Seq2[kv.Pair, error] {
-	return c.count(c.Store.Scan(lo, hi))
+func (c *readCounter) Scan(ctx context.Context, lo, hi []byte) iter.Seq2[kv.Pair, error] {
+	return c.count(c.Store.Scan(ctx, lo, hi))
 }
 
-func (c *readCounter) Snapshot() kv.Snapshot { return &countedSnapshot{c.Store.Snapshot(), c} }
+func (c *readCounter) Snapshot(ctx context.Context) kv.Snapshot {
+	return &countedSnapshot{c.Store.Snapshot(ctx), c}
+}
 
 func (c *readCounter) count(pairs iter.Seq2[kv.Pair, error]) iter.Seq2[kv.Pair, error] {
 	return func(yield func(kv.Pair, error) bool) {
@@ -87,6 +89,6 @@ type countedSnapshot struct {
 	c *readCounter
 }
 
-func (s *countedSnapshot) Scan(lo, hi []byte) iter.Seq2[kv.Pair, error] {
-	return s.c.count(s.Snapshot.Scan(lo, hi))
+func (s *countedSnapshot) Scan(ctx context.Context, lo, hi []byte) iter.Seq2[kv.Pair, error] {
+	return s.c.count(s.Snapshot.Scan(ctx, lo, hi))
 }

@@ -55,12 +55,12 @@ func mapID(text string) string {
 }
 
 // remap makes everything be fetched and mapped again when the map is another one.
-func (d *Destination) remap(r *run) (bool, error) {
+func (d *Destination) remap(ctx context.Context, r *run) (bool, error) {
 	id := mapID(d.cfg.Map)
 	m := d.snapshotMeta()
 	if m.Map == id || m.Stage == ledger.None {
 		if m.Map != id {
-			return false, d.saveMeta(func(m *meta) { m.Map = id })
+			return false, d.saveMeta(ctx, func(m *meta) { m.Map = id })
 		}
 		return false, nil
 	}
@@ -68,23 +68,23 @@ func (d *Destination) remap(r *run) (bool, error) {
 	if r.dry {
 		return true, nil
 	}
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	b := d.store.Batch()
 	defer b.Close()
-	for loc, rec := range d.led.Records(snap) {
+	for loc, rec := range d.led.Records(ctx, snap) {
 		if rec.Err != nil {
 			return false, rec.Err
 		}
 		rec.AskAgain()
 		d.led.PutRecord(b, loc, rec.Record)
 		if b.Size() > 4<<20 {
-			if err := b.Commit(true); err != nil {
+			if err := b.Commit(ctx, true); err != nil {
 				return false, err
 			}
 		}
 	}
-	return true, d.commit(b, func(m *meta) {
+	return true, d.commit(ctx, b, func(m *meta) {
 		m.Map = id
 		m.OweSource("the map was changed")
 	})

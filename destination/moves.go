@@ -92,13 +92,9 @@ func sortDepartures(gone []departure) {
 func (d *Destination) findMoves(ctx context.Context, v *feed.Inventory, snap kv.Reader) (*moves, error) {
 	m := &moves{}
 	var gone []departure
-	n := 0
-	for p, err := range d.merged(v, snap) {
+	for p, err := range d.merged(ctx, v, snap) {
 		if err != nil {
 			return nil, err
-		}
-		if n++; n%4096 == 0 && ctx.Err() != nil {
-			return nil, context.Cause(ctx)
 		}
 		if p.rec != nil && !p.there() && p.rec.Entity != "" && !p.rec.Has(ledger.FlagKept) {
 			gone = append(gone, departure{entity: ledger.HashOf(p.rec.Entity), loc: p.loc})
@@ -108,7 +104,7 @@ func (d *Destination) findMoves(ctx context.Context, v *feed.Inventory, snap kv.
 		return m, nil
 	}
 	sortDepartures(gone)
-	for p, err := range d.merged(v, snap) {
+	for p, err := range d.merged(ctx, v, snap) {
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +122,7 @@ func (d *Destination) findMoves(ctx context.Context, v *feed.Inventory, snap kv.
 
 // pairMoves takes out of a window of changes the deletions whose entity has
 // another location in the same window, and gives what each of those replaces.
-func (d *Destination) pairMoves(items []*feed.Item) (map[ledger.Hash][]ledger.Hash, error) {
+func (d *Destination) pairMoves(ctx context.Context, items []*feed.Item) (map[ledger.Hash][]ledger.Hash, error) {
 	homes := map[string]*feed.Item{}
 	deletions := 0
 	for _, it := range items {
@@ -147,7 +143,7 @@ func (d *Destination) pairMoves(items []*feed.Item) (map[ledger.Hash][]ledger.Ha
 			continue
 		}
 		loc, entity := ledger.HashOf(it.Loc), it.Entity
-		if rec, err := d.led.Record(loc); err != nil {
+		if rec, err := d.led.Record(ctx, loc); err != nil {
 			return nil, err
 		} else if rec != nil {
 			entity = rec.Entity
@@ -164,8 +160,8 @@ func (d *Destination) pairMoves(items []*feed.Item) (map[ledger.Hash][]ledger.Ha
 
 // returned takes what the source has again out of what goes when a pending resource is
 // stored. find tells which of the locations that wait for that it has.
-func (d *Destination) returned(find func(waiting map[ledger.Hash]bool) ([]ledger.Hash, error)) error {
-	waiting, err := d.led.Replaced()
+func (d *Destination) returned(ctx context.Context, find func(waiting map[ledger.Hash]bool) ([]ledger.Hash, error)) error {
+	waiting, err := d.led.Replaced(ctx)
 	if err != nil || len(waiting) == 0 {
 		return err
 	}
@@ -175,10 +171,10 @@ func (d *Destination) returned(find func(waiting map[ledger.Hash]bool) ([]ledger
 	}
 	b := d.store.Batch()
 	defer b.Close()
-	if err := d.led.Return(b, back); err != nil {
+	if err := d.led.Return(ctx, b, back); err != nil {
 		return err
 	}
-	return b.Commit(true)
+	return b.Commit(ctx, true)
 }
 
 // replacing makes a job tell what its resource replaces.
@@ -212,7 +208,7 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 			continue
 		}
 		loc := ledger.Hash(rec.Key)
-		f, err := d.led.Fault(loc)
+		f, err := d.led.Fault(ctx, loc)
 		if err != nil {
 			return nil, err
 		}
@@ -221,14 +217,14 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 			f.Next, f.Run = d.opt.Now().UTC(), "" // at the end of this run
 			batch := d.store.Batch()
 			d.led.PutFault(batch, loc, f)
-			err := batch.Commit(true)
+			err := batch.Commit(ctx, true)
 			batch.Close()
 			if err != nil {
 				return nil, err
 			}
 			continue
 		}
-		rec, err := d.led.Record(loc)
+		rec, err := d.led.Record(ctx, loc)
 		if err == nil {
 			err = b.add(ctx, &op{loc: loc, rec: rec, replaces: from})
 		}

@@ -18,13 +18,13 @@ import (
 
 // agrees tells that an older list has what is mirrored, and no cache gave it: taking it loses
 // nothing. Where it lacks only what could not be had, the newer one was wrong.
-func (d *Destination) agrees(v *feed.Inventory) (bool, error) {
+func (d *Destination) agrees(ctx context.Context, v *feed.Inventory) (bool, error) {
 	if v.Copied {
 		return false, nil
 	}
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
-	for p, err := range d.withFaults(d.merged(v, snap)) {
+	for p, err := range d.withFaults(ctx, d.merged(ctx, v, snap)) {
 		if err != nil {
 			return false, err
 		}
@@ -41,12 +41,12 @@ func (d *Destination) forgetUnlisted(ctx context.Context, v *feed.Inventory) err
 	if v.Copied || v.Partial() != "" || d.led.NoFaults() {
 		return nil
 	}
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
-	b := d.batcher(&counts{}, false)
+	b := d.batcher(ctx, &counts{}, false)
 	defer b.wait()
 	n := 0
-	for p, err := range d.withFaults(d.merged(v, snap)) {
+	for p, err := range d.withFaults(ctx, d.merged(ctx, v, snap)) {
 		if err != nil {
 			return err
 		}
@@ -64,21 +64,21 @@ func (d *Destination) forgetUnlisted(ctx context.Context, v *feed.Inventory) err
 	if err := b.settle(ctx); err != nil {
 		return err
 	}
-	return d.saveMeta(func(m *meta) {
+	return d.saveMeta(ctx, func(m *meta) {
 		m.Inventory = feed.ListState{URL: m.Inventory.URL, At: m.Inventory.At, Ahead: m.Inventory.Ahead}
 		m.Recheck.Next = d.opt.Now().UTC()
 	})
 }
 
 // waitOlder keeps why a list or dump is not taken.
-func (d *Destination) waitOlder(r *run, kind resourcesync.Capability, v *feed.Inventory) error {
+func (d *Destination) waitOlder(ctx context.Context, r *run, kind resourcesync.Capability, v *feed.Inventory) error {
 	m := d.snapshotMeta()
 	next := feed.OlderList{Since: m.Older.Since, Why: fmt.Sprintf("the %s%s is older than the one%s that was taken: it is an old copy, or the source was set back; it is taken when it is still there a day later, or at once by sync --full", feed.KindName(kind), feed.OfTime(v.State.At), feed.OfTime(m.Inventory.At))}
 	if next.Since.IsZero() {
 		next.Since = d.opt.Now().UTC()
 	}
 	r.why("the list is older than the one before, and nothing was changed")
-	return d.saveMeta(func(m *meta) { m.Older = next })
+	return d.saveMeta(ctx, func(m *meta) { m.Older = next })
 }
 
 // ofList tells of a resource that fails that a list named it, and no change.

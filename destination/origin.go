@@ -20,8 +20,8 @@ import (
 // from: at the source, or, where the source tells that it has it from elsewhere
 // (via), there; "" when the mirror has no such entity. It is found by the
 // triples about the entity, so an entity without any has none.
-func (d *Destination) Origin(entity string) (string, error) {
-	_, rec, err := d.recordOf(entity)
+func (d *Destination) Origin(ctx context.Context, entity string) (string, error) {
+	_, rec, err := d.recordOf(ctx, entity)
 	if err != nil {
 		return "", fmt.Errorf("origin of %s: %w", clip.Middle(entity), err)
 	}
@@ -32,7 +32,7 @@ func (d *Destination) Origin(entity string) (string, error) {
 }
 
 // recordOf finds the record of an entity, nil when there is none.
-func (d *Destination) recordOf(entity string) (ledger.Hash, *ledger.Record, error) {
+func (d *Destination) recordOf(ctx context.Context, entity string) (ledger.Hash, *ledger.Record, error) {
 	graph := ""
 	if d.mirror.Layout.PerEntity {
 		g, err := d.mirror.Layout.GraphOf(entity)
@@ -43,7 +43,7 @@ func (d *Destination) recordOf(entity string) (ledger.Hash, *ledger.Record, erro
 	}
 	for _, subject := range d.namedBy(entity) {
 		prefix := ledger.Key(ledger.KindOwned, d.space, sink.SubjectHash(graph, subject))
-		for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
+		for pair, err := range d.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			if err != nil {
 				return ledger.Hash{}, nil, err
 			}
@@ -51,7 +51,7 @@ func (d *Destination) recordOf(entity string) (ledger.Hash, *ledger.Record, erro
 			if !ok || o.Dest != d.dest {
 				continue
 			}
-			rec, err := d.led.Record(o.Loc)
+			rec, err := d.led.Record(ctx, o.Loc)
 			if err != nil {
 				return ledger.Hash{}, nil, err
 			}
@@ -92,10 +92,10 @@ func (d *Destination) Describe(ctx context.Context, entity string, at time.Time)
 			}
 		}
 	}
-	loc, rec, err := d.recordOf(entity)
+	loc, rec, err := d.recordOf(ctx, entity)
 	if err == nil && rec != nil && (at.IsZero() || !at.Before(rec.Since())) {
 		v = ledger.Version{Entity: rec.Entity, Location: rec.Loc, From: rec.Since(), Graph: rec.Graph}
-		v.Triples, err = d.led.Proven(loc, rec)
+		v.Triples, err = d.led.Proven(ctx, loc, rec)
 		ok = true
 	}
 	if err != nil {

@@ -124,7 +124,7 @@ func (d *Destination) keepFiles(ctx context.Context, slot byte, ops []*op) error
 	if len(some) == 0 {
 		return nil
 	}
-	if err := d.led.Begin(slot, intentOf(ledger.OfFiles, some)); err != nil {
+	if err := d.led.Begin(ctx, slot, intentOf(ledger.OfFiles, some)); err != nil {
 		return err
 	}
 	b := d.store.Batch()
@@ -135,7 +135,7 @@ func (d *Destination) keepFiles(ctx context.Context, slot byte, ops []*op) error
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if err := files.Put(o.rec.Loc, o.raw, false); err != nil {
+		if err := files.Put(ctx, o.rec.Loc, o.raw, false); err != nil {
 			return fileError(err)
 		}
 		if err := d.crashAt("file"); err != nil {
@@ -145,11 +145,11 @@ func (d *Destination) keepFiles(ctx context.Context, slot byte, ops []*op) error
 	if err := files.Flush(); err != nil {
 		return fileError(err)
 	}
-	return b.Commit(false)
+	return b.Commit(ctx, false)
 }
 
 // rememberOther keeps the index of what is no RDF, and tells by how many it grew.
-func (d *Destination) rememberOther(b kv.Batch, ch *delta) (by int64, err error) {
+func (d *Destination) rememberOther(ctx context.Context, b kv.Batch, ch *delta) (by int64, err error) {
 	other := func(r *ledger.Record) bool { return r != nil && r.Has(ledger.FlagNotRDF) }
 	loc, old, rec := ch.op.loc, ch.old, ch.op.rec
 	kept := rec == nil && old != nil && d.cfg.Keep == "deleted" && !ch.op.moved
@@ -163,7 +163,7 @@ func (d *Destination) rememberOther(b kv.Batch, ch *delta) (by int64, err error)
 		by++
 		name := ""
 		if d.files != nil {
-			if name, err = d.files.Find(d.names(nil), rec.Loc); err != nil {
+			if name, err = d.files.Find(ctx, d.names(nil), rec.Loc); err != nil {
 				return 0, err
 			}
 		}
@@ -172,9 +172,9 @@ func (d *Destination) rememberOther(b kv.Batch, ch *delta) (by int64, err error)
 		if d.files != nil {
 			files := d.files.Begin(d.names(b), 1)
 			if old != nil {
-				_, err = files.Remove(old.Loc)
+				_, err = files.Remove(ctx, old.Loc)
 			} else {
-				err = files.Clear(ch.op.it.Loc)
+				err = files.Clear(ctx, ch.op.it.Loc)
 			}
 			files.Close()
 			if err != nil {
@@ -199,12 +199,12 @@ func (d *Destination) othersMoved(ctx context.Context, r *run) (bool, error) {
 		return false, nil
 	}
 	refetch := m.Stage != ledger.None && d.cfg.Files != "" && m.Files != d.cfg.Files
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	b := d.store.Batch()
 	defer b.Close()
 	n, some := int64(0), false
-	for loc, rec := range d.led.Records(snap) {
+	for loc, rec := range d.led.Records(ctx, snap) {
 		if rec.Err != nil {
 			return false, rec.Err
 		}
@@ -221,7 +221,7 @@ func (d *Destination) othersMoved(ctx context.Context, r *run) (bool, error) {
 			d.led.PutRecord(b, loc, rec.Record)
 		}
 		if b.Size() > 4<<20 {
-			if err := b.Commit(true); err != nil {
+			if err := b.Commit(ctx, true); err != nil {
 				return false, err
 			}
 		}
@@ -236,7 +236,7 @@ func (d *Destination) othersMoved(ctx context.Context, r *run) (bool, error) {
 	if refetch && some {
 		r.why("files is %s now: the resources that are no RDF are fetched for it", d.cfg.Files)
 	}
-	return refetch && some, d.commit(b, func(m *meta) {
+	return refetch && some, d.commit(ctx, b, func(m *meta) {
 		m.Files, m.NotRDF = d.cfg.Files, n
 		if refetch && some {
 			m.OweSource("files was changed")
@@ -251,7 +251,7 @@ func (c *mirrorCompare) filesBeside(ctx context.Context, snap kv.Reader) error {
 		return nil
 	}
 	prefix := ledger.Key(ledger.KindOther, d.dest)
-	for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+	for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return err
 		}
@@ -259,14 +259,14 @@ func (c *mirrorCompare) filesBeside(ctx context.Context, snap kv.Reader) error {
 			return context.Cause(ctx)
 		}
 		loc := ledger.Hash(pair.Key[len(prefix):])
-		rec, err := d.led.Record(loc)
+		rec, err := d.led.Record(ctx, loc)
 		if err != nil {
 			return err
 		}
 		if rec == nil {
 			continue
 		}
-		if err := c.file(loc, rec); err != nil {
+		if err := c.file(ctx, loc, rec); err != nil {
 			return err
 		}
 	}
@@ -277,17 +277,17 @@ func (c *mirrorCompare) filesBeside(ctx context.Context, snap kv.Reader) error {
 // The sequence ends after the first error.
 func (d *Destination) Others(ctx context.Context) iter.Seq2[Other, error] {
 	return func(yield func(Other, error) bool) {
-		snap := d.store.Snapshot()
+		snap := d.store.Snapshot(ctx)
 		defer snap.Close()
 		prefix := ledger.Key(ledger.KindOther, d.dest)
-		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+		for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			var o Other
 			if err == nil {
 				err = ctx.Err()
 			}
 			if err == nil {
 				var raw []byte
-				if raw, err = snap.Get(ledger.Key(ledger.KindResource, d.dest, ledger.Hash(pair.Key[len(prefix):]))); err == nil {
+				if raw, err = snap.Get(ctx, ledger.Key(ledger.KindResource, d.dest, ledger.Hash(pair.Key[len(prefix):]))); err == nil {
 					var rec *ledger.Record
 					if rec, err = ledger.DecodeRecord(raw); err == nil {
 						o = Other{Location: rec.Loc, Entity: rec.Entity, File: string(pair.Value)}

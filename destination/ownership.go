@@ -16,15 +16,15 @@ import (
 
 // singles are the graphs of this store that other destinations of this state have filled
 // with all of their resources, and the names of those. A per-entity graph may not be one.
-func (d *Destination) singles() (map[string]string, error) {
-	metas, err := d.metas()
+func (d *Destination) singles(ctx context.Context) (map[string]string, error) {
+	metas, err := d.metas(ctx)
 	graphs := map[string]string{}
 	for _, m := range metas {
 		g, single := strings.CutPrefix(m.Graph, ledger.SingleSpace)
 		if !single || g == "" || m.Stage == ledger.None {
 			continue
 		}
-		if space, err := ledger.SpaceID(d.store, ledger.Space{Target: d.target, Name: m.Graph}); err == nil && space == m.Space {
+		if space, err := ledger.SpaceID(ctx, d.store, ledger.Space{Target: d.target, Name: m.Graph}); err == nil && space == m.Space {
 			graphs[g] = m.Name
 		}
 	}
@@ -32,11 +32,11 @@ func (d *Destination) singles() (map[string]string, error) {
 }
 
 // singleOf is the destination that has all of its resources in a graph, "" if none has.
-func (d *Destination) singleOf(graph string) (string, error) {
-	if space, err := ledger.SpaceID(d.store, ledger.Space{Target: d.target, Name: ledger.SingleSpace + graph}); err != nil || space == 0 {
+func (d *Destination) singleOf(ctx context.Context, graph string) (string, error) {
+	if space, err := ledger.SpaceID(ctx, d.store, ledger.Space{Target: d.target, Name: ledger.SingleSpace + graph}); err != nil || space == 0 {
 		return "", err
 	}
-	graphs, err := d.singles()
+	graphs, err := d.singles(ctx)
 	return graphs[graph], err
 }
 
@@ -47,10 +47,10 @@ type graphRecord struct {
 	graph string
 }
 
-func graphRecords(snap kv.Reader, space ledger.ID) iter.Seq2[*graphRecord, error] {
+func graphRecords(ctx context.Context, snap kv.Reader, space ledger.ID) iter.Seq2[*graphRecord, error] {
 	return func(yield func(*graphRecord, error) bool) {
 		prefix := ledger.Key(ledger.KindGraph, space)
-		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+		for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			if err == nil && (len(pair.Value) < 20 || len(pair.Key) != len(prefix)+16) {
 				err = fmt.Errorf("%w: owner of a graph", ledger.ErrDamaged)
 			}
@@ -93,7 +93,7 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	ghosts := d.store.Batch()
 	defer ghosts.Close()
@@ -110,7 +110,7 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 	}
 	nextOwned, stopOwned := iter.Pull2(sorter.Sort())
 	defer stopOwned()
-	nextRec, stopRec := iter.Pull2(graphRecords(snap, d.space))
+	nextRec, stopRec := iter.Pull2(graphRecords(ctx, snap, d.space))
 	defer stopRec()
 	o, oerr, ook := nextOwned()
 	r, rerr, rok := nextRec()
@@ -141,7 +141,7 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 			name = r.graph
 			r, rerr, rok = nextRec()
 		}
-		single, err := d.singleOf(name)
+		single, err := d.singleOf(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 			c.ghosts++
 			ghosts.Set(ledger.Key(ledger.KindGhost, d.dest, h), []byte(name))
 			if ghosts.Size() > 4<<20 {
-				if err := ghosts.Commit(false); err != nil {
+				if err := ghosts.Commit(ctx, false); err != nil {
 					return err
 				}
 			}
@@ -168,15 +168,15 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 	if err := flush(1); err != nil {
 		return err
 	}
-	return ghosts.Commit(false)
+	return ghosts.Commit(ctx, false)
 }
 
 // ghost tells whether a graph is owned in the mirror and no record knows it.
-func (c *mirrorCompare) ghost(graph string) (bool, error) {
+func (c *mirrorCompare) ghost(ctx context.Context, graph string) (bool, error) {
 	if c.ghosts == 0 || graph == "" {
 		return false, nil
 	}
-	_, err := c.d.store.Get(ledger.Key(ledger.KindGhost, c.d.dest, ledger.HashOf(graph)))
+	_, err := c.d.store.Get(ctx, ledger.Key(ledger.KindGhost, c.d.dest, ledger.HashOf(graph)))
 	if errors.Is(err, kv.ErrNotFound) {
 		return false, nil
 	}
@@ -191,7 +191,7 @@ func (c *mirrorCompare) dropGhosts(ctx context.Context) error {
 	}
 	prefix := ledger.Key(ledger.KindGhost, d.dest)
 	if c.fix {
-		snap := d.store.Snapshot()
+		snap := d.store.Snapshot(ctx)
 		defer snap.Close()
 		p := &sink.Batch{}
 		flush := func() error {
@@ -202,7 +202,7 @@ func (c *mirrorCompare) dropGhosts(ctx context.Context) error {
 			p = &sink.Batch{}
 			return err
 		}
-		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+		for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			if err == nil {
 				p.DropGraphs = append(p.DropGraphs, string(pair.Value))
 				if len(p.DropGraphs) >= 200 {
@@ -222,7 +222,7 @@ func (c *mirrorCompare) dropGhosts(ctx context.Context) error {
 	b := d.store.Batch()
 	defer b.Close()
 	b.DeleteRange(prefix, kv.PrefixEnd(prefix))
-	return b.Commit(false)
+	return b.Commit(ctx, false)
 }
 
 // compareGraphs compares the names of the graphs alone, and removes those that
@@ -257,13 +257,13 @@ func (d *Destination) writePlan(ctx context.Context, p *sink.Batch) error {
 	if err := d.crashAt("written"); err != nil {
 		return err
 	}
-	return d.saveMeta(d.wrote)
+	return d.saveMeta(context.WithoutCancel(ctx), d.wrote) // the mirror has it
 }
 
 // takeOver makes the mark of an earlier state of this destination ours, and with
 // it the graphs that it owns.
-func (d *Destination) takeOver(mark string) error {
-	if err := d.saveMeta(func(m *meta) { m.Mark = mark }); err != nil {
+func (d *Destination) takeOver(ctx context.Context, mark string) error {
+	if err := d.saveMeta(ctx, func(m *meta) { m.Mark = mark }); err != nil {
 		return err
 	}
 	d.markMirrors(mark)
@@ -284,9 +284,9 @@ func (d *Destination) beforeRedo(ctx context.Context) error {
 	switch {
 	case m.Stage == ledger.None:
 	case cp == nil:
-		return d.noteCompare("the mirror has lost its checkpoint")
+		return d.noteCompare(ctx, "the mirror has lost its checkpoint")
 	case !cp.IsOf(m.Generation, m.Writer) && cp.Generation != fmt.Sprint(m.Generation+1):
-		return d.noteCompare(fmt.Sprintf("the mirror stands at write %s, our records at %d: one of them was restored from a backup", cp.Generation, m.Generation))
+		return d.noteCompare(ctx, fmt.Sprintf("the mirror stands at write %s, our records at %d: one of them was restored from a backup", cp.Generation, m.Generation))
 	}
 	return nil
 }

@@ -18,14 +18,14 @@ import (
 // backup copies the whole state, with what is aside put into the tables.
 func (b *bench) backup() (pairs []kv.Pair) {
 	b.t.Helper()
-	for p, err := range b.store.Scan([]byte{0}, []byte{0xff}) {
+	for p, err := range b.store.Scan(b.t.Context(), []byte{0}, []byte{0xff}) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
 		value := slices.Clone(p.Value)
 		if p.Key[0] == ledger.KindIntent {
 			led := ledger.New(b.store, slog.New(slog.DiscardHandler), ledger.ID(binary.BigEndian.Uint32(p.Key[1:])), 0)
-			if value, err = led.Intent(byte(len(p.Key) - 5)); err != nil {
+			if value, err = led.Intent(b.t.Context(), byte(len(p.Key)-5)); err != nil {
 				b.t.Fatal(err)
 			}
 		}
@@ -43,7 +43,7 @@ func (b *bench) restore(pairs []kv.Pair) {
 	for _, p := range pairs {
 		batch.Set(p.Key, p.Value)
 	}
-	if err := batch.Commit(true); err != nil {
+	if err := batch.Commit(b.t.Context(), true); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -51,7 +51,7 @@ func (b *bench) restore(pairs []kv.Pair) {
 // lose makes the state an empty one.
 func (b *bench) lose() {
 	b.t.Helper()
-	store, err := pebblekv.Open(b.t.TempDir(), pebblekv.Options{})
+	store, err := pebblekv.Open(b.t.Context(), b.t.TempDir(), pebblekv.Options{})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -105,9 +105,9 @@ func (b *bench) equalGraphs() {
 func (b *bench) ownedIsRecorded() {
 	b.t.Helper()
 	var want []string
-	snap := b.store.Snapshot()
+	snap := b.store.Snapshot(b.t.Context())
 	defer snap.Close()
-	for r, err := range graphRecords(snap, b.d.space) {
+	for r, err := range graphRecords(b.t.Context(), snap, b.d.space) {
 		if err != nil {
 			b.t.Fatal(err)
 		}

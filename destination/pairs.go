@@ -2,6 +2,7 @@ package destination
 
 import (
 	"bytes"
+	"context"
 	"iter"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
@@ -10,11 +11,11 @@ import (
 )
 
 // merged pairs what the source says with what is recorded, by location.
-func (d *Destination) merged(v *feed.Inventory, snap kv.Reader) iter.Seq2[pairing, error] {
+func (d *Destination) merged(ctx context.Context, v *feed.Inventory, snap kv.Reader) iter.Seq2[pairing, error] {
 	return func(yield func(pairing, error) bool) {
 		nextItem, stopItems := iter.Pull2(v.Items())
 		defer stopItems()
-		nextRec, stopRecs := iter.Pull2(d.led.Records(snap))
+		nextRec, stopRecs := iter.Pull2(d.led.Records(ctx, snap))
 		defer stopRecs()
 		il, it, iok := nextItem()
 		rl, rec, rok := nextRec()
@@ -48,9 +49,9 @@ func (d *Destination) merged(v *feed.Inventory, snap kv.Reader) iter.Seq2[pairin
 }
 
 // withFaults adds the faults to pairs, also those of locations that have neither.
-func (d *Destination) withFaults(pairs iter.Seq2[pairing, error]) iter.Seq2[pairing, error] {
+func (d *Destination) withFaults(ctx context.Context, pairs iter.Seq2[pairing, error]) iter.Seq2[pairing, error] {
 	return func(yield func(pairing, error) bool) {
-		next, stop := iter.Pull2(d.led.Faults())
+		next, stop := iter.Pull2(d.led.Faults(ctx))
 		defer stop()
 		loc, f, ok := next()
 		before := func(other *ledger.Hash) bool { // yields those before another location; nil: all that are left

@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -94,7 +95,7 @@ func (d *Destination) partID() string {
 // outdated tells that a record may be otherwise with what is configured now: it
 // is in the part and was not, or the other way round, or only its description
 // tells; or it was kept, and nothing is any more.
-func (d *Destination) outdated(loc ledger.Hash, rec *ledger.Record) bool {
+func (d *Destination) outdated(ctx context.Context, loc ledger.Hash, rec *ledger.Record) bool {
 	if rec.Has(ledger.FlagKept) {
 		return d.cfg.Keep != "deleted"
 	}
@@ -111,31 +112,31 @@ func (d *Destination) outdated(loc ledger.Hash, rec *ledger.Record) bool {
 	case !was || rec.Has(ledger.FlagMapped): // there is no description
 		return true
 	}
-	ts, err := d.led.Proven(loc, rec)
+	ts, err := d.led.Proven(ctx, loc, rec)
 	return err != nil || !d.selected(rec.Entity, ts)
 }
 
 // reselect makes what another part of the source concerns be compared and fetched
 // again, where the part is configured otherwise than it was.
-func (d *Destination) reselect(r *run) (bool, error) {
+func (d *Destination) reselect(ctx context.Context, r *run) (bool, error) {
 	id := d.partID()
 	m := d.snapshotMeta()
 	if m.Stage == ledger.None {
-		return false, d.saveMeta(func(m *meta) { m.Part = id })
+		return false, d.saveMeta(ctx, func(m *meta) { m.Part = id })
 	}
 	if m.Part == id {
 		return false, nil
 	}
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	b := d.store.Batch()
 	defer b.Close()
 	var some, back, others, unselected, unmapped int64
-	for loc, rec := range d.led.Records(snap) {
+	for loc, rec := range d.led.Records(ctx, snap) {
 		if rec.Err != nil {
 			return false, rec.Err
 		}
-		if !d.outdated(loc, rec.Record) {
+		if !d.outdated(ctx, loc, rec.Record) {
 			continue
 		}
 		some++
@@ -152,7 +153,7 @@ func (d *Destination) reselect(r *run) (bool, error) {
 		}
 		d.led.PutRecord(b, loc, rec.Record)
 		if b.Size() > 4<<20 {
-			if err := b.Commit(true); err != nil {
+			if err := b.Commit(ctx, true); err != nil {
 				return false, err
 			}
 		}
@@ -161,7 +162,7 @@ func (d *Destination) reselect(r *run) (bool, error) {
 		r.why("select or keep was changed: %d resources are compared again", some)
 		r.reselected = true
 	}
-	return some > 0, d.commit(b, func(m *meta) {
+	return some > 0, d.commit(ctx, b, func(m *meta) {
 		if m.Part = id; some > 0 {
 			m.OweSource("select or keep was changed")
 		}

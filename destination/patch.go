@@ -72,7 +72,7 @@ func (d *Destination) obtainPatched(ctx context.Context, it *feed.Item, loc ledg
 	if err := d.placeAllowed(p.URL); err != nil {
 		return nil, err
 	}
-	before, err := d.led.Proven(loc, rec)
+	before, err := d.led.Proven(ctx, loc, rec)
 	if err != nil {
 		return nil, err
 	}

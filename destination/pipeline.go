@@ -170,11 +170,11 @@ const firstTriples = 10_000
 // from early on beside the fetching, and what it falls behind makes batches larger.
 const earlyTriples = 400
 
-func (d *Destination) batcher(c *counts, bulk bool) *batcher {
+func (d *Destination) batcher(ctx context.Context, c *counts, bulk bool) *batcher {
 	b := &batcher{d: d, c: c, bulk: bulk, seen: map[ledger.Hash]bool{}}
 	if prefix := ledger.Key(ledger.KindResource, d.dest); bulk && d.snapshotMeta().Resources == 0 {
 		b.first = &newcomers{}
-		for range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
+		for range d.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			b.first = nil // of what is kept, or no RDF, or it cannot be read
 			break
 		}
@@ -198,11 +198,11 @@ func (b *batcher) outcome(ctx context.Context, o *outcome) error {
 	if o.it.Change == "deleted" && o.err == nil && o.rec == nil && b.d.cfg.Keep != "deleted" {
 		return b.leave(ctx, ledger.HashOf(o.it.Loc), o.it, ledger.Leaving{})
 	}
-	if err := b.weigh(o); err != nil {
+	if err := b.weigh(ctx, o); err != nil {
 		return err
 	}
 	p := &op{loc: ledger.HashOf(o.it.Loc), it: o.it, rec: o.rec, wire: o.wire, raw: o.raw, sts: o.sts, packed: o.packed, was: o.was, replaces: o.replaces, noValue: o.noValue}
-	switch f, err := b.d.led.Fault(p.loc); {
+	switch f, err := b.d.led.Fault(ctx, p.loc); {
 	case err != nil:
 		return err
 	case f != nil:
@@ -211,7 +211,7 @@ func (b *batcher) outcome(ctx context.Context, o *outcome) error {
 	if o.err != nil {
 		b.d.log.Warn("resource is pending", "loc", clip.Middle(o.it.Loc), "error", o.err)
 		p.rec, p.wire, p.was = nil, nil, nil
-		p.fault = b.d.newFault(o.it, p.loc, o.err, p.replaces...)
+		p.fault = b.d.newFault(ctx, o.it, p.loc, o.err, p.replaces...)
 	}
 	if leaves, err := b.empties(ctx, p, o.empty); leaves || err != nil {
 		return err
@@ -233,7 +233,7 @@ func (b *batcher) add(ctx context.Context, p *op) error {
 			return err
 		}
 	}
-	p.fresh = b.first != nil && (b.first.add(p.loc) || b.isNew(p.loc))
+	p.fresh = b.first != nil && (b.first.add(p.loc) || b.isNew(ctx, p.loc))
 	if p.fresh && len(p.replaces) == 0 && b.compacts {
 		p.compact(b.d.mirror)
 	}
@@ -319,12 +319,12 @@ func (b *batcher) busy(loc ledger.Hash) bool { return b.recording.has(loc) || b.
 // nothing; without, the writing goes on beside the caller and its error comes
 // from the next flush.
 func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
-	if err := b.writeMarks(); err != nil {
+	if err := b.writeMarks(ctx); err != nil {
 		return err
 	}
 	var ready *worked // of a later batch of a first baseline
 	if b.running != nil && b.first != nil {
-		ready = b.d.content.ahead(b.ops, b.busy)
+		ready = b.d.content.ahead(ctx, b.ops, b.busy)
 	}
 	if err := b.makeWay(ready != nil && ready.posted && change == nil); err != nil {
 		return err
@@ -333,7 +333,7 @@ func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 		if change == nil {
 			return nil
 		}
-		return b.d.saveMeta(change)
+		return b.d.saveMeta(ctx, change)
 	}
 	ops := b.ops
 	f := &inFlight{locs: b.seen, before: b.recording, held: &b.held, sent: make(chan struct{}), done: make(chan struct{})}

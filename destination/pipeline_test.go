@@ -141,11 +141,11 @@ func TestFormer(t *testing.T) {
 	fill(b.src, 2)
 	b.sync()
 	loc := ledger.HashOf(b.src.url("/set/r/e1.nt"))
-	rec, err := b.d.led.Record(loc)
+	rec, err := b.d.led.Record(t.Context(), loc)
 	if err != nil || rec == nil {
 		t.Fatal(rec, err)
 	}
-	was := b.d.former(loc, rec, nil)
+	was := b.d.former(t.Context(), loc, rec, nil)
 	if was == nil || len(was.sts) != int(rec.Triples) {
 		t.Fatalf("read ahead: %+v", was)
 	}
@@ -155,7 +155,7 @@ func TestFormer(t *testing.T) {
 			b.src.put("e1.nt", nt("e1", "later"))
 			b.sync()
 		}
-		ch, err := b.d.workOut(&op{loc: loc, was: was})
+		ch, err := b.d.workOut(t.Context(), &op{loc: loc, was: was})
 		if err != nil || (len(ch.oldSts) > 0) != later {
 			t.Fatalf("later %t: %d statements, %v", later, len(ch.oldSts), err)
 		}
@@ -169,7 +169,7 @@ func TestBatchesOfASlowStore(t *testing.T) {
 	storeMirror(d).SetLimit()
 	for pace, most := range map[int]int{0: 50_000, 1000: 50_000, 90_000: 90_000, 200_000: 200_000} {
 		d.mirror.Loader = paced{storeMirror(d), pace}
-		if n := d.batcher(&counts{}, true).most; n != most {
+		if n := d.batcher(t.Context(), &counts{}, true).most; n != most {
 			t.Errorf("pace %d: %d", pace, n)
 		}
 	}

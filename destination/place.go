@@ -71,7 +71,7 @@ func (d *Destination) accept(ctx context.Context, o *feed.Offer) error {
 	}
 	if was.Doubted.IsZero() {
 		was.Doubted = d.opt.Now().UTC()
-		if err := d.saveMeta(func(m *meta) { m.Resolved.Doubted = was.Doubted }); err != nil {
+		if err := d.saveMeta(ctx, func(m *meta) { m.Resolved.Doubted = was.Doubted }); err != nil {
 			return err
 		}
 	}
@@ -83,7 +83,7 @@ func (d *Destination) accept(ctx context.Context, o *feed.Offer) error {
 
 // noteResolved keeps where the source was found. Of another place nothing is known that was
 // learned of the one before, and everything is compared.
-func (d *Destination) noteResolved(r *run, o *feed.Offer) error {
+func (d *Destination) noteResolved(ctx context.Context, r *run, o *feed.Offer) error {
 	m := d.snapshotMeta()
 	was, now := m.Resolved, resolved(o)
 	same := now.To == was.To
@@ -101,7 +101,7 @@ func (d *Destination) noteResolved(r *run, o *feed.Offer) error {
 	} else if same && was.Runs == now.Runs && was.Way == now.Way && was.Sitemap == now.Sitemap && was.Doubted.IsZero() {
 		return nil
 	}
-	return d.saveMeta(func(m *meta) {
+	return d.saveMeta(ctx, func(m *meta) {
 		if m.Resolved = now; another {
 			m.leaveSource()
 			m.OweSource("the source's address leads to another place than before")

@@ -23,8 +23,8 @@ type positionOf struct{ d *Destination }
 
 func (p positionOf) Position() feed.Position { return p.d.snapshotMeta().position.Position }
 
-func (p positionOf) Keep(change func(*feed.Position)) error {
-	return p.d.saveMeta(func(m *meta) { change(&m.position.Position) })
+func (p positionOf) Keep(ctx context.Context, change func(*feed.Position)) error {
+	return p.d.saveMeta(ctx, func(m *meta) { change(&m.position.Position) })
 }
 
 func (p positionOf) Stage() ledger.Stage { return p.d.snapshotMeta().Stage }

@@ -39,7 +39,7 @@ func (d *Destination) ready(ctx context.Context) error {
 	if d.mirror.learner == nil {
 		return d.indexInForm(ctx)
 	}
-	if d.mirror.learned && d.sameForm() == nil {
+	if d.mirror.learned && d.sameForm(ctx) == nil {
 		return nil
 	}
 	p, err := d.probedOnce(ctx)
@@ -54,7 +54,7 @@ func (d *Destination) ready(ctx context.Context) error {
 func (d *Destination) probedOnce(ctx context.Context) (*probed, error) {
 	d.probeL.Lock()
 	defer d.probeL.Unlock()
-	p, err := d.probeRecord()
+	p, err := d.probeRecord(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +78,8 @@ func (d *Destination) take(ctx context.Context, p *probed) error {
 	return d.indexInForm(ctx)
 }
 
-func (d *Destination) probeRecord() (*probed, error) {
-	raw, err := d.store.Get(ledger.NameKey(ledger.KindProbe, d.target))
+func (d *Destination) probeRecord(ctx context.Context) (*probed, error) {
+	raw, err := d.store.Get(ctx, ledger.NameKey(ledger.KindProbe, d.target))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -101,12 +101,12 @@ func (d *Destination) probe(ctx context.Context, old *probed) (*probed, error) {
 		return nil, err
 	}
 	p.Findings = *found
-	return p, d.saveProbe(p, old != nil)
+	return p, d.saveProbe(ctx, p, old != nil)
 }
 
 // saveProbe remembers a probe. Before one is replaced, every space of the store
 // that does not tell its normal form yet is given that of before.
-func (d *Destination) saveProbe(p *probed, replaces bool) error {
+func (d *Destination) saveProbe(ctx context.Context, p *probed, replaces bool) error {
 	raw, err := json.Marshal(p)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (d *Destination) saveProbe(p *probed, replaces bool) error {
 	defer b.Close()
 	if replaces {
 		prefix := append(ledger.NameKey(ledger.KindSpaceName, d.target), 0)
-		for pair, err := range d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
+		for pair, err := range d.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			if err != nil {
 				return err
 			}
@@ -123,7 +123,7 @@ func (d *Destination) saveProbe(p *probed, replaces bool) error {
 				return ledger.ErrDamaged
 			}
 			k := ledger.Key(ledger.KindForm, ledger.ID(binary.BigEndian.Uint32(pair.Value)))
-			if _, err := d.store.Get(k); errors.Is(err, kv.ErrNotFound) {
+			if _, err := d.store.Get(ctx, k); errors.Is(err, kv.ErrNotFound) {
 				b.Set(k, formBytes(d.mirror.Layout.NormalForm.Rules, false))
 			} else if err != nil {
 				return err
@@ -131,7 +131,7 @@ func (d *Destination) saveProbe(p *probed, replaces bool) error {
 		}
 	}
 	b.Set(ledger.NameKey(ledger.KindProbe, d.target), raw)
-	return b.Commit(true)
+	return b.Commit(ctx, true)
 }
 
 func formBytes(rules []string, busy bool) []byte {
@@ -143,8 +143,8 @@ func formBytes(rules []string, busy bool) []byte {
 }
 
 // sameForm tells whether the ownership index is in the normal form of this run.
-func (d *Destination) sameForm() error {
-	v, err := d.store.Get(ledger.Key(ledger.KindForm, d.space))
+func (d *Destination) sameForm(ctx context.Context) error {
+	v, err := d.store.Get(ctx, ledger.Key(ledger.KindForm, d.space))
 	if err == nil && !bytes.Equal(v, formBytes(d.mirror.Layout.NormalForm.Rules, false)) || errors.Is(err, kv.ErrNotFound) {
 		return errProbedAnew
 	}
@@ -156,36 +156,36 @@ func (d *Destination) sameForm() error {
 func (d *Destination) indexInForm(ctx context.Context) error {
 	d.spaceL.Lock()
 	defer d.spaceL.Unlock()
-	err := d.sameForm()
+	err := d.sameForm(ctx)
 	if !errors.Is(err, errProbedAnew) {
 		return err
 	}
 	k := ledger.Key(ledger.KindForm, d.space)
-	_, err = d.store.Get(k)
+	_, err = d.store.Get(ctx, k)
 	if errors.Is(err, kv.ErrNotFound) { // the index is in the form of the only probe there was
-		return d.setForm(k, false)
+		return d.setForm(ctx, k, false)
 	}
 	if err != nil {
 		return err
 	}
 	d.log.Warn("the mirror's store keeps literals otherwise than it did: what belongs to whom is worked out again", "rules", strings.Join(d.mirror.Layout.NormalForm.Rules, ", "))
-	if err := d.setForm(k, true); err != nil {
+	if err := d.setForm(ctx, k, true); err != nil {
 		return err
 	}
 	if err := d.reindex(ctx); err != nil {
 		return fmt.Errorf("work out again what belongs to whom: %w", err)
 	}
-	if err := d.setForm(k, false); err != nil {
+	if err := d.setForm(ctx, k, false); err != nil {
 		return err
 	}
-	return d.noteCompare("the mirror's store keeps literals otherwise than it did")
+	return d.noteCompare(ctx, "the mirror's store keeps literals otherwise than it did")
 }
 
-func (d *Destination) setForm(k []byte, busy bool) error {
+func (d *Destination) setForm(ctx context.Context, k []byte, busy bool) error {
 	b := d.store.Batch()
 	defer b.Close()
 	b.Set(k, formBytes(d.mirror.Layout.NormalForm.Rules, busy))
-	return b.Commit(true)
+	return b.Commit(ctx, true)
 }
 
 // reindex makes the ownership index of the space from the kept representations
@@ -197,13 +197,13 @@ func (d *Destination) reindex(ctx context.Context) error {
 		prefix := ledger.Key(kind, d.space)
 		b.DeleteRange(prefix, kv.PrefixEnd(prefix))
 	}
-	if err := b.Commit(true); err != nil {
+	if err := b.Commit(ctx, true); err != nil {
 		return err
 	}
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	n := int64(0)
-	for m, err := range ledger.All(snap) {
+	for m, err := range ledger.All(ctx, snap) {
 		if err != nil {
 			return err
 		}
@@ -217,18 +217,15 @@ func (d *Destination) reindex(ctx context.Context) error {
 			lay.Template = string(template)
 		}
 		prefix := ledger.Key(ledger.KindBody, dest)
-		for body, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+		for body, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			if err != nil {
 				return err
 			}
 			if n++; n%1024 == 0 {
 				d.opt.Progress("ownership", n, 0)
-				if err := ctx.Err(); err != nil {
-					return err
-				}
 			}
 			loc := ledger.Hash(body.Key[len(prefix):])
-			raw, err := snap.Get(ledger.Key(ledger.KindResource, dest, loc))
+			raw, err := snap.Get(ctx, ledger.Key(ledger.KindResource, dest, loc))
 			if errors.Is(err, kv.ErrNotFound) {
 				continue
 			}
@@ -264,13 +261,13 @@ func (d *Destination) reindex(ctx context.Context) error {
 				b.Set(ledger.OwnedKey(d.space, of.Subject, dest, loc), of.Hashes)
 			}
 			if b.Size() > 4<<20 {
-				if err := b.Commit(true); err != nil {
+				if err := b.Commit(ctx, true); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	return b.Commit(true)
+	return b.Commit(ctx, true)
 }
 
 // probePause is how long a probe stands at least: stores behind a balancer may
@@ -284,13 +281,13 @@ func (d *Destination) sawServer(ctx context.Context) error {
 		return nil
 	}
 	now := d.mirror.learner.Named()
-	p, err := d.probeRecord()
+	p, err := d.probeRecord(ctx)
 	if err != nil || p == nil || now == "" || p.Server == now {
 		return err
 	}
 	if p.Server == "" { // no answer was seen then
 		p.Server = now
-		return d.saveProbe(p, false)
+		return d.saveProbe(ctx, p, false)
 	}
 	if d.recent(p, probePause) {
 		return nil
@@ -323,7 +320,7 @@ func (d *Destination) probeAgain(ctx context.Context, old *probed) (changed bool
 // unexplained is told how many triples an audit found in another form than given,
 // which the normal form does not explain: the store may have become another one.
 func (d *Destination) unexplained(ctx context.Context, n int64) (changed bool, err error) {
-	p, err := d.probeRecord()
+	p, err := d.probeRecord(ctx)
 	if err != nil || p == nil || n == 0 || d.recent(p, time.Hour) {
 		return false, err
 	}

@@ -49,7 +49,7 @@ func TestNormalFormChanges(t *testing.T) {
 		d := b.open()
 		batch := b.store.Batch()
 		batch.Set(ledger.Key(ledger.KindForm, d.space), formBytes(nil, true)) // as after a crash in the middle
-		if err := batch.Commit(true); err != nil {
+		if err := batch.Commit(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
 		batch.Close()
@@ -87,7 +87,7 @@ func TestRunEndsWhenProbedAnew(t *testing.T) {
 	defer batch.Close()
 	batch.Set(ledger.Key(ledger.KindForm, d.space), formBytes([]string{"float"}, false))
 	b.src.hook = nil
-	if err := batch.Commit(true); err != nil {
+	if err := batch.Commit(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	var c counts
@@ -129,7 +129,7 @@ func TestProbedAgain(t *testing.T) {
 			batch := b.store.Batch()
 			defer batch.Close()
 			batch.Set(ledger.NameKey(ledger.KindProbe, store.Update), raw)
-			if err := batch.Commit(true); err != nil {
+			if err := batch.Commit(t.Context(), true); err != nil {
 				t.Fatal(err)
 			}
 			run := func() *Destination {
@@ -179,7 +179,7 @@ func TestOtherLayout(t *testing.T) {
 		batch := b.store.Batch()
 		defer batch.Close()
 		batch.Set([]byte{ledger.KindVersion}, []byte{version})
-		if err := batch.Commit(true); err != nil {
+		if err := batch.Commit(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Open(t.Context(), b.store, sparqlsink.Of(b.mir.client()), b.cfg, Options{}); err == nil || !strings.Contains(err.Error(), want) {
@@ -197,13 +197,13 @@ func TestIntentOfNewerVersion(t *testing.T) {
 	batch := b.store.Batch()
 	defer batch.Close()
 	batch.Set(ledger.Key(ledger.KindIntent, d.dest), []byte{6, 1, 2, 3})
-	if err := batch.Commit(true); err != nil {
+	if err := batch.Commit(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.Sync(context.Background(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "written by a newer rsbridge (version 6, this one knows 5)") {
 		t.Fatal(err)
 	}
-	if raw, err := b.store.Get(ledger.Key(ledger.KindIntent, d.dest)); err != nil || len(raw) != 4 {
+	if raw, err := b.store.Get(t.Context(), ledger.Key(ledger.KindIntent, d.dest)); err != nil || len(raw) != 4 {
 		t.Fatalf("%x %v", raw, err)
 	}
 }

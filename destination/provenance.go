@@ -128,13 +128,13 @@ func (d *Destination) provenanceMoved(ctx context.Context, r *run) error {
 		return nil
 	}
 	if m.Stage == ledger.None || !d.mirror.Tells() {
-		return d.saveMeta(func(m *meta) { m.Provenance = source })
+		return d.saveMeta(ctx, func(m *meta) { m.Provenance = source })
 	}
 	d.spaceL.Lock()
 	defer d.spaceL.Unlock()
 	d.log.Info("mirror: the provenance of all descriptions is written anew", "source", source)
 	r.why("the provenance in the mirror is made anew")
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	p := &sink.Batch{}
 	flush := func(least int) error {
@@ -145,7 +145,7 @@ func (d *Destination) provenanceMoved(ctx context.Context, r *run) error {
 		p = &sink.Batch{}
 		return err
 	}
-	for loc, rec := range d.led.Records(snap) {
+	for loc, rec := range d.led.Records(ctx, snap) {
 		if rec.Err != nil {
 			return rec.Err
 		}
@@ -160,7 +160,7 @@ func (d *Destination) provenanceMoved(ctx context.Context, r *run) error {
 	if err := flush(1); err != nil {
 		return err
 	}
-	return d.saveMeta(func(m *meta) { m.Provenance = source })
+	return d.saveMeta(ctx, func(m *meta) { m.Provenance = source })
 }
 
 // provenance compares what the mirror says of the descriptions with the records.
@@ -179,7 +179,7 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 		s, p := ledger.HashOf(string(t.S)), ledger.HashOf(string(t.P))
 		return sorter.Add(append(append(append(make([]byte, 0, 33), s[:]...), p[:]...), whose), append(append([]byte{}, loc[:]...), t.AppendLine(nil)...))
 	}
-	for loc, rec := range d.led.Records(snap) {
+	for loc, rec := range d.led.Records(ctx, snap) {
 		if rec.Err != nil {
 			return rec.Err
 		}
@@ -204,7 +204,7 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 			last = ledger.HashOf(at[:16])
 			return c.event(ledger.HashOf("told\x00"+at[:16]), rankNoSubject, event{Entity: found[0].S.IRI(), Detail: "the mirror tells the provenance of a description that is not mirrored"})
 		}
-		return c.tell(loc, rankMirrorExcess, detail, 0)
+		return c.tell(ctx, loc, rankMirrorExcess, detail, 0)
 	}
 	group := func() error {
 		if len(expected)+len(found) == 0 {
@@ -219,7 +219,7 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 			return nil
 		}
 		if c.second && len(expected) == 1 && len(found) == 1 && found[0].O.Kind() == rdfres.KindLiteral {
-			return c.tell(loc, rankRewritten, "the store keeps its provenance in its own form", 0)
+			return c.tell(ctx, loc, rankRewritten, "the store keeps its provenance in its own form", 0)
 		}
 		if err := told("its provenance in the mirror is not as it should be"); err != nil {
 			return err

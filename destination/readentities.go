@@ -37,14 +37,14 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 		if v, ok := ours[g]; ok {
 			return v, nil
 		}
-		owner, err := d.store.Get(ledger.Key(ledger.KindGraph, d.space, ledger.HashOf(g)))
+		owner, err := d.store.Get(ctx, ledger.Key(ledger.KindGraph, d.space, ledger.HashOf(g)))
 		if err != nil && !errors.Is(err, kv.ErrNotFound) {
 			return false, err
 		}
 		v := err == nil && d.ownsGraph(owner)
 		if err != nil {
 			if v = named && strings.HasPrefix(g, before) && strings.HasSuffix(g, after); !v {
-				if v, err = c.ghost(g); err != nil {
+				if v, err = c.ghost(ctx, g); err != nil {
 					return false, err
 				}
 			}
@@ -63,7 +63,7 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 
 func (c *mirrorCompare) readEntitiesOneByOne(ctx context.Context, add func(string, rdfres.Triple) error) error {
 	prefix := ledger.Key(ledger.KindGraph, c.d.space)
-	for pair, err := range c.d.store.Scan(prefix, kv.PrefixEnd(prefix)) {
+	for pair, err := range c.d.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return err
 		}

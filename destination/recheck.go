@@ -31,7 +31,7 @@ func (d *Destination) compareDue(ctx context.Context, r *run, o *feed.Offer) err
 	case r.dry || r.compared || due == (recheck{}) || !o.Followed() || !m.Until.IsZero():
 		return nil
 	case !o.Listed(): // the changes alone tell what the source has
-		return d.saveMeta(func(m *meta) { m.Recheck = recheck{} })
+		return d.saveMeta(ctx, func(m *meta) { m.Recheck = recheck{} })
 	case strings.HasPrefix(m.HeldGap, "gap:"): // a person decides
 		return nil
 	case due.Why == "" && (m.HeldGap != "" || m.gap() != ""):
@@ -64,7 +64,7 @@ func (d *Destination) anotherDump(ctx context.Context, o *feed.Offer, m *meta) (
 	case !same && r.Head().SnapshotTime().Equal(m.Inventory.At):
 		return true, nil
 	case !same, d.opt.Now().Sub(m.Recheck.Next) >= feed.DoubtLasts:
-		return false, d.saveMeta(func(m *meta) { m.Recheck = recheck{} })
+		return false, d.saveMeta(ctx, func(m *meta) { m.Recheck = recheck{} })
 	}
 	return false, nil
 }
@@ -74,7 +74,7 @@ func (d *Destination) compareNext(ctx context.Context, r *run, o *feed.Offer, m 
 	if err != nil {
 		return err
 	}
-	done := func() error { return d.saveMeta(func(m *meta) { m.Recheck = recheck{} }) }
+	done := func() error { return d.saveMeta(ctx, func(m *meta) { m.Recheck = recheck{} }) }
 	if proven {
 		return done()
 	}
@@ -124,7 +124,7 @@ func (d *Destination) mend(ctx context.Context, r *run, o *feed.Offer, v *feed.I
 	if err != nil {
 		return err
 	}
-	return d.saveMeta(func(m *meta) {
+	return d.saveMeta(ctx, func(m *meta) {
 		before := m.Cursor
 		end(m)
 		if m.Until.IsZero() {

@@ -18,7 +18,7 @@ import (
 // confirmed passes over the comparison of a baseline with the next list.
 func (b *bench) confirmed() {
 	b.t.Helper()
-	if err := b.open().saveMeta(func(m *meta) { m.Recheck = recheck{} }); err != nil {
+	if err := b.open().saveMeta(b.t.Context(), func(m *meta) { m.Recheck = recheck{} }); err != nil {
 		b.t.Fatal(err)
 	}
 }

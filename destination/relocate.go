@@ -12,8 +12,8 @@ import (
 )
 
 // elsewhere says that the records are of a mirror in another place than the configured one.
-func (d *Destination) elsewhere(graph string) error {
-	spaces, err := ledger.Spaces(d.store)
+func (d *Destination) elsewhere(ctx context.Context, graph string) error {
+	spaces, err := ledger.Spaces(ctx, d.store)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ type MoveReport struct {
 // of the last write; the next sync compares everything in it. The destination is closed. An
 // interrupted Relocate has changed nothing that counts, or all of it.
 func Relocate(ctx context.Context, store kv.Store, name string, to sink.Sink, o Options) (rep MoveReport, err error) {
-	k, err := KeptAs(store, name)
+	k, err := KeptAs(ctx, store, name)
 	if err == nil && (k == nil || !k.Mirrored) {
 		err = errors.New("nothing was mirrored yet: no records have to move")
 	}
@@ -85,7 +85,7 @@ func (d *Destination) takePlace(ctx context.Context, from ledger.ID) error {
 	if err := d.crashAt("copied"); err != nil {
 		return err
 	}
-	return d.endMove(from)
+	return d.endMove(ctx, from)
 }
 
 // holdsCheckpoint refuses a store that does not stand at the last write of the records.
@@ -100,7 +100,7 @@ func (d *Destination) holdsCheckpoint(ctx context.Context) error {
 		return nil
 	}
 	for slot := range byte(2) { // of a batch that was interrupted, which may stand there
-		if _, err := d.led.Intent(slot); err == nil && cp.Generation == fmt.Sprint(d.meta.Generation+1) {
+		if _, err := d.led.Intent(ctx, slot); err == nil && cp.Generation == fmt.Sprint(d.meta.Generation+1) {
 			return nil
 		}
 	}
@@ -109,45 +109,45 @@ func (d *Destination) holdsCheckpoint(ctx context.Context) error {
 
 // endMove makes the new space the one that counts, in one step, and removes what is left of
 // the old one.
-func (d *Destination) endMove(from ledger.ID) error {
+func (d *Destination) endMove(ctx context.Context, from ledger.ID) error {
 	defer ledger.LockNumbers()()
 	old := d.led.In(from)
-	last, err := old.Alone(from)
+	last, err := old.Alone(ctx, from)
 	if err != nil {
 		return err
 	}
-	first, err := d.led.Alone(d.space)
+	first, err := d.led.Alone(ctx, d.space)
 	if err != nil {
 		return err
 	}
 	b := d.store.Batch()
 	defer b.Close()
-	if err := d.takeForm(b, from, !first); err != nil {
+	if err := d.takeForm(ctx, b, from, !first); err != nil {
 		return err
 	}
 	if last {
-		if err := old.DropSpace(b); err != nil {
+		if err := old.DropSpace(ctx, b); err != nil {
 			return err
 		}
 	}
-	err = d.commit(b, func(m *meta) { m.Space, m.CompareMirror = d.space, "the mirror has another address" })
+	err = d.commit(ctx, b, func(m *meta) { m.Space, m.CompareMirror = d.space, "the mirror has another address" })
 	if err != nil || last {
 		return err
 	}
-	return old.LeaveSpace()
+	return old.LeaveSpace(ctx)
 }
 
 // takeForm takes the normal form of the ownership index along. Where the new space has
 // another one, the index is made anew by the next run.
-func (d *Destination) takeForm(b kv.Batch, from ledger.ID, others bool) error {
-	old, err := d.store.Get(ledger.Key(ledger.KindForm, from))
+func (d *Destination) takeForm(ctx context.Context, b kv.Batch, from ledger.ID, others bool) error {
+	old, err := d.store.Get(ctx, ledger.Key(ledger.KindForm, from))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	now, err := d.store.Get(ledger.Key(ledger.KindForm, d.space))
+	now, err := d.store.Get(ctx, ledger.Key(ledger.KindForm, d.space))
 	switch {
 	case err != nil && !errors.Is(err, kv.ErrNotFound):
 		return err

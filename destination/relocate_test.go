@@ -45,7 +45,7 @@ func TestRelocate(t *testing.T) {
 				if _, err := Relocate(ctx, b.store, "copy", sparqlsink.Of(to), Options{}); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "nothing was changed") {
 					t.Fatal(err)
 				}
-				if k, err := KeptAs(b.store, "copy"); err != nil || k.At() != sink.Shown(sparqlTarget(from.Endpoint().Update, from.Endpoint().GraphStore)) {
+				if k, err := KeptAs(ctx, b.store, "copy"); err != nil || k.At() != sink.Shown(sparqlTarget(from.Endpoint().Update, from.Endpoint().GraphStore)) {
 					t.Fatal(k, err)
 				}
 			}
@@ -104,7 +104,7 @@ func TestRelocateInterrupted(t *testing.T) {
 	b.mir.restore(old.backup())
 	to := b.mir.client()
 	b.remember(to.Endpoint())
-	k, err := KeptAs(b.store, "copy")
+	k, err := KeptAs(t.Context(), b.store, "copy")
 	if err != nil {
 		t.Fatal(err)
 	}

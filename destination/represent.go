@@ -307,7 +307,7 @@ func (d *Destination) representRDF(ctx context.Context, it *feed.Item, p feed.Pl
 		}
 		ts, ok, err = d.readRDF(ctx, p, base, body, kind)
 	}
-	if !ok && !it.File && !feed.IsTypeOfNoRDF(p.Promise.Type) && d.isMirrored(it.Loc) {
+	if !ok && !it.File && !feed.IsTypeOfNoRDF(p.Promise.Type) && d.isMirrored(ctx, it.Loc) {
 		return nil, fmt.Errorf("%s %w: its description is mirrored, and what comes now is none (an error page in its place?)", clip.Middle(p.URL), errContent)
 	}
 	if !ok || it.File {
@@ -353,7 +353,7 @@ func (d *Destination) representRDF(ctx context.Context, it *feed.Item, p feed.Pl
 	if rec.Graph = it.Promise.Graph; !wireNames { // else that was compared
 		rec.Graph = sha256.Sum256(wire)
 	}
-	o := &outcome{it: it, rec: rec, empty: len(ts) == 0, strange: unpromised(p) && d.isStrange(rec, ts)}
+	o := &outcome{it: it, rec: rec, empty: len(ts) == 0, strange: unpromised(p) && d.isStrange(ctx, rec, ts)}
 	if !d.selected(rec.Entity, ts) {
 		rec.Flags |= ledger.FlagUnselected
 		return o, nil
@@ -500,8 +500,8 @@ func likeRDF(f rdfres.Format, body []byte) (rdfres.Format, bool) {
 }
 
 // isMirrored tells whether the description of a resource is recorded.
-func (d *Destination) isMirrored(loc string) bool {
-	rec, err := d.led.Record(ledger.HashOf(loc))
+func (d *Destination) isMirrored(ctx context.Context, loc string) bool {
+	rec, err := d.led.Record(ctx, ledger.HashOf(loc))
 	return err == nil && rec != nil && rec.Triples > 0
 }
 

@@ -368,7 +368,7 @@ func (h *selectedHistory) checkCounts(what string) {
 	h.t.Helper()
 	d := h.open()
 	var selected, unselected int64
-	for _, rec := range d.led.Records(d.store) {
+	for _, rec := range d.led.Records(h.t.Context(), d.store) {
 		switch {
 		case rec.Err != nil:
 			h.t.Fatal(rec.Err)

@@ -146,7 +146,7 @@ func BenchmarkBaseline(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				store, err := pebblekv.Open(b.TempDir(), pebblekv.Options{})
+				store, err := pebblekv.Open(b.Context(), b.TempDir(), pebblekv.Options{})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -20,10 +20,10 @@ func (d *Destination) Status(ctx context.Context) (Status, error) {
 	s.BehindSeconds = m.behind(d.opt.Now(), m.LastError != "")
 	s.LastPoll, s.LastSync, s.Until = timeOrNil(m.LastPoll), timeOrNil(m.LastSync), timeOrNil(m.Until)
 	var err error
-	if s.Pending, err = d.led.CountFaults(); err != nil {
+	if s.Pending, err = d.led.CountFaults(ctx); err != nil {
 		return s, fmt.Errorf("status of %s: %w", d.cfg.Name, err)
 	}
-	for _, f := range d.led.Faults() {
+	for _, f := range d.led.Faults(ctx) {
 		if f.Err != nil {
 			return s, fmt.Errorf("status of %s: %w", d.cfg.Name, f.Err)
 		}
@@ -52,7 +52,7 @@ func timeOrNil(t time.Time) *time.Time {
 // nothing, then what the last audit found. The sequence ends after the first error.
 func (d *Destination) Differences(ctx context.Context) iter.Seq2[Difference, error] {
 	return func(yield func(Difference, error) bool) {
-		for _, f := range d.led.Faults() {
+		for _, f := range d.led.Faults(ctx) {
 			if f.Err != nil {
 				yield(Difference{}, f.Err)
 				return
@@ -62,10 +62,10 @@ func (d *Destination) Differences(ctx context.Context) iter.Seq2[Difference, err
 			}
 		}
 		prefix := ledger.Key(ledger.KindDiff, d.dest)
-		snap := d.store.Snapshot()
+		snap := d.store.Snapshot(ctx)
 		defer snap.Close()
 		if n := d.snapshotMeta().Unmapped; n > 0 {
-			for _, rec := range d.led.Records(snap) {
+			for _, rec := range d.led.Records(ctx, snap) {
 				err := rec.Err
 				if err == nil {
 					err = ctx.Err()
@@ -85,7 +85,7 @@ func (d *Destination) Differences(ctx context.Context) iter.Seq2[Difference, err
 				}
 			}
 		}
-		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+		for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			var diff Difference
 			if err == nil {
 				err = json.Unmarshal(pair.Value, &diff)

@@ -108,7 +108,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	switch {
 	case err != nil:
 	case r.dry:
-		err = d.planDepart(r)
+		err = d.planDepart(ctx, r)
 	default:
 		err = d.putWhole(ctx)
 	}
@@ -116,10 +116,11 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	d.contexts.Forget()
 	d.src.Settle()
 	d.twins = nil
-	if ferr := d.finish(ctx, r, start, err); ferr != nil {
+	ended := context.WithoutCancel(ctx) // a run that was stopped is recorded too
+	if ferr := d.finish(ended, r, start, err); ferr != nil {
 		err = errors.Join(err, ferr)
 	}
-	err = errors.Join(err, d.led.KeepCount())
+	err = errors.Join(err, d.led.KeepCount(ended))
 	d.repeats.settle(d.log)
 	if err != nil {
 		return r.rep, fmt.Errorf("sync %s: %w", d.cfg.Name, err)
@@ -129,7 +130,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 
 func (d *Destination) sync(ctx context.Context, r *run) error {
 	if r.dry {
-		if err := d.known(); err != nil {
+		if err := d.known(ctx); err != nil {
 			return err
 		}
 	} else {
@@ -139,17 +140,17 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		if err := d.redo(ctx); err != nil {
 			return fmt.Errorf("finish the batch that was under way: %w", err)
 		}
-		if err := d.led.LookForFaults(); err != nil {
+		if err := d.led.LookForFaults(ctx); err != nil {
 			return err
 		}
-		if err := d.led.LookForLeaving(); err != nil {
+		if err := d.led.LookForLeaving(ctx); err != nil {
 			return err
 		}
-		if err := d.led.LookForDoubts(); err != nil {
+		if err := d.led.LookForDoubts(ctx); err != nil {
 			return err
 		}
 		if r.accept != "" {
-			if err := d.acceptHeld(r.accept); err != nil {
+			if err := d.acceptHeld(ctx, r.accept); err != nil {
 				return err
 			}
 			r.why("what was held was accepted")
@@ -159,10 +160,10 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	if err := d.setAuthority(offer.Authority); err != nil {
+	if err := d.setAuthority(ctx, offer.Authority); err != nil {
 		return err
 	}
-	if err := d.src.StillNamed(offer); err != nil {
+	if err := d.src.StillNamed(ctx, offer); err != nil {
 		return err
 	}
 	if offer.ChangeList == "" { // which tells each change as soon as the inventory
@@ -175,7 +176,7 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		return err
 	}
 	if !r.dry {
-		if err := d.noteResolved(r, offer); err != nil {
+		if err := d.noteResolved(ctx, r, offer); err != nil {
 			return err
 		}
 		if err := d.sawServer(ctx); err != nil {
@@ -188,14 +189,14 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		}
 	}
 	if r.until.IsZero() {
-		if err := d.leaveUntil(r); err != nil {
+		if err := d.leaveUntil(ctx, r); err != nil {
 			return err
 		}
 	}
-	if r.remapped, err = d.remap(r); err != nil {
+	if r.remapped, err = d.remap(ctx, r); err != nil {
 		return err
 	}
-	reselected, err := d.reselect(r)
+	reselected, err := d.reselect(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -295,13 +296,13 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 			if err := d.isTheMirror(ctx); err != nil {
 				return err
 			}
-			return d.noteCompare("the mirror has lost its checkpoint")
+			return d.noteCompare(ctx, "the mirror has lost its checkpoint")
 		case !cp.IsOf(m.Generation, m.Writer) || cp.Phase != m.phase():
-			return d.noteCompare(fmt.Sprintf("the mirror stands at write %s (%s), our records at %d (%s): one of them was restored from a backup", cp.Generation, cp.Phase, m.Generation, m.phase()))
+			return d.noteCompare(ctx, fmt.Sprintf("the mirror stands at write %s (%s), our records at %d (%s): one of them was restored from a backup", cp.Generation, cp.Phase, m.Generation, m.phase()))
 		}
 		return nil
 	}
-	ours, err := d.ourMarks()
+	ours, err := d.ourMarks(ctx)
 	if err != nil {
 		return err
 	}
@@ -329,18 +330,18 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 		return fmt.Errorf("graph %s of %s is the mirror of %q (%s), kept by another rsbridge, or by this one with a state that is lost; nothing was changed: choose another %s, bring the state back, or give %s to take it over", d.graphName(), d.at(), marks[foreign].Name, marks[foreign].Source, d.cfg.Settings.Of("graph_iri"), d.cfg.Settings.Of("adopt: true"))
 	case earlier != "":
 		if !r.dry {
-			if err := d.takeOver(earlier); err != nil {
+			if err := d.takeOver(ctx, earlier); err != nil {
 				return err
 			}
 		}
 		r.why("the mirror was kept by an earlier state of this destination, which is lost")
-		return d.noteCompare("the mirror was written by an earlier state of this destination")
+		return d.noteCompare(ctx, "the mirror was written by an earlier state of this destination")
 	case cp != nil: // our own, of later records
-		return d.noteCompare("the mirror was written by a later state of this destination")
+		return d.noteCompare(ctx, "the mirror was written by a later state of this destination")
 	case shared != "" && d.mirror.files != nil && !d.cfg.Adopt:
 		return fmt.Errorf("%s is the mirror of the destination %q: a folder is for one; nothing was changed: choose another one", d.at(), marks[shared].Name)
 	case shared != "":
-		return d.sharesWith()
+		return d.sharesWith(ctx)
 	case foreign != "":
 		return nil // adopted
 	}
@@ -349,7 +350,7 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 
 // refuseForeign refuses a graph that holds something.
 func (d *Destination) refuseForeign(ctx context.Context) error {
-	singles, err := d.singles()
+	singles, err := d.singles(ctx)
 	if err != nil {
 		return err
 	}
@@ -374,12 +375,12 @@ func (d *Destination) isTheMirror(ctx context.Context) error {
 		return nil
 	}
 	triples, asked := false, 0
-	for loc, rec := range d.led.Records(d.store) {
+	for loc, rec := range d.led.Records(ctx, d.store) {
 		if rec.Err != nil {
 			return rec.Err
 		}
 		triples = triples || rec.Triples > 0
-		st := d.plainTriple(loc, rec.Record)
+		st := d.plainTriple(ctx, loc, rec.Record)
 		if st == nil {
 			continue
 		}
@@ -400,11 +401,11 @@ func (d *Destination) isTheMirror(ctx context.Context) error {
 
 // plainTriple is a triple of a resource that every store has as it was written, nil where
 // there is none.
-func (d *Destination) plainTriple(loc ledger.Hash, rec *ledger.Record) *sink.Statement {
+func (d *Destination) plainTriple(ctx context.Context, loc ledger.Hash, rec *ledger.Record) *sink.Statement {
 	if rec.Triples == 0 {
 		return nil
 	}
-	sts, err := d.recordedStatements(loc, rec)
+	sts, err := d.recordedStatements(ctx, loc, rec)
 	if err != nil {
 		return nil // told when it is compared
 	}
@@ -423,11 +424,11 @@ const sampleMirror = 20
 
 // sharesWith refuses a graph that only a destination that is not configured any more has
 // kept: nobody would remove what it owns.
-func (d *Destination) sharesWith() error {
+func (d *Destination) sharesWith(ctx context.Context) error {
 	if len(d.cfg.Names) == 0 {
 		return nil
 	}
-	metas, err := d.metas()
+	metas, err := d.metas(ctx)
 	if err != nil {
 		return err
 	}
@@ -447,18 +448,18 @@ func (d *Destination) sharesWith() error {
 	return fmt.Errorf("graph %s of %s was kept by the destination %q of this state, which is not configured any more, and what it has there would stay; nothing was changed: give this one that name (it may have another source), choose another %s, or remove it: %s", d.graphName(), d.at(), former, d.cfg.Settings.Of("graph_iri"), d.cfg.Settings.Of("rsbridge forget "+former))
 }
 
-func (d *Destination) noteCompare(why string) error {
+func (d *Destination) noteCompare(ctx context.Context, why string) error {
 	if d.meta.CompareMirror != "" {
 		return nil
 	}
 	d.log.Warn("mirror must be compared", "why", why)
-	return d.saveMeta(func(m *meta) { m.OweMirror(why) })
+	return d.saveMeta(ctx, func(m *meta) { m.OweMirror(why) })
 }
 
 // ourMarks are the marks of all destinations of this state; of a dump, which is replaced
 // whole, those of which the records are kept for the same one.
-func (d *Destination) ourMarks() ([]string, error) {
-	metas, err := d.metas()
+func (d *Destination) ourMarks(ctx context.Context) ([]string, error) {
+	metas, err := d.metas(ctx)
 	var marks []string
 	for _, m := range metas {
 		if !d.putsWhole() || m.Space == d.space {
@@ -483,7 +484,7 @@ func (d *Destination) checkpoint(ctx context.Context, stage ledger.Stage, change
 		return err
 	}
 	before := d.snapshotMeta().Cursor
-	err := d.saveMeta(func(m *meta) {
+	err := d.saveMeta(context.WithoutCancel(ctx), func(m *meta) {
 		m.Stage = stage
 		d.wrote(m)
 		if change != nil {
@@ -499,10 +500,10 @@ func (d *Destination) checkpoint(ctx context.Context, stage ledger.Stage, change
 // retry tries again what is pending and due.
 func (d *Destination) retry(ctx context.Context, r *run) error {
 	now := d.opt.Now()
-	b := d.batcher(&r.c, false)
+	b := d.batcher(ctx, &r.c, false)
 	defer b.wait()
 	jobs := func(yield func(job, error) bool) {
-		for _, f := range d.led.Faults() {
+		for _, f := range d.led.Faults(ctx) {
 			if f.Err != nil {
 				yield(nil, f.Err)
 				return
@@ -524,7 +525,7 @@ func (d *Destination) retry(ctx context.Context, r *run) error {
 	err := d.pipeline(ctx, jobs, func(o *outcome) error {
 		n++
 		d.opt.Progress("retry", n, 0)
-		f, err := d.led.Fault(ledger.HashOf(o.it.Loc))
+		f, err := d.led.Fault(ctx, ledger.HashOf(o.it.Loc))
 		if err != nil {
 			return err
 		}
@@ -612,7 +613,7 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 		rep.Bytes = d.fetch.Received()
 	}
 	var oldest time.Time
-	for _, f := range d.led.Faults() {
+	for _, f := range d.led.Faults(ctx) {
 		if f.Err != nil {
 			return f.Err
 		}
@@ -634,11 +635,11 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 	}
 	rep.Seconds = math.Round(now.Sub(start).Seconds()*1000) / 1000
 	if r.complete && r.until.IsZero() {
-		if err := d.notePublished(r.root); err != nil {
+		if err := d.notePublished(ctx, r.root); err != nil {
 			return err
 		}
 		if d.snapshotMeta().Older != (feed.OlderList{}) {
-			if err := d.saveMeta(func(m *meta) { m.Older = feed.OlderList{} }); err != nil {
+			if err := d.saveMeta(ctx, func(m *meta) { m.Older = feed.OlderList{} }); err != nil {
 				return err
 			}
 		}
@@ -674,7 +675,7 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 		}
 		return nil
 	}
-	err := d.saveMeta(func(m *meta) {
+	err := d.saveMeta(ctx, func(m *meta) {
 		m.InSync = rep.InSync && r.until.IsZero()
 		if r.complete && r.until.IsZero() {
 			m.LastPoll = start.UTC()

@@ -34,7 +34,7 @@ func TestSecretInAddress(t *testing.T) {
 		if rep, err := d.Sync(t.Context(), SyncOptions{}); err != nil || !rep.InSync || rep.Created != created || rep.Updated+rep.Deleted != 0 {
 			t.Fatalf("%+v %v", rep, err)
 		}
-		for pair, err := range b.store.Scan([]byte{0}, []byte{0xff}) {
+		for pair, err := range b.store.Scan(t.Context(), []byte{0}, []byte{0xff}) {
 			if err != nil || strings.Contains(string(pair.Key)+string(pair.Value), "hush") {
 				t.Fatalf("%q %v", pair.Key, err)
 			}

@@ -16,20 +16,20 @@ import (
 
 // tell tells what became of the change of an op, and of one that was pending for the
 // same resource.
-func (d *Destination) tell(o *op) {
+func (d *Destination) tell(ctx context.Context, o *op) {
 	if !d.telling() {
 		return
 	}
 	change := o.it != nil && o.it.Change != ""
 	again := false
-	if f, err := d.led.Fault(o.loc); err == nil && f != nil {
+	if f, err := d.led.Fault(ctx, o.loc); err == nil && f != nil {
 		if it, err := feed.DecodeItem(f.Item); err == nil && it.Change != "" {
 			if again = change && it.Identity() == o.it.Identity(); !again {
 				d.superseded(it, o.it)
 			}
 		}
 	}
-	if l, err := d.led.Leaving(o.loc); err == nil && l != nil && !o.settle {
+	if l, err := d.led.Leaving(ctx, o.loc); err == nil && l != nil && !o.settle {
 		if it, err := deletionOf(l); err == nil && it != nil && !(change && it.Identity() == o.it.Identity()) {
 			d.superseded(it, o.it)
 		}

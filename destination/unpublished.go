@@ -20,7 +20,7 @@ type unpublished struct {
 
 // notePublished keeps what the source had changed when the run began and what no list or dump had
 // at its end. root is of the beginning.
-func (d *Destination) notePublished(root *feed.InventoryDoc) error {
+func (d *Destination) notePublished(ctx context.Context, root *feed.InventoryDoc) error {
 	m := d.snapshotMeta()
 	var next unpublished
 	if root.Beyond(&m.Cursor) {
@@ -34,7 +34,7 @@ func (d *Destination) notePublished(root *feed.InventoryDoc) error {
 	if next == m.Unpublished {
 		return nil
 	}
-	return d.saveMeta(func(m *meta) { m.Unpublished = next })
+	return d.saveMeta(ctx, func(m *meta) { m.Unpublished = next })
 }
 
 // notPublished says so in words, "" where everything is published.

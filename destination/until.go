@@ -66,7 +66,7 @@ func (d *Destination) syncUntil(ctx context.Context, r *run, o *feed.Offer) erro
 }
 
 // leaveUntil goes on to the present from a mirror of a point in time.
-func (d *Destination) leaveUntil(r *run) error {
+func (d *Destination) leaveUntil(ctx context.Context, r *run) error {
 	m := d.snapshotMeta()
 	if m.Until.IsZero() {
 		return nil
@@ -74,7 +74,7 @@ func (d *Destination) leaveUntil(r *run) error {
 	r.why("the mirror stood at %s, as was asked for, and goes on to the present", feed.Stamp(m.Until))
 	again := m.Cursor.Sequence() == nil // lists without numbers may not tell whether they reach back to then
 	r.full = r.full || again
-	return d.saveMeta(func(m *meta) {
+	return d.saveMeta(ctx, func(m *meta) {
 		if m.Until = (time.Time{}); again {
 			m.OweSource("the mirror was one of a time")
 		}

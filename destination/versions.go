@@ -12,7 +12,7 @@ import (
 
 // keepVersion puts what o replaces or deletes, at its location or the one that it has
 // left, among the versions.
-func (d *Destination) keepVersion(b kv.Batch, number uint64, loc ledger.Hash, o *op, old *ledger.Record) error {
+func (d *Destination) keepVersion(ctx context.Context, b kv.Batch, number uint64, loc ledger.Hash, o *op, old *ledger.Record) error {
 	until := d.opt.Now().UTC()
 	switch {
 	case o.rec != nil && !o.rec.Changed.IsZero():
@@ -22,7 +22,7 @@ func (d *Destination) keepVersion(b kv.Batch, number uint64, loc ledger.Hash, o 
 	case o.rec != nil && o.rec.LastMod.After(old.Since()) && o.rec.LastMod.Before(until): // of a list
 		until = o.rec.LastMod
 	}
-	if err := d.led.KeepVersion(b, number, loc, old, until, o.rec == nil); err != nil {
+	if err := d.led.KeepVersion(ctx, b, number, loc, old, until, o.rec == nil); err != nil {
 		return fmt.Errorf("keep the version of %s: %w", clip.Middle(old.Loc), err)
 	}
 	return nil
@@ -30,11 +30,11 @@ func (d *Destination) keepVersion(b kv.Batch, number uint64, loc ledger.Hash, o 
 
 // leftBefore is the deletion after which a resource came back before it had gone, nil for
 // none: a version ends with that.
-func (d *Destination) leftBefore(ch *delta) (*op, error) {
+func (d *Destination) leftBefore(ctx context.Context, ch *delta) (*op, error) {
 	if d.cfg.Keep != "versions" || ch.old == nil || ch.op.rec == nil {
 		return nil, nil
 	}
-	l, err := d.led.Leaving(ch.op.loc)
+	l, err := d.led.Leaving(ctx, ch.op.loc)
 	if err != nil || l == nil {
 		return nil, err
 	}
@@ -46,13 +46,13 @@ func (d *Destination) leftBefore(ch *delta) (*op, error) {
 }
 
 // keepLeft keeps the version of a resource that came back as it was.
-func (d *Destination) keepLeft(b kv.Batch, past *uint64, ch *delta) error {
-	left, err := d.leftBefore(ch)
+func (d *Destination) keepLeft(ctx context.Context, b kv.Batch, past *uint64, ch *delta) error {
+	left, err := d.leftBefore(ctx, ch)
 	if err != nil || left == nil {
 		return err
 	}
 	*past++
-	return d.keepVersion(b, d.meta.Versions+*past, ch.op.loc, left, ch.old)
+	return d.keepVersion(ctx, b, d.meta.Versions+*past, ch.op.loc, left, ch.old)
 }
 
 // Versions yields the versions of an entity that are not current any more, the

@@ -148,7 +148,7 @@ func TestDescribe(t *testing.T) {
 		if got := describe("c", time.Time{}); got != "none" {
 			t.Errorf("%s: c is %s", graph, got)
 		}
-		if origin, err := d.Origin("http://ex.org/b"); err != nil || !strings.HasSuffix(origin, "/b.nt") {
+		if origin, err := d.Origin(t.Context(), "http://ex.org/b"); err != nil || !strings.HasSuffix(origin, "/b.nt") {
 			t.Errorf("%s: b comes from %q %v", graph, origin, err)
 		}
 	}

@@ -119,13 +119,13 @@ func TestVirtuosoValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := d.probeRecord()
+	p, err := d.probeRecord(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.NormalForm.Rules = old
 	d.mirror.Layout.NormalForm = p.NormalForm
-	if err := errors.Join(d.saveProbe(p, false), d.setForm(ledger.Key(ledger.KindForm, d.space), false), d.reindex(t.Context())); err != nil {
+	if err := errors.Join(d.saveProbe(t.Context(), p, false), d.setForm(t.Context(), ledger.Key(ledger.KindForm, d.space), false), d.reindex(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	store.Run(t, "DELETE DATA { GRAPH <"+store.Graph+"> { "+line("apart", "1", "negativeInteger")+" } }")

@@ -56,7 +56,7 @@ func (d *Destination) putWhole(ctx context.Context) error {
 
 // putLines replaces the graph.
 func (d *Destination) putLines(ctx context.Context) error {
-	metas, err := d.metas()
+	metas, err := d.metas(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,10 +110,10 @@ func (d *Destination) eachWhole(ctx context.Context, put sink.PutPart) error {
 
 // readWhole gives the lines away, for a buffer to read on into.
 func (d *Destination) readWhole(ctx context.Context, give func(authority string, lines []byte) (empty []byte, err error)) error {
-	snap := d.store.Snapshot()
+	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	var lines, one []byte
-	for m, err := range ledger.All(snap) {
+	for m, err := range ledger.All(ctx, snap) {
 		if err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func (d *Destination) readWhole(ctx context.Context, give func(authority string,
 			continue
 		}
 		prefix := ledger.Key(ledger.KindBody, m.Dest)
-		for body, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+		for body, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			if err == nil && ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}

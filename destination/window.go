@@ -125,7 +125,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 			if it == nil {
 				continue
 			}
-			if err := d.planChange(r, it); err != nil {
+			if err := d.planChange(ctx, r, it); err != nil {
 				return err
 			}
 		}
@@ -135,11 +135,11 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 		return err
 	}
 	if len(items) > 0 && w.ahead == nil && !w.again() { // the cursor moves behind the last of them, and a part may stand in the mirror before
-		if err := d.saveMeta(func(m *meta) { m.Cursor.SetAhead(w.at.Newest()) }); err != nil {
+		if err := d.saveMeta(ctx, func(m *meta) { m.Cursor.SetAhead(w.at.Newest()) }); err != nil {
 			return err
 		}
 	}
-	if err := d.returned(func(waiting map[ledger.Hash]bool) (back []ledger.Hash, err error) {
+	if err := d.returned(ctx, func(waiting map[ledger.Hash]bool) (back []ledger.Hash, err error) {
 		for _, it := range items {
 			if it != nil && it.Bad == "" && it.Change != "deleted" && waiting[ledger.HashOf(it.Loc)] {
 				back = append(back, ledger.HashOf(it.Loc))
@@ -149,11 +149,11 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 	}); err != nil {
 		return err
 	}
-	left, err := d.pairMoves(items)
+	left, err := d.pairMoves(ctx, items)
 	if err != nil {
 		return err
 	}
-	b := d.batcher(&r.c, false)
+	b := d.batcher(ctx, &r.c, false)
 	defer b.wait()
 	jobs := func(yield func(job, error) bool) {
 		for _, it := range items {
@@ -162,7 +162,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 			}
 			loc := ledger.HashOf(it.Loc)
 			it.Tried = true
-			rec, err := d.led.Record(loc)
+			rec, err := d.led.Record(ctx, loc)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -219,7 +219,7 @@ func (d *Destination) withFormer(j job, loc ledger.Hash, rec *ledger.Record) job
 	return func(ctx context.Context) *outcome {
 		o := j(ctx)
 		if o.err == nil {
-			o.was, o.before = d.former(loc, rec, o.before), nil
+			o.was, o.before = d.former(ctx, loc, rec, o.before), nil
 		}
 		return o
 	}
@@ -339,7 +339,7 @@ func (d *Destination) packaged(ctx context.Context, it *feed.Item, body []byte, 
 func (d *Destination) representMember(ctx context.Context, it *feed.Item, body []byte) (*outcome, error) {
 	p := feed.Place{URL: it.Loc, Promise: it.Promise}
 	o, err := d.represent(ctx, it, p, body, fetch.Kind{})
-	if err == nil && o.empty && unpromised(p) && d.isMirrored(it.Loc) {
+	if err == nil && o.empty && unpromised(p) && d.isMirrored(ctx, it.Loc) {
 		return nil, errEmptyMember
 	}
 	return o, err

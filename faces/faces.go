@@ -1,6 +1,7 @@
 package faces
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,9 +32,9 @@ type SetConfig struct {
 
 	// Base gives the present base URL: scheme://host[:port][/path], no trailing slash. It is called
 	// at every request.
-	Base func() string
+	Base func(context.Context) string
 	// Location gives the address of an entity's description; may be nil.
-	Location func(entity string) (string, error)
+	Location func(ctx context.Context, entity string) (string, error)
 	// Settled gives a time up to which every change is visible: now, or the start of a running
 	// scan. nil: now.
 	Settled func() time.Time
@@ -113,7 +114,7 @@ func (f *Faces) Close() { f.closed.Store(true) }
 // well as at the root, whichever a proxy in front of it sends.
 func (f *Faces) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s, shown, rest := f.find(r.URL.EscapedPath())
+		s, shown, rest := f.find(r.Context(), r.URL.EscapedPath())
 		if s == nil {
 			next.ServeHTTP(w, r)
 			return
@@ -124,7 +125,7 @@ func (f *Faces) Handler(next http.Handler) http.Handler {
 
 // find takes a path apart: the set, the face and the rest, "" or beginning with a slash. The set is
 // nil if the path is no face's.
-func (f *Faces) find(path string) (s *set, shown *face, rest string) {
+func (f *Faces) find(ctx context.Context, path string) (s *set, shown *face, rest string) {
 	split := func(path string) (*set, *face, string) {
 		name, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 		s := f.sets[name]
@@ -146,7 +147,7 @@ func (f *Faces) find(path string) (s *set, shown *face, rest string) {
 		return s, shown, rest
 	}
 	for _, s := range f.sets {
-		if u, err := url.Parse(s.Base()); err == nil && u.Path != "" {
+		if u, err := url.Parse(s.Base(ctx)); err == nil && u.Path != "" {
 			if below, ok := strings.CutPrefix(path, u.EscapedPath()+"/"+s.Name+"/"); ok {
 				return split("/" + s.Name + "/" + below)
 			}
@@ -183,8 +184,8 @@ func (f *Faces) serve(w http.ResponseWriter, r *http.Request, s *set, shown *fac
 		f.fail(w, r, &statusError{code: http.StatusServiceUnavailable, reason: "The source is being closed."})
 		return
 	}
-	q := &request{set: s, w: w, r: r, settled: s.Settled(), base: s.Base() + "/" + s.Name}
-	q.view = s.Log.View()
+	q := &request{set: s, w: w, r: r, settled: s.Settled(), base: s.Base(r.Context()) + "/" + s.Name}
+	q.view = s.Log.View(r.Context())
 	defer q.view.Close()
 	defer func() {
 		if q.stop != nil {
@@ -193,7 +194,7 @@ func (f *Faces) serve(w http.ResponseWriter, r *http.Request, s *set, shown *fac
 	}()
 	err := q.view.Err()
 	if err == nil {
-		err = shown.answer(q, rest)
+		err = shown.answer(q, r.Context(), rest)
 	}
 	if err != nil {
 		f.fail(w, r, err)
@@ -223,12 +224,12 @@ func (q *request) ready() error {
 // by one. It is the tail of the log. If versions are kept for a shorter time than changes, it is
 // the last change whose version may be gone. retainEvery is the least time between two runs of
 // Retain.
-func (q *request) begin() (uint64, error) {
+func (q *request) begin(ctx context.Context) (uint64, error) {
 	tail, _ := q.view.Tail()
 	head, _ := q.view.Head()
 	if q.Versions > 0 && (q.Changes == 0 || q.Versions < q.Changes) {
 		bound := q.f.now().Truncate(retainEvery).Add(retainEvery - q.Versions)
-		seq, err := q.view.SequenceAt(bound)
+		seq, err := q.view.SequenceAt(ctx, bound)
 		switch {
 		case errors.Is(err, changetrack.ErrBeyondRetention):
 		case err != nil:
@@ -248,8 +249,8 @@ const retainEvery = time.Hour
 
 // lost notes a version without its bytes. From now on the faces begin after the change that ended
 // the version. This happens if versions were once kept for a shorter time than now.
-func (q *request) lost(entity string, sequence uint64) error {
-	for c, err := range q.view.History(entity) {
+func (q *request) lost(ctx context.Context, entity string, sequence uint64) error {
+	for c, err := range q.view.History(ctx, entity) {
 		if err != nil {
 			return err
 		}
@@ -264,11 +265,11 @@ func (q *request) lost(entity string, sequence uint64) error {
 }
 
 // change gives one change of the log; false when the view does not have it.
-func (q *request) change(sequence uint64) (changetrack.Change, bool, error) {
+func (q *request) change(ctx context.Context, sequence uint64) (changetrack.Change, bool, error) {
 	if sequence == 0 {
 		return changetrack.Change{}, false, nil
 	}
-	for c, err := range q.view.Changes(sequence - 1) {
+	for c, err := range q.view.Changes(ctx, sequence-1) {
 		return c, err == nil && c.Sequence == sequence, err
 	}
 	return changetrack.Change{}, false, nil

@@ -61,12 +61,12 @@ func newWorld(t testing.TB, cfg SetConfig) *world {
 	t.Cleanup(func() { w.must(track.Close()) })
 	cfg.Name = "data"
 	if cfg.Base == nil {
-		cfg.Base = func() string { return testBase }
+		cfg.Base = func(context.Context) string { return testBase }
 	}
 	if cfg.Faces == nil {
 		cfg.Faces = Names
 	}
-	w.log, err = track.Log(cfg.Name)
+	w.log, err = track.Log(t.Context(), cfg.Name)
 	w.must(err)
 	cfg.Log = w.log
 	w.cfg = cfg

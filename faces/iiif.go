@@ -2,6 +2,7 @@ package faces
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -93,14 +94,14 @@ func pageName(block uint64) string   { return "page/" + strconv.FormatUint(block
 func baseName(b basePage) string     { return "base/" + b.name() }
 func blockOf(sequence uint64) uint64 { return (sequence - 1) / pageSpan }
 
-func (q *request) activityPages() (p pages, err error) {
-	begin, err := q.begin()
+func (q *request) activityPages(ctx context.Context) (p pages, err error) {
+	begin, err := q.begin(ctx)
 	if err != nil {
 		return p, err
 	}
 	head, _ := q.view.Head()
 	p.begin = begin
-	if p.at, err = q.baseAt(begin); err != nil {
+	if p.at, err = q.baseAt(ctx, begin); err != nil {
 		return p, err
 	}
 	p.first = p.at / pageSpan
@@ -111,7 +112,7 @@ func (q *request) activityPages() (p pages, err error) {
 	p.last = p.first
 	if head > p.at {
 		for p.last = blockOf(head); p.last > p.first; p.last-- { // a block may hold nothing but a move
-			items, err := q.blockMembers(p.last, p.at)
+			items, err := q.blockMembers(ctx, p.last, p.at)
 			if err != nil {
 				return p, err
 			}
@@ -120,7 +121,7 @@ func (q *request) activityPages() (p pages, err error) {
 			}
 		}
 		if p.last == p.first {
-			items, err := q.blockMembers(p.first, p.at)
+			items, err := q.blockMembers(ctx, p.first, p.at)
 			if err != nil {
 				return p, err
 			}
@@ -136,8 +137,8 @@ func (q *request) activityPages() (p pages, err error) {
 }
 
 // blockMembers are the changes of a block after a sequence.
-func (q *request) blockMembers(block, after uint64) (out []changetrack.Change, err error) {
-	for c, err := range q.view.Changes(max(after, block*pageSpan)) {
+func (q *request) blockMembers(ctx context.Context, block, after uint64) (out []changetrack.Change, err error) {
+	for c, err := range q.view.Changes(ctx, max(after, block*pageSpan)) {
 		if err != nil {
 			return nil, err
 		}
@@ -152,11 +153,11 @@ func (q *request) blockMembers(block, after uint64) (out []changetrack.Change, e
 }
 
 // iiif answers below /SET/activity.
-func (q *request) iiif(path string) error {
+func (q *request) iiif(ctx context.Context, path string) error {
 	if err := q.ready(); err != nil {
 		return err
 	}
-	p, err := q.activityPages()
+	p, err := q.activityPages(ctx)
 	if err != nil {
 		return err
 	}
@@ -186,7 +187,7 @@ func (q *request) iiif(path string) error {
 			return q.goneActivity()
 		}
 		if n <= p.last {
-			return q.activityBlock(p, n)
+			return q.activityBlock(ctx, p, n)
 		}
 	case strings.HasPrefix(path, "/base/"):
 		b, ok := parseBase(path[6:])
@@ -206,7 +207,7 @@ func (q *request) iiif(path string) error {
 		if err != nil {
 			return err
 		}
-		return q.activityBase(p, int(i))
+		return q.activityBase(ctx, p, int(i))
 	}
 	return notFound("There is no page of activities at this address.").hint("They begin at %s.", q.collection().ID)
 }
@@ -219,7 +220,7 @@ func (q *request) page(name string) activityPage {
 	return activityPage{Context: iiifContext, link: *q.activityLink(name), PartOf: q.collection()}
 }
 
-func (q *request) activityBlock(p pages, n uint64) error {
+func (q *request) activityBlock(ctx context.Context, p pages, n uint64) error {
 	doc := q.page(pageName(n))
 	switch {
 	case n > p.first, n < p.first && n > p.begin/pageSpan: // n < p.first: a client of an older state
@@ -234,7 +235,7 @@ func (q *request) activityBlock(p pages, n uint64) error {
 	if n < p.first {
 		after = p.begin
 	}
-	changes, err := q.blockMembers(n, after)
+	changes, err := q.blockMembers(ctx, n, after)
 	if err != nil {
 		return err
 	}
@@ -247,7 +248,7 @@ func (q *request) activityBlock(p pages, n uint64) error {
 		case changetrack.Deleted:
 			kind, v = "Delete", c.Before
 		}
-		o, err := q.activityObject(c.Entity, v, c.Kind != changetrack.Deleted)
+		o, err := q.activityObject(ctx, c.Entity, v, c.Kind != changetrack.Deleted)
 		if err != nil {
 			return err
 		}
@@ -258,7 +259,7 @@ func (q *request) activityBlock(p pages, n uint64) error {
 
 // activityBase answers with a part of the state before the present log: the refresh repeating it
 // all.
-func (q *request) activityBase(p pages, i int) error {
+func (q *request) activityBase(ctx context.Context, p pages, i int) error {
 	doc := q.page(baseName(p.leaf(i)))
 	if i > 0 {
 		doc.Prev = q.activityLink(baseName(p.leaf(i - 1)))
@@ -269,7 +270,7 @@ func (q *request) activityBase(p pages, i int) error {
 	case p.first <= p.last:
 		doc.Next = q.activityLink(pageName(p.first))
 	}
-	t, err := q.timeOf(p.at)
+	t, err := q.timeOf(ctx, p.at)
 	if err != nil {
 		return err
 	}
@@ -279,21 +280,21 @@ func (q *request) activityBase(p pages, i int) error {
 		doc.Items = append(doc.Items, activity{Type: "Refresh", StartTime: at, Summary: "The log begins here; what was there then follows."})
 	}
 	lo, hi := p.leaf(i).keys()
-	for st, err := range q.view.Known(lo, hi) {
+	for st, err := range q.view.Known(ctx, lo, hi) {
 		if err == nil {
 			err = q.r.Context().Err()
 		}
 		if err != nil {
 			return err
 		}
-		m, err := q.memberAt(st, p.at)
+		m, err := q.memberAt(ctx, st, p.at)
 		if err != nil {
 			return err
 		}
 		if m == nil {
 			continue
 		}
-		o, err := q.activityObject(m.entity, m.version, true)
+		o, err := q.activityObject(ctx, m.entity, m.version, true)
 		if err != nil {
 			return err
 		}
@@ -303,12 +304,12 @@ func (q *request) activityBase(p pages, i int) error {
 }
 
 // activityObject is an entity as the object of an activity.
-func (q *request) activityObject(entity string, v *changetrack.Version, there bool) (*activityObject, error) {
+func (q *request) activityObject(ctx context.Context, entity string, v *changetrack.Version, there bool) (*activityObject, error) {
 	o := &activityObject{link: link{entity, "Document"}}
 	location := ""
 	if q.Location != nil {
 		var err error
-		if location, err = q.Location(entity); err != nil {
+		if location, err = q.Location(ctx, entity); err != nil {
 			return nil, err
 		}
 	}
@@ -319,7 +320,7 @@ func (q *request) activityObject(entity string, v *changetrack.Version, there bo
 		o.SeeAlso = []document{{link{location, "Dataset"}, v.Format.MediaType()}}
 	}
 	if v != nil {
-		if class := q.iiifClassOf(entity, v); class != "" {
+		if class := q.iiifClassOf(ctx, entity, v); class != "" {
 			o.Type = class
 		}
 	}
@@ -328,8 +329,8 @@ func (q *request) activityObject(entity string, v *changetrack.Version, there bo
 
 // iiifClassOf is the entity's class of the Presentation API in a description, "" for none; also if
 // the version is no longer kept.
-func (q *request) iiifClassOf(entity string, v *changetrack.Version) string {
-	blob, err := q.view.Representation(entity, v.Sequence)
+func (q *request) iiifClassOf(ctx context.Context, entity string, v *changetrack.Version) string {
+	blob, err := q.view.Representation(ctx, entity, v.Sequence)
 	if err != nil {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package faces
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -146,7 +147,7 @@ func TestIIIF(t *testing.T) {
 }
 
 func TestIIIFObjects(t *testing.T) {
-	w := newWorld(t, SetConfig{Location: func(e string) (string, error) {
+	w := newWorld(t, SetConfig{Location: func(_ context.Context, e string) (string, error) {
 		return testBase + "/data/r/" + strings.ReplaceAll(e, "/", "_") + ".jsonld", nil
 	}})
 	for _, e := range []string{"http://example.org/manifest", "urn:x:thing", "http://example.org/book"} {

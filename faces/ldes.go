@@ -1,6 +1,7 @@
 package faces
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -29,7 +30,7 @@ func (q *request) stream() string { return q.base + "/ldes" }
 func (q *request) iri(path string) rdfres.Term { return rdfres.NewIRI(q.stream() + path) }
 
 // ldes answers below /SET/ldes.
-func (q *request) ldes(path string) error {
+func (q *request) ldes(ctx context.Context, path string) error {
 	if path == "" || path == "/" {
 		q.w.Header().Set("Location", q.stream()+"/view")
 		q.w.WriteHeader(303)
@@ -38,26 +39,26 @@ func (q *request) ldes(path string) error {
 	if err := q.ready(); err != nil {
 		return err
 	}
-	begin, err := q.begin()
+	begin, err := q.begin(ctx)
 	if err != nil {
 		return err
 	}
 	if path == "/view" {
-		return q.ldesView(begin)
+		return q.ldesView(ctx, begin)
 	}
 	if name, ok := strings.CutPrefix(path, "/log/"); ok {
 		if n, ok := parseNode(name); ok {
-			return q.ldesNode(n, begin)
+			return q.ldesNode(ctx, n, begin)
 		}
 	}
 	if name, ok := strings.CutPrefix(path, "/base/"); ok {
 		if b, ok := parseBase(name); ok {
-			return q.ldesBase(b, begin)
+			return q.ldesBase(ctx, b, begin)
 		}
 	}
 	if name, ok := strings.CutPrefix(path, "/member/"); ok {
 		if n, err := strconv.ParseUint(name, 10, 64); err == nil && strconv.FormatUint(n, 10) == name && n > 0 {
-			return q.ldesMember(n, begin)
+			return q.ldesMember(ctx, n, begin)
 		}
 	}
 	return q.noNode()
@@ -75,14 +76,14 @@ func (q *request) goneNode() error {
 // the newest members. It no longer links to pages dropped soon, so no client finds a linked page
 // gone. All other pages are closed, so a client following the stream asks for the view only. With
 // an open page beside it the client would meet that page twice.
-func (q *request) ldesView(begin uint64) error {
+func (q *request) ldesView(ctx context.Context, begin uint64) error {
 	var leads relations
-	at, err := q.baseAt(begin)
+	at, err := q.baseAt(ctx, begin)
 	if err != nil {
 		return err
 	}
 	if at > 0 {
-		until, err := q.timeOf(at)
+		until, err := q.timeOf(ctx, at)
 		if err != nil {
 			return err
 		}
@@ -90,19 +91,19 @@ func (q *request) ldesView(begin uint64) error {
 		leads = append(leads, relation{"/base/" + b.name(), time.Time{}, until})
 	}
 	head, _ := q.view.Head()
-	soon, err := q.later(begin, 16)
+	soon, err := q.later(ctx, begin, 16)
 	if err != nil {
 		return err
 	}
 	nodes, after := top(max(begin, soon/pageSpan*pageSpan), head)
-	if leads, err = q.logRelations(leads, nodes); err != nil {
+	if leads, err = q.logRelations(ctx, leads, nodes); err != nil {
 		return err
 	}
-	members, err := q.logMembers(after, head)
+	members, err := q.logMembers(ctx, after, head)
 	if err != nil {
 		return err
 	}
-	return q.members("/view", false, members, leads, func(w *quadWriter) {
+	return q.members(ctx, "/view", false, members, leads, func(w *quadWriter) {
 		s, v := rdfres.NewIRI(q.stream()), q.iri("/view")
 		w.add("", s, rdfType, ldesStream)
 		w.add("", s, dctTitle, rdfres.NewLiteral(q.Title, "", ""))
@@ -128,12 +129,12 @@ func (q *request) ldesView(begin uint64) error {
 // baseAt is the sequence whose state replaces the changes dropped from the log, 0 before any is
 // dropped. It is the roundest sequence in the last three quarters of the log's time: so it moves
 // seldom, and a client has time to read its pages.
-func (q *request) baseAt(begin uint64) (uint64, error) {
+func (q *request) baseAt(ctx context.Context, begin uint64) (uint64, error) {
 	if begin == 0 {
 		return 0, nil
 	}
 	head, _ := q.view.Head()
-	low, err := q.later(begin, 4)
+	low, err := q.later(ctx, begin, 4)
 	if err != nil {
 		return 0, err
 	}
@@ -142,16 +143,16 @@ func (q *request) baseAt(begin uint64) (uint64, error) {
 
 // later is the position in the log after a share of the log's time. A page linked there stays at
 // least as long before it is dropped.
-func (q *request) later(begin uint64, share time.Duration) (uint64, error) {
+func (q *request) later(ctx context.Context, begin uint64, share time.Duration) (uint64, error) {
 	if begin == 0 {
 		return 0, nil
 	}
-	from, err := q.timeOf(begin)
+	from, err := q.timeOf(ctx, begin)
 	if err != nil {
 		return 0, err
 	}
 	_, until := q.view.Head()
-	low, err := q.view.SequenceAt(from.Add(until.Sub(from) / share))
+	low, err := q.view.SequenceAt(ctx, from.Add(until.Sub(from)/share))
 	return max(begin, low), err
 }
 
@@ -174,14 +175,14 @@ func duration(d time.Duration) string {
 }
 
 // timeOf is the time of a change; begin may be the tail, a change no longer in the log.
-func (q *request) timeOf(sequence uint64) (time.Time, error) {
+func (q *request) timeOf(ctx context.Context, sequence uint64) (time.Time, error) {
 	if tail, t := q.view.Tail(); sequence == tail {
 		return t, nil
 	}
 	if head, t := q.view.Head(); sequence == head {
 		return t, nil
 	}
-	c, ok, err := q.change(sequence)
+	c, ok, err := q.change(ctx, sequence)
 	if err == nil && !ok {
 		err = fmt.Errorf("change %d is not in the log", sequence)
 	}
@@ -221,13 +222,13 @@ func (rs relations) write(q *request, w *quadWriter, node rdfres.Term) {
 }
 
 // logRelations adds the relations to nodes of the log.
-func (q *request) logRelations(to relations, nodes []node) (relations, error) {
+func (q *request) logRelations(ctx context.Context, to relations, nodes []node) (relations, error) {
 	for _, n := range nodes {
-		from, err := q.timeOf(n.first)
+		from, err := q.timeOf(ctx, n.first)
 		if err != nil {
 			return nil, err
 		}
-		until, err := q.timeOf(n.last)
+		until, err := q.timeOf(ctx, n.last)
 		if err != nil {
 			return nil, err
 		}

@@ -248,7 +248,7 @@ func TestLDESRetention(t *testing.T) {
 					late.check()
 				}
 			}
-			if tail, _ := w.log.View().Tail(); tail == 0 {
+			if tail, _ := w.log.View(t.Context()).Tail(); tail == 0 {
 				t.Fatal("nothing was dropped")
 			}
 			if fetched > 80*9 {

@@ -161,7 +161,7 @@ func TestLDESClient(t *testing.T) {
 	}
 	teststores.Npm(t)
 	var base string
-	w := newWorld(t, SetConfig{Base: func() string { return base }, Changes: time.Hour, Versions: time.Hour})
+	w := newWorld(t, SetConfig{Base: func(context.Context) string { return base }, Changes: time.Hour, Versions: time.Hour})
 	srv := httptest.NewServer(w.h)
 	defer srv.Close()
 	base = srv.URL
@@ -198,7 +198,7 @@ func TestLDESClient(t *testing.T) {
 		head, _ := w.log.Head()
 		c.read(int(head))
 		c.check(w)
-		v := w.log.View()
+		v := w.log.View(t.Context())
 		if tail, _ := v.Tail(); tail > 600 {
 			cut++
 		}

@@ -3,6 +3,7 @@ package faces
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -39,7 +40,7 @@ func (m member) tag() string {
 }
 
 // ldesNode answers with a node of the log.
-func (q *request) ldesNode(n node, begin uint64) error {
+func (q *request) ldesNode(ctx context.Context, n node, begin uint64) error {
 	head, _ := q.view.Head()
 	switch {
 	case n.last > head: // the view has the open range
@@ -58,22 +59,22 @@ func (q *request) ldesNode(n node, begin uint64) error {
 	}
 	path := "/log/" + n.name()
 	if n.level > 0 {
-		leads, err := q.logRelations(nil, n.below())
+		leads, err := q.logRelations(ctx, nil, n.below())
 		if err != nil {
 			return err
 		}
-		return q.members(path, true, nil, leads, nil)
+		return q.members(ctx, path, true, nil, leads, nil)
 	}
-	members, err := q.logMembers(n.first-1, n.last)
+	members, err := q.logMembers(ctx, n.first-1, n.last)
 	if err != nil {
 		return err
 	}
-	return q.members(path, true, members, nil, nil)
+	return q.members(ctx, path, true, members, nil, nil)
 }
 
 // logMembers are those of a part of the log, at most pageSpan of it.
-func (q *request) logMembers(after, last uint64) (out []member, err error) {
-	for c, err := range q.view.Changes(after) {
+func (q *request) logMembers(ctx context.Context, after, last uint64) (out []member, err error) {
+	for c, err := range q.view.Changes(ctx, after) {
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +89,7 @@ func (q *request) logMembers(after, last uint64) (out []member, err error) {
 }
 
 // ldesMember answers with one member.
-func (q *request) ldesMember(sequence, begin uint64) error {
+func (q *request) ldesMember(ctx context.Context, sequence, begin uint64) error {
 	if head, _ := q.view.Head(); sequence > head {
 		return notFound("There is no member of this number.")
 	}
@@ -96,19 +97,19 @@ func (q *request) ldesMember(sequence, begin uint64) error {
 		return gone("The member is no longer kept at an address of its own.").
 			hint("If it is the current version of its entity, it is among those that %s/view leads to.", q.stream())
 	}
-	c, _, err := q.change(sequence)
+	c, _, err := q.change(ctx, sequence)
 	if err != nil {
 		return err
 	}
 	if c.Entity == "" {
 		return notFound("The change %d is none of an entity.", sequence)
 	}
-	return q.members("", true, []member{memberOf(c)}, nil, nil)
+	return q.members(ctx, "", true, []member{memberOf(c)}, nil, nil)
 }
 
 // ldesBase answers with the state of the log at a sequence, divided by the keys
 // of the entities.
-func (q *request) ldesBase(b basePage, begin uint64) error {
+func (q *request) ldesBase(ctx context.Context, b basePage, begin uint64) error {
 	head, _ := q.view.Head()
 	depth := depthFor(q.view.Resources())
 	switch {
@@ -118,7 +119,7 @@ func (q *request) ldesBase(b basePage, begin uint64) error {
 		return q.goneNode()
 	}
 	if !b.leaf() {
-		until, err := q.timeOf(b.at)
+		until, err := q.timeOf(ctx, b.at)
 		if err != nil {
 			return err
 		}
@@ -126,14 +127,14 @@ func (q *request) ldesBase(b basePage, begin uint64) error {
 		for _, c := range b.below() {
 			leads = append(leads, relation{"/base/" + c.name(), time.Time{}, until})
 		}
-		return q.members("/base/"+b.name(), true, nil, leads, nil)
+		return q.members(ctx, "/base/"+b.name(), true, nil, leads, nil)
 	}
 	var members []member
 	lo, hi := b.keys()
-	for st, err := range q.view.Known(lo, hi) {
+	for st, err := range q.view.Known(ctx, lo, hi) {
 		if err == nil {
 			var m *member
-			if m, err = q.memberAt(st, b.at); err == nil && m != nil {
+			if m, err = q.memberAt(ctx, st, b.at); err == nil && m != nil {
 				members = append(members, *m)
 			}
 		}
@@ -141,18 +142,18 @@ func (q *request) ldesBase(b basePage, begin uint64) error {
 			return err
 		}
 	}
-	return q.members("/base/"+b.name(), true, members, nil, nil)
+	return q.members(ctx, "/base/"+b.name(), true, members, nil, nil)
 }
 
 // memberAt is the member of an entity at a sequence, the start for reading the log from there; nil
 // if the entity was not there then.
-func (q *request) memberAt(st changetrack.State, at uint64) (*member, error) {
+func (q *request) memberAt(ctx context.Context, st changetrack.State, at uint64) (*member, error) {
 	v := st.Current
 	if v == nil && (st.Deleted == nil || st.Deleted.Sequence <= at) {
 		return nil, nil
 	}
 	var past []changetrack.Change
-	for c, err := range q.view.History(st.Entity) {
+	for c, err := range q.view.History(ctx, st.Entity) {
 		if err != nil {
 			return nil, err
 		}
@@ -173,7 +174,7 @@ func (q *request) memberAt(st changetrack.State, at uint64) (*member, error) {
 
 // members answers with a page: the statements of about, the node at path ("" for none), the
 // relations and the members. A page without members needs no graphs, so more formats are offered.
-func (q *request) members(path string, closed bool, members []member, leads relations, about func(w *quadWriter)) error {
+func (q *request) members(ctx context.Context, path string, closed bool, members []member, leads relations, about func(w *quadWriter)) error {
 	types := []string{trigType, nquadsType}
 	if len(members) == 0 {
 		types = append(types, turtleType, ntType)
@@ -199,7 +200,7 @@ func (q *request) members(path string, closed bool, members []member, leads rela
 			if err := q.r.Context().Err(); err != nil {
 				return err
 			}
-			if err := q.member(w, m); err != nil {
+			if err := q.member(ctx, w, m); err != nil {
 				return err
 			}
 		}
@@ -227,9 +228,9 @@ func (q *request) members(path string, closed bool, members []member, leads rela
 
 // member writes a member: its properties into the default graph, the description into the graph of
 // its name.
-func (q *request) member(w *quadWriter, m member) error {
+func (q *request) member(ctx context.Context, w *quadWriter, m member) error {
 	id := q.iri(fmt.Sprintf("/member/%d", m.sequence))
-	ts, err := q.triples(m.entity, m.version)
+	ts, err := q.triples(ctx, m.entity, m.version)
 	if err != nil {
 		return err
 	}
@@ -268,13 +269,13 @@ func (q *request) member(w *quadWriter, m member) error {
 }
 
 // triples reads the description of a version; none for nil.
-func (q *request) triples(entity string, v *changetrack.Version) ([]rdfres.Triple, error) {
+func (q *request) triples(ctx context.Context, entity string, v *changetrack.Version) ([]rdfres.Triple, error) {
 	if v == nil {
 		return nil, nil
 	}
-	blob, err := q.view.Representation(entity, v.Sequence)
+	blob, err := q.view.Representation(ctx, entity, v.Sequence)
 	if errors.Is(err, kv.ErrNotFound) {
-		err = q.lost(entity, v.Sequence)
+		err = q.lost(ctx, entity, v.Sequence)
 	}
 	var data []byte
 	if err == nil {

@@ -2,6 +2,7 @@ package faces
 
 import (
 	"bufio"
+	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -141,7 +142,7 @@ func (a oaiArgs) window() (from, before time.Time, err error) {
 }
 
 // oai answers /SET/oai.
-func (q *request) oai(path string) error {
+func (q *request) oai(ctx context.Context, path string) error {
 	if path != "" && path != "/" {
 		return notFound("There is nothing at this address.").hint("The repository is at %s/oai.", q.base)
 	}
@@ -154,15 +155,15 @@ func (q *request) oai(path string) error {
 	if err == nil {
 		switch args.verb {
 		case "Identify":
-			body, err = q.identify()
+			body, err = q.identify(ctx)
 		case "ListMetadataFormats":
-			body, err = q.metadataFormats(args.identifier)
+			body, err = q.metadataFormats(ctx, args.identifier)
 		case "ListSets":
 			body, err = q.listSets(args)
 		case "GetRecord":
-			body, err = q.getRecord(args)
+			body, err = q.getRecord(ctx, args)
 		default:
-			body, err = q.list(args)
+			body, err = q.list(ctx, args)
 		}
 	}
 	var refused *oaiError
@@ -226,8 +227,8 @@ func (q *request) form() (url.Values, error) {
 	return form, nil
 }
 
-func (q *request) identify() (func(x *xmlWriter) error, error) {
-	earliest, err := q.earliestDatestamp()
+func (q *request) identify(ctx context.Context) (func(x *xmlWriter) error, error) {
+	earliest, err := q.earliestDatestamp(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +259,7 @@ func (q *request) identify() (func(x *xmlWriter) error, error) {
 
 // earliestDatestamp is a lower bound of the times of all records. Times only grow, so it is
 // computed once: from the first change of a whole log, later from the oldest known state.
-func (q *request) earliestDatestamp() (time.Time, error) {
+func (q *request) earliestDatestamp(ctx context.Context) (time.Time, error) {
 	q.mu.Lock()
 	t := q.set.earliest
 	q.mu.Unlock()
@@ -266,14 +267,14 @@ func (q *request) earliestDatestamp() (time.Time, error) {
 		return t, nil
 	}
 	if tail, _ := q.view.Tail(); tail == 0 {
-		c, ok, err := q.change(1)
+		c, ok, err := q.change(ctx, 1)
 		if err != nil || !ok {
 			return q.settled, err // nothing yet: not remembered
 		}
 		t = c.Time
 	} else {
 		_, t = q.view.Head()
-		for st, err := range q.view.Known([32]byte{}, [32]byte{}) {
+		for st, err := range q.view.Known(ctx, [32]byte{}, [32]byte{}) {
 			if err == nil {
 				err = q.r.Context().Err()
 			}
@@ -302,12 +303,12 @@ func lastOf(st changetrack.State) (member, bool) {
 	return member{}, false
 }
 
-func (q *request) item(identifier string) (member, error) {
+func (q *request) item(ctx context.Context, identifier string) (member, error) {
 	entity, ok := entityOf(identifier)
 	if !ok {
 		return member{}, errNoID
 	}
-	st, err := q.view.Entity(entity)
+	st, err := q.view.Entity(ctx, entity)
 	if errors.Is(err, kv.ErrNotFound) {
 		return member{}, errNoID
 	}
@@ -321,14 +322,14 @@ func (q *request) item(identifier string) (member, error) {
 	return m, nil
 }
 
-func (q *request) metadataFormats(identifier string) (func(x *xmlWriter) error, error) {
+func (q *request) metadataFormats(ctx context.Context, identifier string) (func(x *xmlWriter) error, error) {
 	formats := oaiFormats
 	if identifier != "" {
-		m, err := q.item(identifier)
+		m, err := q.item(ctx, identifier)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := q.metadata(m, "rdf"); errors.Is(err, errFormat) {
+		if _, err := q.metadata(ctx, m, "rdf"); errors.Is(err, errFormat) {
 			formats = formats[:1]
 		} else if err != nil {
 			return nil, err
@@ -359,16 +360,16 @@ func (q *request) listSets(a oaiArgs) (func(x *xmlWriter) error, error) {
 	}, nil
 }
 
-func (q *request) getRecord(a oaiArgs) (func(x *xmlWriter) error, error) {
+func (q *request) getRecord(ctx context.Context, a oaiArgs) (func(x *xmlWriter) error, error) {
 	if !knownFormat(a.metadataPrefix) {
 		return nil, errFormat
 	}
-	m, err := q.item(a.identifier)
+	m, err := q.item(ctx, a.identifier)
 	if err != nil {
 		return nil, err
 	}
 	r := record{member: m}
-	if r.metadata, err = q.metadata(m, a.metadataPrefix); err != nil {
+	if r.metadata, err = q.metadata(ctx, m, a.metadataPrefix); err != nil {
 		return nil, err
 	}
 	return func(x *xmlWriter) error { q.writeRecord(x, r, true); return nil }, nil

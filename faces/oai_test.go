@@ -366,7 +366,7 @@ func FuzzOAI(f *testing.F) {
 	for _, s := range []string{"verb=ListRecords&metadataPrefix=rdf&from=2026-05-01", "verb=GetRecord&identifier=x&metadataPrefix=oai_dc", "verb=%zz", "verb=ListSets;x=1"} {
 		f.Add(s)
 	}
-	_, at, _ := w.log.View().BaselineEnd()
+	_, at, _ := w.log.View(f.Context()).BaselineEnd()
 	for _, l := range []listing{
 		{prefix: "rdf", log: at.UnixMicro(), position: position{high: 1}},
 		{prefix: "oai_dc", log: at.UnixMicro(), cursor: 7, position: position{base: true, high: 3, key: rdfres.EntityKey("x")}},

@@ -2,6 +2,7 @@ package faces
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"encoding/xml"
 	"math/rand/v2"
@@ -19,7 +20,7 @@ import (
 func TestOAIHarvester(t *testing.T) {
 	python := teststores.Python(t)
 	var base string
-	w := newWorld(t, SetConfig{Base: func() string { return base }, Changes: 3 * time.Hour, Versions: 3 * time.Hour})
+	w := newWorld(t, SetConfig{Base: func(context.Context) string { return base }, Changes: 3 * time.Hour, Versions: 3 * time.Hour})
 	srv := httptest.NewServer(w.h)
 	defer srv.Close()
 	base = srv.URL

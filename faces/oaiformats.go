@@ -3,6 +3,7 @@ package faces
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/xml"
 	"errors"
 	"slices"
@@ -41,11 +42,11 @@ func (x *xmlWriter) element(name, text string) {
 
 // metadata is an item in a format; nil when it is deleted. errFormat when
 // RDF/XML cannot express it.
-func (q *request) metadata(m member, prefix string) ([]byte, error) {
+func (q *request) metadata(ctx context.Context, m member, prefix string) ([]byte, error) {
 	if m.version == nil {
 		return nil, nil
 	}
-	ts, err := q.triples(m.entity, m.version)
+	ts, err := q.triples(ctx, m.entity, m.version)
 	if err != nil {
 		return nil, err
 	}

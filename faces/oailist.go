@@ -1,6 +1,7 @@
 package faces
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -93,8 +94,8 @@ func parseToken(s string) (l listing, ok bool) {
 }
 
 // list answers ListIdentifiers and ListRecords.
-func (q *request) list(a oaiArgs) (func(x *xmlWriter) error, error) {
-	l, err := q.listing(a)
+func (q *request) list(ctx context.Context, a oaiArgs) (func(x *xmlWriter) error, error) {
+	l, err := q.listing(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +103,7 @@ func (q *request) list(a oaiArgs) (func(x *xmlWriter) error, error) {
 	if !whole {
 		most = mostHeaders
 	}
-	next, stop := iter.Pull2(q.records(l))
+	next, stop := iter.Pull2(q.records(ctx, l))
 	q.stop = stop
 	r, err, ok := next()
 	if !ok || err != nil {
@@ -144,7 +145,7 @@ func (q *request) list(a oaiArgs) (func(x *xmlWriter) error, error) {
 }
 
 // listing is the list of the arguments, from its beginning or at the token's position.
-func (q *request) listing(a oaiArgs) (l listing, err error) {
+func (q *request) listing(ctx context.Context, a oaiArgs) (l listing, err error) {
 	_, baseline, _ := q.view.BaselineEnd()
 	tail, tailTime := q.view.Tail()
 	head, _ := q.view.Head()
@@ -174,13 +175,13 @@ func (q *request) listing(a oaiArgs) (l listing, err error) {
 	case l.from.IsZero():
 		l.high = tail
 	default:
-		l.high, err = q.view.SequenceAt(l.from.Add(-time.Microsecond))
+		l.high, err = q.view.SequenceAt(ctx, l.from.Add(-time.Microsecond))
 	}
 	return l, err
 }
 
 // records yields the listed records, each once, with its metadata.
-func (q *request) records(l listing) iter.Seq2[record, error] {
+func (q *request) records(ctx context.Context, l listing) iter.Seq2[record, error] {
 	return func(yield func(record, error) bool) {
 		// give yields an item if it is listed; false ends the list.
 		give := func(m member, after position) bool {
@@ -189,10 +190,10 @@ func (q *request) records(l listing) iter.Seq2[record, error] {
 			}
 			r := record{member: m, after: after}
 			var err error
-			if r.metadata, err = q.metadata(m, l.prefix); errors.Is(err, errFormat) {
+			if r.metadata, err = q.metadata(ctx, m, l.prefix); errors.Is(err, errFormat) {
 				// The item lives. Its record in this format is gone if it ever had one.
 				var had bool
-				if had, err = q.hadRDF(m.entity); err == nil && !had {
+				if had, err = q.hadRDF(ctx, m.entity); err == nil && !had {
 					return true
 				}
 				r.version = nil
@@ -200,7 +201,7 @@ func (q *request) records(l listing) iter.Seq2[record, error] {
 			return yield(r, err) && err == nil
 		}
 		if l.base {
-			for st, err := range q.view.Known(l.key, rdfres.Digest{}) {
+			for st, err := range q.view.Known(ctx, l.key, rdfres.Digest{}) {
 				if err == nil {
 					err = q.r.Context().Err()
 				}
@@ -220,11 +221,11 @@ func (q *request) records(l listing) iter.Seq2[record, error] {
 			if tail, _ := q.view.Tail(); tail > l.high { // the log has been cut since
 				more := l
 				more.position = position{base: true, low: l.high, high: tail}
-				q.records(more)(yield)
+				q.records(ctx, more)(yield)
 				return
 			}
 		}
-		for c, err := range q.view.Changes(l.high) {
+		for c, err := range q.view.Changes(ctx, l.high) {
 			if err == nil {
 				err = q.r.Context().Err()
 			}
@@ -238,7 +239,7 @@ func (q *request) records(l listing) iter.Seq2[record, error] {
 			if c.Entity == "" {
 				continue
 			}
-			st, err := q.view.Entity(c.Entity)
+			st, err := q.view.Entity(ctx, c.Entity)
 			if err != nil {
 				yield(record{}, fmt.Errorf("change %d: %w", c.Sequence, err))
 				return
@@ -253,8 +254,8 @@ func (q *request) records(l listing) iter.Seq2[record, error] {
 }
 
 // hadRDF tells whether RDF/XML could express any version of an entity still in the log.
-func (q *request) hadRDF(entity string) (bool, error) {
-	for c, err := range q.view.History(entity) {
+func (q *request) hadRDF(ctx context.Context, entity string) (bool, error) {
+	for c, err := range q.view.History(ctx, entity) {
 		if err != nil {
 			return false, err
 		}

@@ -1,6 +1,9 @@
 package faces
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // Service describes a face for the documents of the set: its entry point and its specification.
 // Paths are below the address of the set.
@@ -19,7 +22,7 @@ type Service struct {
 type face struct {
 	Service
 	segment string // of its paths, below the address of the set
-	answer  func(q *request, rest string) error
+	answer  func(q *request, ctx context.Context, rest string) error
 	posts   bool // it takes requests by POST too
 }
 

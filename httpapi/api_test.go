@@ -79,7 +79,7 @@ func (w *world) close() {
 	if w.b == nil {
 		return
 	}
-	for run, err := range w.b.Runner().Runs("scan:slow") {
+	for run, err := range w.b.Runner().Runs(w.t.Context(), "scan:slow") {
 		if err == nil && !run.Over() {
 			_ = w.b.Runner().Cancel(run.ID) // it may have ended meanwhile
 		}

@@ -13,7 +13,7 @@ import (
 
 // anyDestinationName also finds a destination removed from the configuration.
 func (a *api) anyDestinationName(c *gin.Context) (string, error) {
-	removed, err := a.b.RemovedDestinations()
+	removed, err := a.b.RemovedDestinations(c.Request.Context())
 	if err != nil {
 		return "", err
 	}
@@ -95,7 +95,7 @@ func (a *api) pause(paused bool) func(c *gin.Context) (any, error) {
 		if _, err := arguments(c, new(no)); err != nil {
 			return nil, err
 		}
-		if err := a.b.Pause(name, paused); err != nil {
+		if err := a.b.Pause(c.Request.Context(), name, paused); err != nil {
 			return nil, err
 		}
 		return a.b.DestinationStatus(c.Request.Context(), name)

@@ -50,7 +50,7 @@ func TestHandover(t *testing.T) {
 		t.Fatal(err)
 	}
 	use(w.b)
-	w.b.Start()
+	w.b.Start(ctx)
 	s.Ready()
 
 	events, err := http.Get("http://" + w.cfg.Admin.Listen + "/api/v1/events")
@@ -105,7 +105,7 @@ func TestHandover(t *testing.T) {
 			return
 		}
 		left, old := use(b), w.b
-		b.Start()
+		b.Start(ask)
 		retired.Go(func() { // later: the stream of events goes on
 			left()
 			if err := old.Retire(b); err != nil {
@@ -134,7 +134,7 @@ func TestHandover(t *testing.T) {
 
 	// a run goes on, and the reload waits for it
 	started := w.b.Runner().Watch(ask)
-	if _, _, err := w.b.Begin("scan", "slow", "test", nil); err != nil {
+	if _, _, err := w.b.Begin(ask, "scan", "slow", "test", nil); err != nil {
 		t.Fatal(err)
 	}
 	for run := range started {

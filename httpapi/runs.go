@@ -37,7 +37,7 @@ func (a *api) begin(action, job string) func(c *gin.Context) (any, error) {
 			c.Header("Location", runAddress(run))
 			return nil, p
 		}
-		run, _, err := a.b.Begin(action, name, "api", args)
+		run, _, err := a.b.Begin(c.Request.Context(), action, name, "api", args)
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +134,7 @@ func (a *api) runs(c *gin.Context) (any, error) {
 		return nil, err
 	}
 	out := Runs{Runs: []jobs.Run{}}
-	for run, err := range a.b.Runner().Runs(c.Query("job")) {
+	for run, err := range a.b.Runner().Runs(c.Request.Context(), c.Query("job")) {
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +167,7 @@ func (a *api) run(c *gin.Context) (any, error) {
 		return nil, err
 	}
 	if c.Query("wait") != "true" {
-		return a.b.Runner().Get(id)
+		return a.b.Runner().Get(c.Request.Context(), id)
 	}
 	ctx, cancel := a.until(c)
 	defer cancel()
@@ -186,7 +186,7 @@ func (a *api) cancel(c *gin.Context) (any, error) {
 	if _, err := arguments(c, new(no)); err != nil {
 		return nil, err
 	}
-	run, err := a.b.Runner().Get(id)
+	run, err := a.b.Runner().Get(c.Request.Context(), id)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (a *api) cancel(c *gin.Context) (any, error) {
 		return nil, err
 	}
 	c.Header("Location", runAddress(run))
-	return a.b.Runner().Get(id)
+	return a.b.Runner().Get(c.Request.Context(), id)
 }
 
 // heartbeat is the time between comments in a quiet stream. Proxies keep the stream open, and the

@@ -29,7 +29,7 @@ func (a *api) setName(c *gin.Context) (string, error) {
 }
 
 func (a *api) sets(c *gin.Context) (any, error) {
-	return a.b.SetStatuses()
+	return a.b.SetStatuses(c.Request.Context())
 }
 
 func (a *api) set(c *gin.Context) (any, error) {
@@ -37,7 +37,7 @@ func (a *api) set(c *gin.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.b.SetStatus(name)
+	return a.b.SetStatus(c.Request.Context(), name)
 }
 
 func (a *api) changes(c *gin.Context) (any, error) {
@@ -49,7 +49,7 @@ func (a *api) changes(c *gin.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := a.b.Changes(name, c.Query("since"), most)
+	out, err := a.b.Changes(c.Request.Context(), name, c.Query("since"), most)
 	if errors.Is(err, bridge.ErrSince) {
 		return nil, fail(http.StatusBadRequest, err.Error(), "")
 	}
@@ -61,7 +61,7 @@ func (a *api) diff(c *gin.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := a.b.Diff(name, c.Query("entity"), c.Query("from"), c.Query("to"))
+	out, err := a.b.Diff(c.Request.Context(), name, c.Query("entity"), c.Query("from"), c.Query("to"))
 	if errors.Is(err, bridge.ErrPoint) {
 		return nil, fail(http.StatusBadRequest, err.Error(), "")
 	}
@@ -78,7 +78,7 @@ func (a *api) description(c *gin.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, ver, err := a.b.Describe(name, c.Query("entity"), at, f)
+	data, ver, err := a.b.Describe(c.Request.Context(), name, c.Query("entity"), at, f)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,9 @@ func (a *api) setHeld(c *gin.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return heldPage(c, setPlace, func(after string, limit int) (*bridge.Held, error) { return a.b.SetHeld(name, after, limit) })
+	return heldPage(c, setPlace, func(after string, limit int) (*bridge.Held, error) {
+		return a.b.SetHeld(c.Request.Context(), name, after, limit)
+	})
 }
 
 func (a *api) destinationHeld(c *gin.Context) (any, error) {
@@ -183,6 +185,6 @@ func (a *api) resources(c *gin.Context) (any, error) {
 	if _, err := rdfres.ParseDigest(after); after != "" && err != nil {
 		return nil, fail(http.StatusBadRequest, "after="+after+" is no key", "take it from next of the page before")
 	}
-	res, next, err := a.b.Resources(name, c.Query("entity"), after, most)
+	res, next, err := a.b.Resources(c.Request.Context(), name, c.Query("entity"), after, most)
 	return Resources{res, next}, err
 }

@@ -3,6 +3,7 @@ package publish
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -79,7 +80,7 @@ var formatIRIs = map[rdfres.Format]string{
 func (s *set) dataset() string { return s.about() + "#dataset" }
 
 // describe describes a set for catalogues: VoID and DCAT.
-func (s *set) describe(g *statements, snap *snapshot) {
+func (s *set) describe(ctx context.Context, g *statements, snap *snapshot) {
 	d := s.dataset()
 	g.iri(d, nsRDF+"type", nsVoID+"Dataset")
 	g.iri(d, nsRDF+"type", nsDCAT+"Dataset")
@@ -109,7 +110,7 @@ func (s *set) describe(g *statements, snap *snapshot) {
 	g.number(d, nsVoID+"documents", snap.view.Resources())
 	g.time(d, nsDCT+"modified", snap.gen.At)
 	if s.cfg.Coverage != nil {
-		s.describeVocabulary(g, s.cfg.Coverage().Vocabulary)
+		s.describeVocabulary(g, s.cfg.Coverage(ctx).Vocabulary)
 	}
 	distribution := func(name, title, mediaType, access string) string {
 		x := s.about() + "#" + name
@@ -177,13 +178,13 @@ func (s *set) serveAbout(w http.ResponseWriter, r *http.Request, snap *snapshot,
 	services := s.services(w, r, snap)
 	w.Header().Set("Link", "<"+s.capabilityList()+`>; rel="resourcesync", <`+s.wellKnown()+`>; rel="up", <`+s.dataset()+`>; rel="describes"`+s.serviceLinks(services))
 	if format == htmlFormat {
-		d, err := s.setPage(snap, services)
+		d, err := s.setPage(r.Context(), snap, services)
 		return s.p.send(w, r, d, err)
 	}
 	g := &statements{}
 	g.iri(s.about(), nsRDF+"type", nsVoID+"DatasetDescription")
 	g.iri(s.about(), nsFOAF+"primaryTopic", s.dataset())
-	s.describe(g, snap)
+	s.describe(r.Context(), g, snap)
 	s.describeServices(g, services)
 	s.describeEndpoint(g, w, r)
 	return s.p.sendGraph(w, r, s.dataset(), g, format)
@@ -223,7 +224,7 @@ func (p *Publisher) serveSourceAbout(w http.ResponseWriter, r *http.Request, pat
 	for _, name := range p.names {
 		s, snap := p.present(name)
 		g.iri(catalog, nsDCAT+"dataset", s.dataset())
-		s.describe(g, snap)
+		s.describe(r.Context(), g, snap)
 		services := s.services(w, r, snap)
 		for _, x := range services {
 			g.iri(catalog, nsDCAT+"service", s.about()+"#"+x.Name)

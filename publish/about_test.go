@@ -2,6 +2,7 @@ package publish
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"iter"
 	"maps"
@@ -20,7 +21,7 @@ import (
 func TestAbout(t *testing.T) {
 	w := newWorld(t, SetConfig{Format: rdfres.JSONLD, Title: "Places", Description: "Of all sorts", Licence: "http://licence.example/", Publisher: "http://publisher.example/",
 		Prefix: "http://example.org/", RotateEntries: 1, Capabilities: []string{"resourcelist", "changelist", "resourcedump", "changedump"},
-		Coverage: func() Coverage {
+		Coverage: func(context.Context) Coverage {
 			return Coverage{Triples: 9, Covered: 9, Vocabulary: Vocabulary{Classes: 1, Properties: 3, LargestClasses: []Count{{"http://example.org/C", 2}}, LargestProperties: []Count{{"http://example.org/p", 4}}}}
 		}})
 	w.scan(map[string]int{berlin: 0, "http://example.org/Rome": 0}, false, rdfres.JSONLD)

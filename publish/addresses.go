@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,9 +55,9 @@ func (p *Publisher) Addresses(name string) (inForce, configured Addresses, err e
 
 // ReadAddresses tells the addresses in force of a set from its log and the publisher's
 // records alone; false when nothing has been published yet.
-func ReadAddresses(store kv.Store, name string, log *changetrack.Log) (Addresses, bool, error) {
-	told, err := wasTold(log)
-	at, _, known, err2 := readAddresses(setKeys(store, name))
+func ReadAddresses(ctx context.Context, store kv.Store, name string, log *changetrack.Log) (Addresses, bool, error) {
+	told, err := wasTold(ctx, log)
+	at, _, known, err2 := readAddresses(ctx, setKeys(store, name))
 	if err = errors.Join(err, err2); err != nil {
 		return Addresses{}, false, fmt.Errorf("publish: addresses of %s: %w", name, err)
 	}
@@ -85,13 +86,13 @@ func (s *set) setAddresses(at Addresses, former []string) {
 
 // readAddresses gives the addresses in force; known is false when nothing has
 // been published yet.
-func readAddresses(r kv.Reader) (at Addresses, former []string, known bool, err error) {
+func readAddresses(ctx context.Context, r kv.Reader) (at Addresses, former []string, known bool, err error) {
 	var gen genRecord
-	if known, err = getJSON(r, []byte("g"), &gen); err != nil || known {
+	if known, err = getJSON(ctx, r, []byte("g"), &gen); err != nil || known {
 		return Addresses{gen.Base, gen.Prefix}, gen.Former, known, err
 	}
 	var anew anewRecord
-	if known, err = getJSON(r, []byte("z"), &anew); err != nil || !known {
+	if known, err = getJSON(ctx, r, []byte("z"), &anew); err != nil || !known {
 		return Addresses{}, nil, false, err
 	}
 	return Addresses{anew.Base, anew.Prefix}, anew.Former, true, nil
@@ -99,15 +100,15 @@ func readAddresses(r kv.Reader) (at Addresses, former []string, known bool, err 
 
 // wasTold tells whether a set ever had something to publish. Before that nobody has an address of
 // it, so the configured ones are in force.
-func wasTold(log *changetrack.Log) (bool, error) {
-	view := log.View()
+func wasTold(ctx context.Context, log *changetrack.Log) (bool, error) {
+	view := log.View(ctx)
 	head, _ := view.Head()
 	return head > 0, errors.Join(view.Err(), view.Close())
 }
 
 // moved gives the set at its new addresses if the log, after a sequence, has a move; nil otherwise.
-func (s *set) moved(view *changetrack.View, after uint64) (*set, error) {
-	c, ok, err := view.Rebased()
+func (s *set) moved(ctx context.Context, view *changetrack.View, after uint64) (*set, error) {
+	c, ok, err := view.Rebased(ctx)
 	if err != nil || !ok || c.Sequence <= after {
 		return nil, err
 	}
@@ -129,17 +130,17 @@ func (s *set) moved(view *changetrack.View, after uint64) (*set, error) {
 
 // anew drops all lists and dumps of s, so next begins with none. next may be s itself. Running
 // readers keep their view. The caller holds s.publishing.
-func (s *set) anew(next *set, generation uint64) (*set, error) {
+func (s *set) anew(ctx context.Context, next *set, generation uint64) (*set, error) {
 	s.dumping.Lock()
 	defer s.dumping.Unlock()
-	if err := s.startAnew(generation, next.at, next.former); err != nil {
+	if err := s.startAnew(ctx, generation, next.at, next.former); err != nil {
 		return s, err
 	}
 	if next == s {
 		s.dump.Store(nil)
 		s.changeDumps.Store(&[]packageRecord{})
 	}
-	return next, next.openDumps() // there are none: their files are removed
+	return next, next.openDumps(ctx) // there are none: their files are removed
 }
 
 // present gives the present set and its snapshot. The snapshot is nil when there is none; release
@@ -181,19 +182,19 @@ type movedError struct{ entity string }
 func (e *movedError) Error() string { return "the resource has moved" }
 
 // formerly finds the entity of a NAME with a former prefix.
-func (s *set) formerly(snap *snapshot, name string) error {
+func (s *set) formerly(ctx context.Context, snap *snapshot, name string) error {
 	for _, prefix := range s.former {
 		entity, err := naming.Decode(name, prefix)
 		if errors.Is(err, naming.ErrHashed) {
 			key, _ := naming.Hashed(name)
-			if st, err := snap.view.EntityByKey(key); err == nil && naming.Encode(st.Entity, prefix) == name {
+			if st, err := snap.view.EntityByKey(ctx, key); err == nil && naming.Encode(st.Entity, prefix) == name {
 				entity = st.Entity
 			}
 		}
 		if entity == "" {
 			continue
 		}
-		if _, err := snap.view.Entity(entity); err == nil && naming.Encode(entity, s.at.Prefix) != name {
+		if _, err := snap.view.Entity(ctx, entity); err == nil && naming.Encode(entity, s.at.Prefix) != name {
 			return &movedError{entity}
 		}
 	}

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -43,7 +44,7 @@ type alternateRecord struct {
 
 // openAlternates takes the present states; nil if none are configured. Sets without a complete scan
 // are left out.
-func (s *set) openAlternates() (*alternateSets, error) {
+func (s *set) openAlternates(ctx context.Context) (*alternateSets, error) {
 	if len(s.cfg.Alternates) == 0 {
 		return nil, nil
 	}
@@ -54,7 +55,7 @@ func (s *set) openAlternates() (*alternateSets, error) {
 		if other == nil {
 			return nil, errors.Join(fmt.Errorf("there is no set %q to be an alternate of %s", name, s.cfg.Name), a.release())
 		}
-		view := other.cfg.Log.View()
+		view := other.cfg.Log.View(ctx)
 		if err := view.Err(); err != nil {
 			return nil, errors.Join(err, view.Close(), a.release())
 		}
@@ -102,12 +103,12 @@ func (a *alternateSets) records() map[string]alternateRecord {
 
 // alternateLinks link to the descriptions of an entity in other sets. Entries of changes have none:
 // they never change, and the links are those of now.
-func (s *set) alternateLinks(e *resourcesync.Entry, view *source, entity string) error {
+func (s *set) alternateLinks(ctx context.Context, e *resourcesync.Entry, view *source, entity string) error {
 	if len(s.cfg.Alternates) == 0 || view.alternates == nil {
 		return nil
 	}
 	for _, o := range view.alternates.list {
-		st, err := o.view.Entity(entity)
+		st, err := o.view.Entity(ctx, entity)
 		if errors.Is(err, kv.ErrNotFound) || err == nil && st.Current == nil {
 			continue
 		}
@@ -126,7 +127,7 @@ const alternateBytes = 4096
 
 // touchAlternates finds the parts whose entities have come to another set, left it, or changed
 // their address there, since the generation before.
-func (w *generationWriter) touchAlternates() error {
+func (w *generationWriter) touchAlternates(ctx context.Context) error {
 	if w.touched == nil || w.alternates == nil {
 		return nil
 	}
@@ -142,14 +143,14 @@ func (w *generationWriter) touchAlternates() error {
 			}
 			return nil
 		}
-		for c, err := range o.view.Changes(was.Sequence) {
+		for c, err := range o.view.Changes(ctx, was.Sequence) {
 			if err != nil {
 				return err
 			}
 			if !c.OfEntity() || c.Before != nil && c.After != nil && c.Before.Format == c.After.Format {
 				continue
 			}
-			st, err := w.view.Entity(c.Entity)
+			st, err := w.view.Entity(ctx, c.Entity)
 			if err != nil && !errors.Is(err, kv.ErrNotFound) {
 				return err
 			}

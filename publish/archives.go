@@ -80,7 +80,7 @@ func (s *set) archivedFiles() map[string]bool {
 }
 
 // putArchives adds and drops records.
-func (s *set) putArchives(add, drop []archiveRecord) error {
+func (s *set) putArchives(ctx context.Context, add, drop []archiveRecord) error {
 	s.archiving.Lock()
 	defer s.archiving.Unlock()
 	b := s.kv.Batch()
@@ -96,7 +96,7 @@ func (s *set) putArchives(add, drop []archiveRecord) error {
 		}
 		all = append(all, add[i])
 	}
-	if err := b.Commit(true); err != nil {
+	if err := b.Commit(ctx, true); err != nil {
 		return err
 	}
 	slices.SortFunc(all, func(a, b archiveRecord) int {
@@ -107,11 +107,11 @@ func (s *set) putArchives(add, drop []archiveRecord) error {
 }
 
 // openArchives reads the records, and forgets those with missing files.
-func (s *set) openArchives() error {
+func (s *set) openArchives(ctx context.Context) error {
 	none := []archiveRecord{}
 	s.archives.Store(&none)
 	var all, lost []archiveRecord
-	for pair, err := range s.kv.Scan([]byte("A"), []byte("B")) {
+	for pair, err := range s.kv.Scan(ctx, []byte("A"), []byte("B")) {
 		if err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ func (s *set) openArchives() error {
 		s.archives.Store(&all)
 	}
 	if len(lost) > 0 {
-		return s.putArchives(nil, lost)
+		return s.putArchives(ctx, nil, lost)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (p *Publisher) Archive(ctx context.Context, name string) error {
 	if s.offers(resourcesync.ResourceList) && !s.isArchived(resourcesync.ResourceList, snap.gen.Number) {
 		rec, err := s.archiveResourceList(ctx, snap)
 		if err == nil {
-			err = s.putArchives([]archiveRecord{rec}, nil)
+			err = s.putArchives(ctx, []archiveRecord{rec}, nil)
 		}
 		if err != nil {
 			return fmt.Errorf("publish: the Resource List Archive of %s: %w", name, err)
@@ -173,17 +173,17 @@ func (p *Publisher) Archive(ctx context.Context, name string) error {
 	if d := s.dump.Load(); d != nil && s.offers(resourcesync.ResourceDump) && !s.isArchived(resourcesync.ResourceDump, d.Generation) {
 		rec, err := s.archiveResourceDump(d)
 		if err == nil {
-			err = s.putArchives([]archiveRecord{rec}, nil)
+			err = s.putArchives(ctx, []archiveRecord{rec}, nil)
 		}
 		if err != nil {
 			return fmt.Errorf("publish: the Resource Dump Archive of %s: %w", name, err)
 		}
 	}
-	return s.trimArchives()
+	return s.trimArchives(ctx)
 }
 
 // trimArchives drops documents kept long enough. The caller holds s.dumping.
-func (s *set) trimArchives() error {
+func (s *set) trimArchives(ctx context.Context) error {
 	if s.cfg.ArchivesKeep <= 0 {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (s *set) trimArchives() error {
 	if len(drop) == 0 {
 		return nil
 	}
-	if err := s.putArchives(nil, drop); err != nil {
+	if err := s.putArchives(ctx, nil, drop); err != nil {
 		return err
 	}
 	keep := s.archivedFiles()
@@ -357,7 +357,7 @@ func (s *set) archiveChangeLists(ctx context.Context, cur *snapshot, view *chang
 					return nil
 				}
 				if err == nil {
-					err = pruneLinks(view, e)
+					err = pruneLinks(ctx, view, e)
 				}
 				if err == nil {
 					err = w.Write(e)
@@ -381,7 +381,7 @@ func (s *set) archiveChangeLists(ctx context.Context, cur *snapshot, view *chang
 			return err
 		}
 		rec.Documents = []archivedDocument{a}
-		if err := s.putArchives([]archiveRecord{rec}, nil); err != nil {
+		if err := s.putArchives(ctx, []archiveRecord{rec}, nil); err != nil {
 			return err
 		}
 	}
@@ -389,7 +389,7 @@ func (s *set) archiveChangeLists(ctx context.Context, cur *snapshot, view *chang
 }
 
 // pruneLinks leaves out the links of an entry with a missing target.
-func pruneLinks(view *changetrack.View, e *resourcesync.Entry) error {
+func pruneLinks(ctx context.Context, view *changetrack.View, e *resourcesync.Entry) error {
 	entity := e.Meta.Ext[resourcesync.ExtEntity]
 	if l := e.Link(resourcesync.RelDescribes); l != nil {
 		entity = l.Href
@@ -398,19 +398,19 @@ func pruneLinks(view *changetrack.View, e *resourcesync.Entry) error {
 	if err != nil {
 		return fmt.Errorf("entry %s has no sequence", e.Loc)
 	}
-	_, err = view.Representation(entity, sequence)
+	_, err = view.Representation(ctx, entity, sequence)
 	version := err == nil
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return err
 	}
-	st, err := view.Entity(entity)
+	st, err := view.Entity(ctx, entity)
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return err
 	}
 	current := err == nil && st.Current != nil
 	any := current || version // any version for the TimeGate
 	if err == nil && !any {
-		versions, err := (&snapshot{view: view}).versions(&st)
+		versions, err := (&snapshot{view: view}).versions(ctx, &st)
 		if err != nil {
 			return err
 		}
@@ -434,7 +434,7 @@ func pruneLinks(view *changetrack.View, e *resourcesync.Entry) error {
 
 // archiveChangeDumps keeps the packages of lists before they are dropped, one document for each
 // list.
-func (s *set) archiveChangeDumps(packages []packageRecord) error {
+func (s *set) archiveChangeDumps(ctx context.Context, packages []packageRecord) error {
 	byList := map[uint64][]packageRecord{}
 	var numbers []uint64
 	for _, p := range packages {
@@ -457,7 +457,7 @@ func (s *set) archiveChangeDumps(packages []packageRecord) error {
 		if err := s.archivePackages(&rec, fmt.Sprintf("changedump-%06d", n), head); err != nil {
 			return err
 		}
-		if err := s.putArchives([]archiveRecord{rec}, nil); err != nil {
+		if err := s.putArchives(ctx, []archiveRecord{rec}, nil); err != nil {
 			return err
 		}
 	}

@@ -69,7 +69,7 @@ func (w *world) checkArchives(since time.Time) {
 		}
 	}
 	head, _ := w.log.Head()
-	base, _, _ := w.log.View().BaselineEnd()
+	base, _, _ := w.log.View(w.t.Context()).BaselineEnd()
 	if uint64(n) != head-base {
 		w.t.Fatalf("%d changes are in the lists and the archive, %d in the log", n, head-base)
 	}
@@ -86,7 +86,7 @@ func TestArchives(t *testing.T) {
 	}
 	w.scan(values, false, rdfres.JSONLD)
 	w.publish()
-	_, since, _ := w.log.View().BaselineEnd()
+	_, since, _ := w.log.View(t.Context()).BaselineEnd()
 	if w.get(w.url("archives/resourcelist.xml")).Code != 404 {
 		t.Error("there is an archive before anything was archived")
 	}

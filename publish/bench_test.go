@@ -31,11 +31,11 @@ func benchWorld(b *testing.B, n int) (*Publisher, *changetrack.Log) {
 	if keep := os.Getenv("RSBRIDGE_BENCH_DIR"); keep != "" { // of a bench before
 		dir = fmt.Sprintf("%s/%d", keep, n)
 	}
-	store, err := pebblekv.Open(dir, pebblekv.Options{})
+	store, err := pebblekv.Open(b.Context(), dir, pebblekv.Options{})
 	check(err)
 	track, err := changetrack.Open(b.Context(), kv.Prefix(store, []byte("log/")), changetrack.Options{Dir: b.TempDir()})
 	check(err)
-	log, err := track.Log("data")
+	log, err := track.Log(b.Context(), "data")
 	check(err)
 	if head, _ := log.Head(); head == 0 {
 		benchFill(b, log, n)

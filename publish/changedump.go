@@ -35,7 +35,7 @@ func (s *set) makeChangeDumps(ctx context.Context, snap *snapshot) error {
 		if errors.Is(err, kv.ErrNotFound) {
 			s.p.log.Warn("the Change Dump begins later: versions of a Change List are no longer kept", "set", s.cfg.Name, "list", l.Number)
 			made, err, from = nil, nil, time.Time{}
-			if dropErr := s.dropChangeDumps(have); dropErr != nil {
+			if dropErr := s.dropChangeDumps(ctx, have); dropErr != nil {
 				return dropErr
 			}
 			have = nil
@@ -56,7 +56,7 @@ func (s *set) makeChangeDumps(ctx context.Context, snap *snapshot) error {
 				return err
 			}
 		}
-		err = b.Commit(true)
+		err = b.Commit(ctx, true)
 		b.Close()
 		if err != nil {
 			return err
@@ -81,7 +81,7 @@ func (s *set) makeChangeDump(ctx context.Context, snap *snapshot, l listRecord, 
 	cuts := []cut{{after: l.After, last: l.After, from: from}}
 	var size int64
 	filled := false // the last cut has an entry
-	for c, err := range snap.view.Changes(l.After) {
+	for c, err := range snap.view.Changes(ctx, l.After) {
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +137,7 @@ func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, af
 			out.abort()
 		}
 	}()
-	for c, err := range snap.view.Changes(after) {
+	for c, err := range snap.view.Changes(ctx, after) {
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -150,7 +150,7 @@ func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, af
 		if !packable(&c) {
 			continue
 		}
-		if err := out.addChange(snap, &c); err != nil {
+		if err := out.addChange(ctx, snap, &c); err != nil {
 			return rec, err
 		}
 	}
@@ -161,14 +161,14 @@ func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, af
 }
 
 // addChange adds the entries of a change, with representation and patches.
-func (f *packageFile) addChange(snap *snapshot, c *changetrack.Change) (err error) {
+func (f *packageFile) addChange(ctx context.Context, snap *snapshot, c *changetrack.Change) (err error) {
 	var patches []patch.Patch
 	if f.s.cfg.DumpPatches {
-		if patches, err = f.s.patches(snap.kv, c.Sequence); err != nil {
+		if patches, err = f.s.patches(ctx, snap.kv, c.Sequence); err != nil {
 			return err
 		}
 	}
-	entries, err := f.s.changeEntries(snap.source(), c, patches)
+	entries, err := f.s.changeEntries(ctx, snap.source(), c, patches)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (f *packageFile) addChange(snap *snapshot, c *changetrack.Change) (err erro
 			}
 			continue
 		}
-		blob, err := snap.view.Representation(c.Entity, c.After.Sequence)
+		blob, err := snap.view.Representation(ctx, c.Entity, c.After.Sequence)
 		if err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ func (f *packageFile) addChange(snap *snapshot, c *changetrack.Change) (err erro
 }
 
 // dropChangeDumps removes records, then files.
-func (s *set) dropChangeDumps(drop []packageRecord) error {
+func (s *set) dropChangeDumps(ctx context.Context, drop []packageRecord) error {
 	if len(drop) == 0 {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (s *set) dropChangeDumps(drop []packageRecord) error {
 		b.Delete(keyOf('D', rec.Number, rec.Last))
 		gone[rec.File] = true
 	}
-	if err := b.Commit(true); err != nil {
+	if err := b.Commit(ctx, true); err != nil {
 		return err
 	}
 	left := slices.DeleteFunc(slices.Clone(*s.changeDumps.Load()), func(rec packageRecord) bool { return gone[rec.File] })

@@ -25,27 +25,27 @@ func cannotCarry(f rdfres.Format, loc string) *statusError {
 }
 
 // find gives the state of the entity with a NAME.
-func (s *set) find(snap *snapshot, name string) (changetrack.State, error) {
+func (s *set) find(ctx context.Context, snap *snapshot, name string) (changetrack.State, error) {
 	entity, err := naming.Decode(name, s.at.Prefix)
 	var st changetrack.State
 	switch {
 	case errors.Is(err, naming.ErrHashed):
 		key, _ := naming.Hashed(name)
-		st, err = snap.view.EntityByKey(key)
+		st, err = snap.view.EntityByKey(ctx, key)
 		if err == nil && naming.Encode(st.Entity, s.at.Prefix) != name {
 			err = kv.ErrNotFound
 		}
 	case err != nil:
-		if err := s.formerly(snap, name); err != nil {
+		if err := s.formerly(ctx, snap, name); err != nil {
 			return st, err
 		}
 		return st, notFound("%q is not the name of an entity.", clip.Middle(name)).
 			hint("A name is the entity's IRI without %q, with ~XX for what does not stand for itself.", s.at.Prefix)
 	default:
-		st, err = snap.view.Entity(entity)
+		st, err = snap.view.Entity(ctx, entity)
 	}
 	if errors.Is(err, kv.ErrNotFound) {
-		if err := s.formerly(snap, name); err != nil {
+		if err := s.formerly(ctx, snap, name); err != nil {
 			return st, err
 		}
 		return st, notFound("The set %s has no description of that name.", s.cfg.Name).
@@ -55,11 +55,11 @@ func (s *set) find(snap *snapshot, name string) (changetrack.State, error) {
 }
 
 // version finds a version of an entity by its sequence.
-func (snap *snapshot) version(st *changetrack.State, sequence uint64) (*changetrack.Version, error) {
+func (snap *snapshot) version(ctx context.Context, st *changetrack.State, sequence uint64) (*changetrack.Version, error) {
 	if st.Current != nil && st.Current.Sequence == sequence {
 		return st.Current, nil
 	}
-	for c, err := range snap.view.History(st.Entity) {
+	for c, err := range snap.view.History(ctx, st.Entity) {
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func (s *set) serveDescription(w http.ResponseWriter, r *http.Request, snap *sna
 // Link header.
 func (s *set) description(ctx context.Context, snap *snapshot, name string, format rdfres.Format, version string) (*document, error) {
 	suffix := suffixOf(format)
-	st, v, err := s.choose(snap, name, suffix, version)
+	st, v, err := s.choose(ctx, snap, name, suffix, version)
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +114,8 @@ func (s *set) description(ctx context.Context, snap *snapshot, name string, form
 }
 
 // choose finds an entity and the requested version, "" the present one.
-func (s *set) choose(snap *snapshot, name, suffix, version string) (st changetrack.State, v *changetrack.Version, err error) {
-	if st, err = s.find(snap, name); err != nil {
+func (s *set) choose(ctx context.Context, snap *snapshot, name, suffix, version string) (st changetrack.State, v *changetrack.Version, err error) {
+	if st, err = s.find(ctx, snap, name); err != nil {
 		return st, nil, err
 	}
 	if version == "" {
@@ -128,7 +128,7 @@ func (s *set) choose(snap *snapshot, name, suffix, version string) (st changetra
 	if err != nil {
 		return st, nil, &statusError{code: http.StatusBadRequest, reason: fmt.Sprintf("version=%q: want the number of a change.", clip.Middle(version))}
 	}
-	v, err = snap.version(&st, sequence)
+	v, err = snap.version(ctx, &st, sequence)
 	return st, v, err
 }
 
@@ -147,7 +147,7 @@ func (s *set) linked(ctx context.Context, snap *snapshot, name, suffix string, s
 // negotiated answers at the address without suffix (RFC 9110, section 12).
 func (s *set) negotiated(w http.ResponseWriter, r *http.Request, snap *snapshot, name string) error {
 	version := r.URL.Query().Get("version")
-	st, v, err := s.choose(snap, name, "", version)
+	st, v, err := s.choose(r.Context(), snap, name, "", version)
 	if err != nil {
 		return err
 	}
@@ -271,7 +271,7 @@ func headerIRI(iri string) string {
 // represent gives a version in a format: the stored bytes, or bytes converted from them.
 func (s *set) represent(ctx context.Context, snap *snapshot, st *changetrack.State, v *changetrack.Version, format rdfres.Format, memento bool) (*document, error) {
 	if format == v.Format {
-		blob, err := snap.view.Representation(st.Entity, v.Sequence)
+		blob, err := snap.view.Representation(ctx, st.Entity, v.Sequence)
 		if errors.Is(err, kv.ErrNotFound) {
 			return nil, notFound("The version %d of this description is not kept.", v.Sequence).
 				hint("The versions that are kept are listed at %s.", s.timeMap(st.Entity, ""))
@@ -282,11 +282,11 @@ func (s *set) represent(ctx context.Context, snap *snapshot, st *changetrack.Sta
 		return &document{etag: v.Fixity.SHA256.String()[:32], contentType: contentType(format), modified: v.Time, immutable: memento, body: blob}, nil
 	}
 	if format == htmlFormat {
-		return s.page(snap, st, v, memento)
+		return s.page(ctx, snap, st, v, memento)
 	}
 	key := nameTag("as %s %s %s %s", layout, v.Fixity.SHA256, v.Format, format)
 	d, err := s.p.cache.Get(ctx, key, func() (*document, error) {
-		triples, err := snap.triples(st.Entity, v)
+		triples, err := snap.triples(ctx, st.Entity, v)
 		if err != nil {
 			return nil, err
 		}
@@ -307,8 +307,8 @@ func (s *set) represent(ctx context.Context, snap *snapshot, st *changetrack.Sta
 	return &own, nil
 }
 
-func (snap *snapshot) triples(entity string, v *changetrack.Version) ([]rdfres.Triple, error) {
-	data, err := versionBytes(snap.view, entity, v.Sequence)
+func (snap *snapshot) triples(ctx context.Context, entity string, v *changetrack.Version) ([]rdfres.Triple, error) {
+	data, err := versionBytes(ctx, snap.view, entity, v.Sequence)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, notFound("The version %d of this description is not kept.", v.Sequence)
 	}
@@ -324,8 +324,8 @@ func absolute(iri string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https" || u.Scheme == "mailto" || u.Scheme == "ftp") && (u.Host != "" || u.Scheme == "mailto")
 }
 
-func versionBytes(view *changetrack.View, entity string, sequence uint64) ([]byte, error) {
-	blob, err := view.Representation(entity, sequence)
+func versionBytes(ctx context.Context, view *changetrack.View, entity string, sequence uint64) ([]byte, error) {
+	blob, err := view.Representation(ctx, entity, sequence)
 	if err != nil {
 		return nil, err
 	}

@@ -268,24 +268,24 @@ func (snap *snapshot) writePart(ctx context.Context, w *resourcesync.Writer, p p
 	lo, hi := p.Bounds()
 	view := snap.source()
 	var buf []byte
-	for st, err := range snap.view.Current(lo, hi) {
+	for st, err := range snap.view.Current(ctx, lo, hi) {
 		if err != nil {
 			return err
 		}
 		if w.Count()%256 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if buf, err = s.appendResource(buf[:0], view, &st); err != nil {
+		if buf, err = s.appendResource(ctx, buf[:0], view, &st); err != nil {
 			return err
 		}
 		if err := w.WriteRaw(buf, 1); err != nil {
 			return err
 		}
 	}
-	for f, err := range snap.view.CurrentFiles(lo, hi) {
+	for f, err := range snap.view.CurrentFiles(ctx, lo, hi) {
 		var e resourcesync.Entry
 		if err == nil {
-			e, err = s.fileEntry(view, &f)
+			e, err = s.fileEntry(ctx, view, &f)
 		}
 		if err == nil && w.Count()%256 == 0 {
 			err = ctx.Err()
@@ -444,7 +444,7 @@ func (snap *snapshot) makeChangeList(ctx context.Context, l *listRecord) (*docum
 // copyEntries writes the entries of the lists from number to the end of the list l. From the first
 // list it takes only those after a sequence.
 func copyEntries(ctx context.Context, w *resourcesync.Writer, r kv.Reader, number, after uint64, l *listRecord) error {
-	for pair, err := range r.Scan(keyOf('c', number, after+1), keyOf('c', l.lastNumber(), l.Last+1)) {
+	for pair, err := range r.Scan(ctx, keyOf('c', number, after+1), keyOf('c', l.lastNumber(), l.Last+1)) {
 		if err == nil {
 			err = ctx.Err()
 		}

@@ -146,15 +146,15 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 		entry resourcesync.Entry
 	}
 	view := snap.source()
-	members := ordered.Map(snap.view.Current(rdfres.Digest{}, rdfres.Digest{}), func(st changetrack.State) (m member, err error) {
+	members := ordered.Map(snap.view.Current(ctx, rdfres.Digest{}, rdfres.Digest{}), func(st changetrack.State) (m member, err error) {
 		m.state = st
-		if m.blob, err = snap.view.Representation(st.Entity, st.Current.Sequence); err == nil {
+		if m.blob, err = snap.view.Representation(ctx, st.Entity, st.Current.Sequence); err == nil {
 			m.blob, err = m.blob.Deflate()
 		}
 		if err != nil {
 			return m, fmt.Errorf("representation of %s: %w", clip.Middle(st.Entity), err)
 		}
-		m.entry, err = s.resourceEntry(view, &st)
+		m.entry, err = s.resourceEntry(ctx, view, &st)
 		return m, err
 	})
 	for m, err := range members {
@@ -203,7 +203,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 		before.Before = nil
 		d.Before = &before
 	}
-	if err := s.putDump(d); err != nil {
+	if err := s.putDump(ctx, d); err != nil {
 		return err
 	}
 	s.dump.Store(d)
@@ -216,7 +216,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 	return nil
 }
 
-func (s *set) putDump(d *dumpRecord) error {
+func (s *set) putDump(ctx context.Context, d *dumpRecord) error {
 	b := s.kv.Batch()
 	defer b.Close()
 	if d == nil {
@@ -224,7 +224,7 @@ func (s *set) putDump(d *dumpRecord) error {
 	} else if err := setJSON(b, []byte("d"), d); err != nil {
 		return err
 	}
-	return b.Commit(true)
+	return b.Commit(ctx, true)
 }
 
 // path is the path of a representation in a package. It is the public one, unless a segment is too
@@ -556,17 +556,17 @@ func (s *set) serveDumpFile(w http.ResponseWriter, r *http.Request, path string)
 var byteRange = regexp.MustCompile(`^bytes=[ \t]*(\d+-\d*|-\d+)([ \t]*,[ \t]*(\d+-\d*|-\d+))*[ \t]*$`)
 
 // openDumps reads the records, drops those with missing files, and removes files without a record.
-func (s *set) openDumps() error {
+func (s *set) openDumps(ctx context.Context) error {
 	var d dumpRecord
-	known, err := getJSON(s.kv, []byte("d"), &d)
+	known, err := getJSON(ctx, s.kv, []byte("d"), &d)
 	if err != nil {
 		return err
 	}
-	if err := s.openArchives(); err != nil {
+	if err := s.openArchives(ctx); err != nil {
 		return err
 	}
 	keep := s.archivedFiles()
-	if err := s.openList(keep); err != nil {
+	if err := s.openList(ctx, keep); err != nil {
 		return err
 	}
 	if known && s.dir != "" && s.allThere(d.Packages) {
@@ -580,7 +580,7 @@ func (s *set) openDumps() error {
 	} else if known {
 		s.p.log.Warn("the Resource Dump is dropped, and made again: its files are not there, or have another size", "set", s.cfg.Name)
 		s.lost.Store(true)
-		if err := s.putDump(nil); err != nil {
+		if err := s.putDump(ctx, nil); err != nil {
 			return err
 		}
 	}
@@ -588,7 +588,7 @@ func (s *set) openDumps() error {
 	broken := false
 	b := s.kv.Batch()
 	defer b.Close()
-	for pair, err := range s.kv.Scan([]byte("D"), []byte("E")) {
+	for pair, err := range s.kv.Scan(ctx, []byte("D"), []byte("E")) {
 		if err != nil {
 			return err
 		}
@@ -615,7 +615,7 @@ func (s *set) openDumps() error {
 	for _, rec := range cds {
 		keep[rec.File], keep[rec.Manifest] = true, true
 	}
-	if err := b.Commit(true); err != nil {
+	if err := b.Commit(ctx, true); err != nil {
 		return err
 	}
 	s.changeDumps.Store(&cds)

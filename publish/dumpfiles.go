@@ -28,7 +28,7 @@ type dumpedFile struct {
 // is the number of the others.
 func (s *set) dumpFiles(ctx context.Context, snap *snapshot, dir string, add func(*dumpedFile, *resourcesync.Entry) error) (leftOut int64, err error) {
 	if s.cfg.DumpFiles <= 0 || s.cfg.FetchFiles == nil {
-		return snap.view.Files()
+		return snap.view.Files(ctx)
 	}
 	fetch, view, left := s.cfg.FetchFiles(), snap.source(), s.cfg.DumpFiles
 	temp, err := ownfile.Create(filepath.Join(dir, "fetched.tmp"))
@@ -37,7 +37,7 @@ func (s *set) dumpFiles(ctx context.Context, snap *snapshot, dir string, add fun
 	}
 	defer os.Remove(temp.Name())
 	defer temp.Close()
-	for st, err := range snap.view.CurrentFiles(rdfres.Digest{}, rdfres.Digest{}) {
+	for st, err := range snap.view.CurrentFiles(ctx, rdfres.Digest{}, rdfres.Digest{}) {
 		if err != nil {
 			return leftOut, err
 		}
@@ -55,7 +55,7 @@ func (s *set) dumpFiles(ctx context.Context, snap *snapshot, dir string, add fun
 			continue
 		}
 		left -= f.length
-		e, err := s.fileEntry(view, &st)
+		e, err := s.fileEntry(ctx, view, &st)
 		if err == nil {
 			e.Meta.Length = f.length
 			err = add(f, &e)

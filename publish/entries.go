@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"encoding/hex"
 	"slices"
 	"strconv"
@@ -95,7 +96,7 @@ func versionAddress(loc string, sequence uint64) string {
 }
 
 // representation fills in the fields of a version.
-func (s *set) representation(e *resourcesync.Entry, view *source, entity string, v *changetrack.Version) error {
+func (s *set) representation(ctx context.Context, e *resourcesync.Entry, view *source, entity string, v *changetrack.Version) error {
 	e.Loc = s.address(entity, v.Format)
 	e.LastMod = v.Time
 	e.HasMeta = true
@@ -109,20 +110,20 @@ func (s *set) representation(e *resourcesync.Entry, view *source, entity string,
 	e.Links = slices.Grow(e.Links, 8) // as many as most have
 	name(e, entity)
 	e.Links = append(e.Links, link(resourcesync.RelMemento, versionAddress(e.Loc, v.Sequence)))
-	triples, err := s.linkTriples(view, entity, v)
+	triples, err := s.linkTriples(ctx, view, entity, v)
 	if err != nil {
 		return err
 	}
-	s.entryLinks(e, entity, v, triples)
-	return s.fileLinks(e, view, entity)
+	s.entryLinks(ctx, e, entity, v, triples)
+	return s.fileLinks(ctx, e, view, entity)
 }
 
 // resourceEntry is the entry of a current entity in a Resource List.
-func (s *set) resourceEntry(view *source, st *changetrack.State) (resourcesync.Entry, error) {
+func (s *set) resourceEntry(ctx context.Context, view *source, st *changetrack.State) (resourcesync.Entry, error) {
 	e := resourcesync.Entry{Meta: resourcesync.Meta{Length: -1}}
-	err := s.representation(&e, view, st.Entity, st.Current)
+	err := s.representation(ctx, &e, view, st.Entity, st.Current)
 	if err == nil {
-		err = s.alternateLinks(&e, view, st.Entity)
+		err = s.alternateLinks(ctx, &e, view, st.Entity)
 	}
 	e.ChangeFreq = changeFreq(st)
 	return e, err
@@ -130,10 +131,10 @@ func (s *set) resourceEntry(view *source, st *changetrack.State) (resourcesync.E
 
 // appendResource renders the entry of resourceEntry. The usual entry is written straight into dst;
 // a test compares the two.
-func (s *set) appendResource(dst []byte, view *source, st *changetrack.State) ([]byte, error) {
+func (s *set) appendResource(ctx context.Context, dst []byte, view *source, st *changetrack.State) ([]byte, error) {
 	v := st.Current
 	if s.cfg.Links.any() || s.cfg.Content != "" || len(s.cfg.Alternates) > 0 || s.cfg.Origin != nil || !describable(st.Entity) || strings.ContainsAny(st.Entity, "&'\t\n\r") || v.Fixity.MD5 != nil || v.Fixity.SHA1 != nil || strings.ContainsAny(s.url, "&<>\"'") {
-		e, err := s.resourceEntry(view, st)
+		e, err := s.resourceEntry(ctx, view, st)
 		if err != nil {
 			return dst, err
 		}
@@ -186,9 +187,9 @@ func changeFreq(st *changetrack.State) string {
 
 // changeEntries gives the entries of a change: one, or two when the
 // representation moves to the address of another format.
-func (s *set) changeEntries(view *source, c *changetrack.Change, patches []patch.Patch) ([]resourcesync.Entry, error) {
+func (s *set) changeEntries(ctx context.Context, view *source, c *changetrack.Change, patches []patch.Patch) ([]resourcesync.Entry, error) {
 	if c.OfFile() {
-		e, err := s.fileChange(view, c)
+		e, err := s.fileChange(ctx, view, c)
 		return []resourcesync.Entry{e}, err
 	}
 	var es []resourcesync.Entry
@@ -201,7 +202,7 @@ func (s *set) changeEntries(view *source, c *changetrack.Change, patches []patch
 		e.Meta = resourcesync.Meta{Change: string(changetrack.Deleted), DateTime: c.Time, Length: -1,
 			Ext: map[string]string{resourcesync.ExtSequence: strconv.FormatUint(c.Sequence, 10)}}
 		name(&e, c.Entity)
-		if err := s.deletionLinks(&e, view, c, format); err != nil {
+		if err := s.deletionLinks(ctx, &e, view, c, format); err != nil {
 			return nil, err
 		}
 		es = append(es, e)
@@ -210,7 +211,7 @@ func (s *set) changeEntries(view *source, c *changetrack.Change, patches []patch
 		return es, nil
 	}
 	e := resourcesync.Entry{Meta: resourcesync.Meta{Length: -1}}
-	if err := s.representation(&e, view, c.Entity, c.After); err != nil {
+	if err := s.representation(ctx, &e, view, c.Entity, c.After); err != nil {
 		return nil, err
 	}
 	e.LastMod = c.Time

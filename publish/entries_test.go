@@ -29,11 +29,11 @@ func TestAppendResource(t *testing.T) {
 			st.Current = &changetrack.Version{Sequence: r.Uint64N(1e6), Time: st.First.Add(time.Duration(r.Int64N(1e16)).Truncate(time.Microsecond)),
 				Graph: rdfres.EntityKey(fmt.Sprint(i)), Format: []rdfres.Format{rdfres.JSONLD, rdfres.NTriples}[r.IntN(2)],
 				Fixity: rdfres.ComputeFixity([]byte(fmt.Sprint(i)), r.IntN(5) == 0, r.IntN(5) == 0)}
-			got, err := s.appendResource(nil, nil, &st)
+			got, err := s.appendResource(t.Context(), nil, nil, &st)
 			if err != nil {
 				t.Fatalf("%q: %v", st.Entity, err)
 			}
-			e, err := s.resourceEntry(nil, &st)
+			e, err := s.resourceEntry(t.Context(), nil, &st)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"time"
@@ -18,11 +19,11 @@ const mostDescribedBy = 100
 
 // fileLinks adds links to the files of a description. Then the entry has more than one describes
 // link, and names the entity's own.
-func (s *set) fileLinks(e *resourcesync.Entry, view *source, entity string) error {
+func (s *set) fileLinks(ctx context.Context, e *resourcesync.Entry, view *source, entity string) error {
 	if s.cfg.Content == "" {
 		return nil
 	}
-	urls, err := view.FilesOf(entity)
+	urls, err := view.FilesOf(ctx, entity)
 	if err != nil || len(urls) == 0 {
 		return err
 	}
@@ -53,13 +54,13 @@ func fileMeta(v *changetrack.FileVersion) resourcesync.Meta {
 }
 
 // describedBy links to the descriptions linking to a file.
-func (s *set) describedBy(e *resourcesync.Entry, view *source, url string) error {
+func (s *set) describedBy(ctx context.Context, e *resourcesync.Entry, view *source, url string) error {
 	n := 0
-	for entity, err := range view.LeadingTo(url) {
+	for entity, err := range view.LeadingTo(ctx, url) {
 		if err != nil {
 			return err
 		}
-		st, err := view.Entity(entity)
+		st, err := view.Entity(ctx, entity)
 		if err != nil {
 			return err
 		}
@@ -83,23 +84,23 @@ func modified(v *changetrack.FileVersion) time.Time {
 }
 
 // fileEntry is the entry of a current file in a Resource List.
-func (s *set) fileEntry(view *source, st *changetrack.FileState) (resourcesync.Entry, error) {
+func (s *set) fileEntry(ctx context.Context, view *source, st *changetrack.FileState) (resourcesync.Entry, error) {
 	v := st.Current
 	e := resourcesync.Entry{Loc: st.URL, LastMod: modified(v), HasMeta: true, Meta: fileMeta(v)}
 	e.ChangeFreq = frequency(st.Changes, st.First, v.Time)
-	return e, s.describedBy(&e, view, st.URL)
+	return e, s.describedBy(ctx, &e, view, st.URL)
 }
 
 // fileChange is the entry of a file's change. Its datetime is the time of the change. Its lastmod
 // is the Resource List's, so a comparison of the two finds them equal.
-func (s *set) fileChange(view *source, c *changetrack.Change) (resourcesync.Entry, error) {
+func (s *set) fileChange(ctx context.Context, view *source, c *changetrack.Change) (resourcesync.Entry, error) {
 	e := resourcesync.Entry{Loc: c.File, LastMod: c.Time, HasMeta: true}
 	if c.FileAfter == nil {
 		e.Meta = resourcesync.Meta{Length: -1, Ext: map[string]string{
 			resourcesync.ExtKind: resourcesync.KindFile, resourcesync.ExtSequence: strconv.FormatUint(c.Sequence, 10)}}
 	} else {
 		e.Meta, e.LastMod = fileMeta(c.FileAfter), modified(c.FileAfter)
-		if err := s.describedBy(&e, view, c.File); err != nil {
+		if err := s.describedBy(ctx, &e, view, c.File); err != nil {
 			return e, err
 		}
 	}

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -25,16 +26,16 @@ func formerKey(name string) []byte { return append([]byte("t"), name...) }
 
 // Forget removes the records of a set, in a batch of any store around store. No publisher has the
 // set open. The caller removes its folder below Options.Dir.
-func Forget(store kv.Store, batch kv.Batch, name string, now time.Time) error {
+func Forget(ctx context.Context, store kv.Store, batch kv.Batch, name string, now time.Time) error {
 	kv.Join(setKeys(store, name), batch).DeleteRange(nil, nil)
-	return leaveName(store, batch, name, "", now)
+	return leaveName(ctx, store, batch, name, "", now)
 }
 
 // Rename moves the records of a set to another name: its archives and numbers. Its lists begin anew
 // there. See Forget; the caller renames the folder.
-func Rename(store kv.Store, batch kv.Batch, from, to string, now time.Time) error {
+func Rename(ctx context.Context, store kv.Store, batch kv.Batch, from, to string, now time.Time) error {
 	old, gone, next := setKeys(store, from), kv.Join(setKeys(store, from), batch), kv.Join(setKeys(store, to), batch)
-	at, former, known, err := readAddresses(old)
+	at, former, known, err := readAddresses(ctx, old)
 	if err != nil {
 		return err
 	}
@@ -44,14 +45,14 @@ func Rename(store kv.Store, batch kv.Batch, from, to string, now time.Time) erro
 		return nil
 	}
 	var gen genRecord
-	if _, err := getJSON(old, []byte("g"), &gen); err != nil {
+	if _, err := getJSON(ctx, old, []byte("g"), &gen); err != nil {
 		return err
 	}
 	var last anewRecord
-	if _, err := getJSON(old, []byte("z"), &last); err != nil {
+	if _, err := getJSON(ctx, old, []byte("z"), &last); err != nil {
 		return err
 	}
-	lists, err := loadLists(old)
+	lists, err := loadLists(ctx, old)
 	if err != nil {
 		return err
 	}
@@ -63,19 +64,19 @@ func Rename(store kv.Store, batch kv.Batch, from, to string, now time.Time) erro
 	if err := setJSON(next, []byte("z"), last); err != nil {
 		return err
 	}
-	for pair, err := range old.Scan([]byte("A"), []byte("B")) {
+	for pair, err := range old.Scan(ctx, []byte("A"), []byte("B")) {
 		if err != nil {
 			return err
 		}
 		next.Set(pair.Key, pair.Value)
 	}
-	return leaveName(store, batch, from, to, now)
+	return leaveName(ctx, store, batch, from, to, now)
 }
 
 // leaveName notes the end of a name, and updates names redirected to it.
-func leaveName(store kv.Store, batch kv.Batch, name, to string, now time.Time) error {
+func leaveName(ctx context.Context, store kv.Store, batch kv.Batch, name, to string, now time.Time) error {
 	b := kv.Join(store, batch)
-	former, err := formerNames(store)
+	former, err := formerNames(ctx, store)
 	if err != nil {
 		return err
 	}
@@ -92,9 +93,9 @@ func leaveName(store kv.Store, batch kv.Batch, name, to string, now time.Time) e
 	return nil
 }
 
-func formerNames(r kv.Reader) (map[string]formerRecord, error) {
+func formerNames(ctx context.Context, r kv.Reader) (map[string]formerRecord, error) {
 	out := map[string]formerRecord{}
-	for pair, err := range r.Scan([]byte("t"), []byte("u")) {
+	for pair, err := range r.Scan(ctx, []byte("t"), []byte("u")) {
 		if err != nil {
 			return nil, err
 		}
@@ -114,14 +115,14 @@ func (p *Publisher) Former(name string) (to string, known bool) {
 }
 
 // HasFormer tells whether any former name is recorded.
-func HasFormer(store kv.Reader) (bool, error) {
-	former, err := formerNames(store)
+func HasFormer(ctx context.Context, store kv.Reader) (bool, error) {
+	former, err := formerNames(ctx, store)
 	return len(former) > 0, err
 }
 
 // openFormer reads the former names of sets. A name in use again is dropped.
-func (p *Publisher) openFormer(store kv.Store) (err error) {
-	if p.former, err = formerNames(store); err != nil {
+func (p *Publisher) openFormer(ctx context.Context, store kv.Store) (err error) {
+	if p.former, err = formerNames(ctx, store); err != nil {
 		return fmt.Errorf("publish: former names of sets: %w", err)
 	}
 	b := store.Batch()
@@ -135,7 +136,7 @@ func (p *Publisher) openFormer(store kv.Store) (err error) {
 	if b.Size() == 0 {
 		return nil
 	}
-	return b.Commit(true)
+	return b.Commit(ctx, true)
 }
 
 func (p *Publisher) formerSet(r *http.Request, name, rest string) error {

@@ -28,12 +28,12 @@ func (s *set) open(ctx context.Context) error {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
 	var gen genRecord
-	known, err := getJSON(s.kv, []byte("g"), &gen)
+	known, err := getJSON(ctx, s.kv, []byte("g"), &gen)
 	if err != nil {
 		return err
 	}
 	if known {
-		view := s.cfg.Log.View()
+		view := s.cfg.Log.View(ctx)
 		head, _ := view.Head()
 		tail, _ := view.Tail()
 		if err := errors.Join(view.Err(), view.Close()); err != nil {
@@ -50,14 +50,14 @@ func (s *set) open(ctx context.Context) error {
 		}
 		if why != "" {
 			s.p.log.Warn("new lists begin", "set", s.cfg.Name, "because", why)
-			if err := s.startAnew(gen.Number, s.at, s.former); err != nil {
+			if err := s.startAnew(ctx, gen.Number, s.at, s.former); err != nil {
 				return err
 			}
-		} else if err := s.load(gen); err != nil {
+		} else if err := s.load(ctx, gen); err != nil {
 			return err
 		}
 	}
-	if err := s.openDumps(); err != nil {
+	if err := s.openDumps(ctx); err != nil {
 		return err
 	}
 	_, _, err = s.publish(ctx)
@@ -66,8 +66,8 @@ func (s *set) open(ctx context.Context) error {
 
 // startAnew leaves only the generation's number and the last list's, since numbers are never used
 // twice, and the new addresses.
-func (s *set) startAnew(number uint64, at Addresses, former []string) error {
-	lists, err := loadLists(s.kv)
+func (s *set) startAnew(ctx context.Context, number uint64, at Addresses, former []string) error {
+	lists, err := loadLists(ctx, s.kv)
 	if err != nil {
 		return err
 	}
@@ -84,27 +84,27 @@ func (s *set) startAnew(number uint64, at Addresses, former []string) error {
 	if err := setJSON(b, []byte("z"), last); err != nil {
 		return err
 	}
-	return b.Commit(true)
+	return b.Commit(ctx, true)
 }
 
 // lastNumbers are the highest numbers given before the lists began anew.
-func (s *set) lastNumbers() (generation, list uint64, again bool, err error) {
+func (s *set) lastNumbers(ctx context.Context) (generation, list uint64, again bool, err error) {
 	var last anewRecord
-	again, err = getJSON(s.kv, []byte("z"), &last)
+	again, err = getJSON(ctx, s.kv, []byte("z"), &last)
 	return last.Generation, last.List, again, err
 }
 
 // load takes up a generation without its view. The log's head may be beyond it, so the next
 // publication replaces what it serves.
-func (s *set) load(gen genRecord) error {
-	if err := s.clean(gen); err != nil {
+func (s *set) load(ctx context.Context, gen genRecord) error {
+	if err := s.clean(ctx, gen); err != nil {
 		return err
 	}
-	snap := &snapshot{set: s, gen: gen, view: s.cfg.Log.View(), kv: s.kv.Snapshot()}
+	snap := &snapshot{set: s, gen: gen, view: s.cfg.Log.View(ctx), kv: lasting(ctx, s.kv)}
 	snap.refs.Store(1)
 	var err error
-	if snap.parts, err = partition.Load(snap.kv); err == nil {
-		snap.lists, err = loadLists(snap.kv)
+	if snap.parts, err = partition.Load(ctx, snap.kv); err == nil {
+		snap.lists, err = loadLists(ctx, snap.kv)
 	}
 	if err == nil && (len(snap.parts) == 0 || len(snap.lists) == 0) {
 		err = fmt.Errorf("generation %d has %d parts and %d Change Lists: records are missing", gen.Number, len(snap.parts), len(snap.lists))
@@ -114,20 +114,20 @@ func (s *set) load(gen genRecord) error {
 		return err
 	}
 	if gen.Inventory != "" && !s.cfg.NoInventory {
-		s.inventory.Warm(snap.kv, gen.Sequence)
+		s.inventory.Warm(ctx, snap.kv, gen.Sequence)
 	}
 	s.replace(snap)
 	return nil
 }
 
 // clean removes the records of an unfinished Publish beyond the generation.
-func (s *set) clean(gen genRecord) error {
+func (s *set) clean(ctx context.Context, gen genRecord) error {
 	b := s.kv.Batch()
 	defer b.Close()
 	for _, kind := range patch.Kinds {
 		b.DeleteRange(keyOf(kind.ID, gen.Sequence+1), []byte{kind.ID + 1})
 	}
-	lists, err := loadLists(s.kv)
+	lists, err := loadLists(ctx, s.kv)
 	if err != nil {
 		return err
 	}
@@ -136,12 +136,12 @@ func (s *set) clean(gen genRecord) error {
 	} else {
 		b.DeleteRange(keyOf('c', lists[len(lists)-1].Number, gen.Sequence+1), []byte("d"))
 	}
-	return b.Commit(false)
+	return b.Commit(ctx, false)
 }
 
-func loadLists(r kv.Reader) ([]listRecord, error) {
+func loadLists(ctx context.Context, r kv.Reader) ([]listRecord, error) {
 	var lists []listRecord
-	for pair, err := range r.Scan([]byte("l"), []byte("m")) {
+	for pair, err := range r.Scan(ctx, []byte("l"), []byte("m")) {
 		if err != nil {
 			return nil, err
 		}
@@ -173,7 +173,7 @@ func (p *Publisher) Publish(ctx context.Context, name string) (Generation, error
 // publish: the caller holds s.publishing. It gives the set afterwards: another one if the log has a
 // move.
 func (s *set) publish(ctx context.Context) (*set, Generation, error) {
-	view := s.cfg.Log.View()
+	view := s.cfg.Log.View(ctx)
 	keep := false
 	defer func() {
 		if !keep {
@@ -193,7 +193,7 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 	}
 	cur := s.acquire()
 	defer func() { cur.release() }()
-	alternates, err := s.openAlternates()
+	alternates, err := s.openAlternates(ctx)
 	if err != nil {
 		return s, Generation{}, err
 	}
@@ -207,14 +207,14 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 	if cur != nil && cur.gen.Sequence == head && maps.Equal(cur.gen.Alternates, alternates.records()) && cur.gen.Entries == s.measureTag() {
 		if alternates != nil && cur.alternates == nil { // it was loaded
 			keep = true
-			s.replace(&snapshot{set: s, gen: cur.gen, view: view, kv: s.kv.Snapshot(), parts: cur.parts, lists: cur.lists, alternates: alternates})
+			s.replace(&snapshot{set: s, gen: cur.gen, view: view, kv: lasting(ctx, s.kv), parts: cur.parts, lists: cur.lists, alternates: alternates})
 		}
 		return s, cur.gen.public(), nil
 	}
 	tail, tailAt := view.Tail()
 	before := s
 	if cur != nil {
-		moved, err := s.moved(view, cur.gen.Sequence)
+		moved, err := s.moved(ctx, view, cur.gen.Sequence)
 		why := "changes were dropped from the log before they were published"
 		switch {
 		case err != nil:
@@ -226,7 +226,7 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 		}
 		if moved != nil {
 			s.p.log.Warn("new lists begin", "set", s.cfg.Name, "because", why)
-			if s, err = s.anew(moved, cur.gen.Number); err != nil {
+			if s, err = s.anew(ctx, moved, cur.gen.Number); err != nil {
 				return before, Generation{}, err
 			}
 			cur.release()
@@ -239,19 +239,19 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 	started := s.p.now()
 	w := &generationWriter{set: s, view: view, alternates: alternates, batch: s.kv.Batch()}
 	defer w.batch.Close()
-	if err := w.begin(cur, baseSeq, baseAt, head, at); err != nil {
+	if err := w.begin(ctx, cur, baseSeq, baseAt, head, at); err != nil {
 		return before, Generation{}, err
 	}
 	if err := w.run(ctx); err != nil {
 		if cur != nil { // entries and patches already written are beyond its sequence
-			if cleanErr := s.clean(cur.gen); cleanErr != nil {
+			if cleanErr := s.clean(context.WithoutCancel(ctx), cur.gen); cleanErr != nil {
 				s.p.log.Error("cleaning up after a publication that did not end", "set", s.cfg.Name, "error", cleanErr)
 			}
 		}
 		return before, Generation{}, err
 	}
 	keep = true
-	s.replace(&snapshot{set: s, gen: w.gen, view: view, kv: s.kv.Snapshot(), parts: w.parts, lists: w.lists, alternates: alternates})
+	s.replace(&snapshot{set: s, gen: w.gen, view: view, kv: lasting(ctx, s.kv), parts: w.parts, lists: w.lists, alternates: alternates})
 	if s != before {
 		s.p.put(s)
 		before.replace(nil)
@@ -294,7 +294,7 @@ type generationWriter struct {
 	patches int
 }
 
-func (w *generationWriter) begin(cur *snapshot, baseSeq uint64, baseAt time.Time, head uint64, at time.Time) error {
+func (w *generationWriter) begin(ctx context.Context, cur *snapshot, baseSeq uint64, baseAt time.Time, head uint64, at time.Time) error {
 	s := w.set
 	w.touched, w.dirty, w.delta = map[int]partition.Touch{}, map[uint64]bool{}, inventoryDelta{}
 	if cur != nil {
@@ -313,7 +313,7 @@ func (w *generationWriter) begin(cur *snapshot, baseSeq uint64, baseAt time.Time
 	for _, kind := range "cilpxy" { // of an unfinished first publication
 		w.batch.DeleteRange([]byte{byte(kind)}, []byte{byte(kind) + 1})
 	}
-	number, list, again, err := s.lastNumbers()
+	number, list, again, err := s.lastNumbers(ctx)
 	if err != nil {
 		return err
 	}
@@ -326,7 +326,7 @@ func (w *generationWriter) begin(cur *snapshot, baseSeq uint64, baseAt time.Time
 	w.lists = []listRecord{{Version: recordVersion, Number: list + 1, From: baseAt, After: baseSeq, Last: baseSeq}}
 	w.dirty[list+1] = true
 	touched := partition.Part{Seq: head, Gen: w.gen.Number, At: at}
-	if w.parts, err = partition.New(s.measure(&source{w.view, w.alternates}), s.partSize, touched); err != nil {
+	if w.parts, err = partition.New(s.measure(ctx, &source{w.view, w.alternates}), s.partSize, touched); err != nil {
 		return err
 	}
 	for _, p := range w.parts {
@@ -339,7 +339,7 @@ func (w *generationWriter) begin(cur *snapshot, baseSeq uint64, baseAt time.Time
 func (w *generationWriter) run(ctx context.Context) error {
 	patches := patch.NewQueue(ctx, w.view)
 	defer patches.Stop()
-	for c, err := range w.view.Changes(w.after) {
+	for c, err := range w.view.Changes(ctx, w.after) {
 		if err != nil {
 			return err
 		}
@@ -353,13 +353,13 @@ func (w *generationWriter) run(ctx context.Context) error {
 			return err
 		}
 		for patches.Full() {
-			if err := w.take(patches); err != nil {
+			if err := w.take(ctx, patches); err != nil {
 				return err
 			}
 		}
 	}
 	for patches.Any() {
-		if err := w.take(patches); err != nil {
+		if err := w.take(ctx, patches); err != nil {
 			return err
 		}
 	}
@@ -367,17 +367,17 @@ func (w *generationWriter) run(ctx context.Context) error {
 		return err
 	}
 	w.flushChunk()
-	if err := w.touchAlternates(); err != nil {
+	if err := w.touchAlternates(ctx); err != nil {
 		return err
 	}
 	now := &source{w.view, w.alternates}
 	if w.touched != nil && w.set.cfg.Content != "" {
-		for key, err := range w.view.Relinked(w.after, w.gen.Sequence) {
+		for key, err := range w.view.Relinked(ctx, w.after, w.gen.Sequence) {
 			if err != nil {
 				return err
 			}
 			bytes := int64(0) // of an entry linked with more descriptions
-			if err := w.set.measureFiles(now, key, after(key), func(_ rdfres.Digest, n int64) { bytes += n }); err != nil {
+			if err := w.set.measureFiles(ctx, now, key, after(key), func(_ rdfres.Digest, n int64) { bytes += n }); err != nil {
 				return err
 			}
 			w.touch(w.parts.Find(key), 0, bytes)
@@ -385,11 +385,11 @@ func (w *generationWriter) run(ctx context.Context) error {
 	}
 	touch := partition.Part{Seq: w.gen.Sequence, Gen: w.gen.Number, At: w.gen.At}
 	var err error
-	if w.parts, err = w.parts.Update(w.touched, touch, w.before != nil && w.before.Entries != w.gen.Entries, w.set.measure(now), w.set.partSize, w.batch); err != nil {
+	if w.parts, err = w.parts.Update(w.touched, touch, w.before != nil && w.before.Entries != w.gen.Entries, w.set.measure(ctx, now), w.set.partSize, w.batch); err != nil {
 		return err
 	}
 	w.mergeLists()
-	if err := w.writeInventory(w.before); err != nil {
+	if err := w.writeInventory(ctx, w.before); err != nil {
 		return err
 	}
 	for i := range w.lists {
@@ -402,11 +402,11 @@ func (w *generationWriter) run(ctx context.Context) error {
 	if err := setJSON(w.batch, []byte("g"), &w.gen); err != nil {
 		return err
 	}
-	return w.batch.Commit(true)
+	return w.batch.Commit(ctx, true)
 }
 
 // take brings the next change into the list, the patches and the parts.
-func (w *generationWriter) take(patches *patch.Queue) error {
+func (w *generationWriter) take(ctx context.Context, patches *patch.Queue) error {
 	c, offered, err := patches.Pop()
 	if err != nil {
 		return err
@@ -414,7 +414,7 @@ func (w *generationWriter) take(patches *patch.Queue) error {
 	if c.OfEntity() {
 		w.delta = w.delta.note(&c)
 	}
-	entries, err := w.set.changeEntries(&source{w.view, w.alternates}, &c, offered)
+	entries, err := w.set.changeEntries(ctx, &source{w.view, w.alternates}, &c, offered)
 	if err != nil {
 		return err
 	}
@@ -472,7 +472,7 @@ func (w *generationWriter) take(patches *patch.Queue) error {
 		w.flushChunk()
 	}
 	if w.batch.Size() >= batchBytes {
-		return w.batch.Commit(false)
+		return w.batch.Commit(ctx, false)
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 		case "patch":
 			return s.servePatch(w, r, snap, rest)
 		case "inventory":
-			d, err := snap.inventoryNode(rest)
+			d, err := snap.inventoryNode(ctx, rest)
 			return s.p.send(w, r, d, err)
 		case "archives":
 			d, err := s.archivedDoc(rest)
@@ -262,7 +262,7 @@ func (s *set) servePatch(w http.ResponseWriter, r *http.Request, snap *snapshot,
 	if kind == nil || err != nil || strconv.FormatUint(n, 10) != digits {
 		return errNoDocument
 	}
-	data, err := snap.kv.Get(keyOf(kind.ID, n))
+	data, err := snap.kv.Get(r.Context(), keyOf(kind.ID, n))
 	if errors.Is(err, kv.ErrNotFound) {
 		return notFound("There is no patch of this kind for the change %d.", n).hint("A patch is offered where it is smaller than the representation, as long as its Change List is kept.")
 	}

@@ -191,8 +191,8 @@ func TestAnswersThatAreErrors(t *testing.T) {
 func TestFormerSet(t *testing.T) {
 	w := small(t)
 	b := w.store.Batch()
-	w.must(Forget(kv.Prefix(w.store, []byte("pub/")), b, "gone", w.clock.now()))
-	w.must(b.Commit(true))
+	w.must(Forget(t.Context(), kv.Prefix(w.store, []byte("pub/")), b, "gone", w.clock.now()))
+	w.must(b.Commit(t.Context(), true))
 	w.reopen()
 	res := w.get(testBase+"/gone/r/a?b=%22", "Accept", "text/html")
 	for _, want := range []string{"<p>The set gone was removed on 2026-", " UTC.</p>", `listed at <a href="` + testBase + `/.well-known/resourcesync">` + testBase + `/.well-known/resourcesync</a>.</p>`} {
@@ -310,7 +310,7 @@ func TestBasePath(t *testing.T) {
 			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
 		}
 	}
-	if loc, err := w.pub.Location("data", berlin); err != nil || loc != "https://h.example/under/here/data/r/Berlin.jsonld" {
+	if loc, err := w.pub.Location(t.Context(), "data", berlin); err != nil || loc != "https://h.example/under/here/data/r/Berlin.jsonld" {
 		t.Errorf("Location = %s, %v", loc, err)
 	}
 }
@@ -387,7 +387,7 @@ func TestFormerPrefix(t *testing.T) {
 	}
 	w.cfg.Prefix = "http://example.org/B"
 	w.reopen()
-	if loc, err := w.pub.Location("data", berlin); err != nil || loc != old+".jsonld" {
+	if loc, err := w.pub.Location(t.Context(), "data", berlin); err != nil || loc != old+".jsonld" {
 		t.Fatalf("Location = %s, %v before it is accepted", loc, err)
 	}
 	if rec := w.get(old + ".jsonld"); rec.Code != 200 {
@@ -407,7 +407,7 @@ func TestFormerPrefix(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s", path, rec.Code, got, want)
 		}
 	}
-	if loc, err := w.pub.Location("data", berlin); err != nil || loc != testBase+"/data/r/erlin.jsonld" {
+	if loc, err := w.pub.Location(t.Context(), "data", berlin); err != nil || loc != testBase+"/data/r/erlin.jsonld" {
 		t.Errorf("Location = %s, %v", loc, err)
 	}
 }
@@ -534,7 +534,7 @@ func TestManySets(t *testing.T) {
 	w := small(t)
 	sets := []SetConfig{w.cfg}
 	for i := range 6 {
-		l, err := w.track.Log(fmt.Sprintf("set%d", i))
+		l, err := w.track.Log(t.Context(), fmt.Sprintf("set%d", i))
 		w.must(err)
 		sets = append(sets, SetConfig{Name: fmt.Sprintf("set%d", i), Log: l})
 	}

@@ -77,7 +77,7 @@ func newWorld(t testing.TB, cfg SetConfig) *world {
 	if cfg.Name == "" {
 		cfg.Name = "data"
 	}
-	w.log, err = w.track.Log(cfg.Name)
+	w.log, err = w.track.Log(t.Context(), cfg.Name)
 	w.must(err)
 	cfg.Log = w.log
 	w.cfg = cfg
@@ -159,16 +159,16 @@ func (w *world) scan(values map[string]int, partial bool, format rdfres.Format) 
 	if res.Held != nil || res.Failed > 0 {
 		w.t.Fatalf("scan: held %v, failures %v", res.Held, res.Failures)
 	}
-	view := w.log.View()
+	view := w.log.View(w.t.Context())
 	defer view.Close()
 	s := w.pub.lookup(w.cfg.Name)
-	for c, err := range view.Changes(before) {
+	for c, err := range view.Changes(w.t.Context(), before) {
 		w.must(err)
 		if c.Before != nil {
 			delete(w.model, s.address(c.Entity, c.Before.Format))
 		}
 		if c.After != nil {
-			data, err := versionBytes(view, c.Entity, c.After.Sequence)
+			data, err := versionBytes(w.t.Context(), view, c.Entity, c.After.Sequence)
 			w.must(err)
 			w.model[s.address(c.Entity, c.After.Format)] = data
 		}

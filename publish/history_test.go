@@ -154,14 +154,14 @@ func (w *world) rebase(r *rand.Rand, readers []*mirror) []*mirror {
 	if inForce, _, err = w.pub.Addresses("data"); err != nil || inForce != configured {
 		w.t.Fatalf("in force %+v, want %+v (%v)", inForce, configured, err)
 	}
-	view := w.log.View()
+	view := w.log.View(w.t.Context())
 	defer view.Close()
 	w.model = map[string][]byte{}
-	for st, err := range view.Current(rdfres.Digest{}, rdfres.Digest{}) {
+	for st, err := range view.Current(w.t.Context(), rdfres.Digest{}, rdfres.Digest{}) {
 		w.must(err)
-		loc, err := w.pub.Location("data", st.Entity)
+		loc, err := w.pub.Location(w.t.Context(), "data", st.Entity)
 		w.must(err)
-		w.model[loc], err = versionBytes(view, st.Entity, st.Current.Sequence)
+		w.model[loc], err = versionBytes(w.t.Context(), view, st.Entity, st.Current.Sequence)
 		w.must(err)
 	}
 	for address, bytes := range w.bytes { // what was kept for ever is gone, or elsewhere

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"iter"
@@ -42,7 +43,7 @@ func (d inventoryDelta) note(c *changetrack.Change) inventoryDelta {
 
 // writeInventory makes the tree of this generation out of the one of the
 // generation before, or anew.
-func (w *generationWriter) writeInventory(before *genRecord) error {
+func (w *generationWriter) writeInventory(ctx context.Context, before *genRecord) error {
 	if w.set.cfg.NoInventory {
 		w.gen.Inventory = ""
 		if before != nil && before.Inventory != "" {
@@ -54,7 +55,7 @@ func (w *generationWriter) writeInventory(before *genRecord) error {
 	if before != nil && before.Inventory != "" {
 		from, changes = before.Sequence, w.delta
 	}
-	root, damage, err := w.set.inventory.Write(w.batch, inventory.Entities{Count: w.view.Resources(), Between: w.graphs}, from, w.gen.Sequence, changes)
+	root, damage, err := w.set.inventory.Write(ctx, w.batch, inventory.Entities{Count: w.view.Resources(), Between: w.graphs}, from, w.gen.Sequence, changes)
 	if damage != nil {
 		w.set.p.log.Error("the inventory is made anew: its records do not fit the log", "set", w.set.cfg.Name, "error", damage)
 	}
@@ -63,9 +64,9 @@ func (w *generationWriter) writeInventory(before *genRecord) error {
 }
 
 // graphs are the entities of a range of keys, with the digests of their graphs.
-func (w *generationWriter) graphs(lo, hi rdfres.Digest) iter.Seq2[rdfres.InventoryEntry, error] {
+func (w *generationWriter) graphs(ctx context.Context, lo, hi rdfres.Digest) iter.Seq2[rdfres.InventoryEntry, error] {
 	return func(yield func(rdfres.InventoryEntry, error) bool) {
-		for st, err := range w.view.Current(lo, hi) {
+		for st, err := range w.view.Current(ctx, lo, hi) {
 			var e rdfres.InventoryEntry
 			if err == nil {
 				e = rdfres.InventoryEntry{Key: rdfres.EntityKey(st.Entity), Graph: st.Current.Graph}
@@ -141,7 +142,7 @@ func (snap *snapshot) inventoryNow() (*document, error) {
 
 // inventoryNode answers below /SET/inventory/: SEQUENCE.json is a root,
 // SEQUENCE/PATH.json a node below it.
-func (snap *snapshot) inventoryNode(rest string) (*document, error) {
+func (snap *snapshot) inventoryNode(ctx context.Context, rest string) (*document, error) {
 	s := snap.set
 	rest, ok := strings.CutSuffix(rest, ".json")
 	digits, path, more := strings.Cut(rest, "/")
@@ -154,7 +155,7 @@ func (snap *snapshot) inventoryNode(rest string) (*document, error) {
 	if snap.gen.Inventory == "" || sequence > snap.gen.Sequence || sequence < snap.lists[0].After {
 		return nil, missing
 	}
-	n, err := inventory.Read(snap.kv, "", sequence)
+	n, err := inventory.Read(ctx, snap.kv, "", sequence)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, missing
 	}
@@ -163,7 +164,7 @@ func (snap *snapshot) inventoryNode(rest string) (*document, error) {
 		if digit < 0 || n.Children == nil || n.Children[digit].Count == 0 {
 			return nil, notFound("There is no node %q in the inventory of the change %d.", clip.Middle(path), sequence)
 		}
-		n, err = inventory.Read(snap.kv, path[:i+1], n.Made[digit])
+		n, err = inventory.Read(ctx, snap.kv, path[:i+1], n.Made[digit])
 	}
 	if err != nil {
 		return nil, err
@@ -177,7 +178,7 @@ func (snap *snapshot) inventoryNode(rest string) (*document, error) {
 	}
 	for _, e := range n.Entries {
 		line := inventoryLine{Key: e.Key.String(), Graph: digestToken(e.Graph)}
-		st, err := snap.view.EntityByKey(e.Key)
+		st, err := snap.view.EntityByKey(ctx, e.Key)
 		if err == nil {
 			line.Entity = st.Entity
 		} else if !errors.Is(err, kv.ErrNotFound) {

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -50,7 +51,7 @@ func (w *world) walkInventory(address string) (root inventoryDoc, entries []rdfr
 
 func inventoryOf(v *changetrack.View) func(func(rdfres.InventoryEntry, error) bool) {
 	return func(yield func(rdfres.InventoryEntry, error) bool) {
-		for st, err := range v.Current(rdfres.Digest{}, rdfres.Digest{}) {
+		for st, err := range v.Current(context.Background(), rdfres.Digest{}, rdfres.Digest{}) {
 			e := rdfres.InventoryEntry{}
 			if err == nil {
 				e = rdfres.InventoryEntry{Key: rdfres.EntityKey(st.Entity), Graph: st.Current.Graph}
@@ -67,7 +68,7 @@ func inventoryOf(v *changetrack.View) func(func(rdfres.InventoryEntry, error) bo
 func (w *world) checkInventory(known map[uint64]string) {
 	w.t.Helper()
 	now := w.inventoryDoc(w.url("inventory.json"))
-	view := w.log.View()
+	view := w.log.View(w.t.Context())
 	defer view.Close()
 	want, err := rdfres.Inventory(inventoryOf(view))
 	w.must(err)
@@ -177,14 +178,14 @@ func TestDamagedInventory(t *testing.T) {
 	s := w.pub.lookup("data")
 	b := s.kv.Batch()
 	removed := 0
-	for pair, err := range s.kv.Scan([]byte("i"), []byte("j")) {
+	for pair, err := range s.kv.Scan(t.Context(), []byte("i"), []byte("j")) {
 		w.must(err)
 		if depth := pair.Key[1]; depth == 2 {
 			b.Delete(slices.Clone(pair.Key))
 			removed++
 		}
 	}
-	w.must(b.Commit(true))
+	w.must(b.Commit(t.Context(), true))
 	w.must(b.Close())
 	if removed == 0 {
 		t.Fatal("nothing was removed")

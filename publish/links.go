@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -179,7 +180,7 @@ func init() {
 
 // entryLinks adds the links of a representation. Triples are those of the version; they are only
 // used for Links.Collections.
-func (s *set) entryLinks(e *resourcesync.Entry, entity string, v *changetrack.Version, triples []rdfres.Triple) {
+func (s *set) entryLinks(ctx context.Context, e *resourcesync.Entry, entity string, v *changetrack.Version, triples []rdfres.Triple) {
 	name := naming.Encode(entity, s.at.Prefix)
 	generic := s.url + "/r/" + name
 	add := func(l resourcesync.Link) { e.Links = append(e.Links, l) }
@@ -191,7 +192,7 @@ func (s *set) entryLinks(e *resourcesync.Entry, entity string, v *changetrack.Ve
 		l.Type = mediaType(f)
 		add(l)
 	}
-	s.viaLink(e, entity)
+	s.viaLink(ctx, e, entity)
 	links := &s.cfg.Links
 	if !links.any() {
 		return
@@ -221,11 +222,11 @@ func (s *set) entryLinks(e *resourcesync.Entry, entity string, v *changetrack.Ve
 }
 
 // viaLink links to the origin of a mirrored representation.
-func (s *set) viaLink(e *resourcesync.Entry, entity string) {
+func (s *set) viaLink(ctx context.Context, e *resourcesync.Entry, entity string) {
 	if s.cfg.Origin == nil {
 		return
 	}
-	if origin := s.cfg.Origin(entity); absolute(origin) {
+	if origin := s.cfg.Origin(ctx, entity); absolute(origin) {
 		e.Links = append(e.Links, link(resourcesync.RelVia, origin))
 	}
 }
@@ -254,13 +255,13 @@ func (s *set) collectionLinks(e *resourcesync.Entry, entity string, triples []rd
 
 // deletionLinks adds the valid links of a deleted resource: the description of the set, the
 // TimeGate, and its former collections.
-func (s *set) deletionLinks(e *resourcesync.Entry, view *source, c *changetrack.Change, format rdfres.Format) error {
+func (s *set) deletionLinks(ctx context.Context, e *resourcesync.Entry, view *source, c *changetrack.Change, format rdfres.Format) error {
 	e.Links = append(e.Links, link(resourcesync.RelDescribedBy, s.about()),
 		link(resourcesync.RelTimeGate, s.url+"/timegate/"+naming.Encode(c.Entity, s.at.Prefix)+format.Suffix()))
 	var triples []rdfres.Triple
 	if c.Before != nil {
 		var err error
-		if triples, err = s.linkTriples(view, c.Entity, c.Before); err != nil {
+		if triples, err = s.linkTriples(ctx, view, c.Entity, c.Before); err != nil {
 			return err
 		}
 	}
@@ -269,11 +270,11 @@ func (s *set) deletionLinks(e *resourcesync.Entry, view *source, c *changetrack.
 }
 
 // linkTriples reads the triples for the links of a version: nil without such links.
-func (s *set) linkTriples(view *source, entity string, v *changetrack.Version) ([]rdfres.Triple, error) {
+func (s *set) linkTriples(ctx context.Context, view *source, entity string, v *changetrack.Version) ([]rdfres.Triple, error) {
 	if len(s.cfg.Links.Collections) == 0 {
 		return nil, nil
 	}
-	data, err := versionBytes(view.View, entity, v.Sequence)
+	data, err := versionBytes(ctx, view.View, entity, v.Sequence)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil // of a version no longer kept
 	}

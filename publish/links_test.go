@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -87,7 +88,7 @@ func TestEntryLinks(t *testing.T) {
 		t.Error("other links, the same ETag")
 	}
 	origin := "https://origin.example/"
-	w.cfg.Origin = func(entity string) string {
+	w.cfg.Origin = func(_ context.Context, entity string) string {
 		if entity == "http://example.org/e/1" {
 			return origin + "1.ttl"
 		}

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -44,13 +45,13 @@ type original struct {
 }
 
 // original finds the resource of NAME or NAME.SUFFIX below /SET/timegate/ or /SET/timemap/.
-func (s *set) original(snap *snapshot, rest string) (*original, error) {
+func (s *set) original(ctx context.Context, snap *snapshot, rest string) (*original, error) {
 	rest, err := unescapePath(rest)
 	if err != nil {
 		return nil, err
 	}
 	name, format, _ := bySuffix(rest)
-	st, err := s.find(snap, name)
+	st, err := s.find(ctx, snap, name)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (s *set) original(snap *snapshot, rest string) (*original, error) {
 	if format != "" {
 		suffix = suffixOf(format)
 	}
-	versions, err := snap.versions(&st)
+	versions, err := snap.versions(ctx, &st)
 	if err == nil && len(versions) == 0 {
 		err = notFound("No version of %s is kept.", clip.Middle(st.Entity))
 	}
@@ -87,7 +88,7 @@ func (o *original) span(address, rel string, i, j int) string {
 func (s *set) serveTimeGate(w http.ResponseWriter, r *http.Request, snap *snapshot, rest string) error {
 	head := w.Header()
 	head.Add("Vary", "Accept-Datetime")
-	o, err := s.original(snap, rest)
+	o, err := s.original(r.Context(), snap, rest)
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func (s *set) serveTimeGate(w http.ResponseWriter, r *http.Request, snap *snapsh
 // serveTimeMap lists the versions in link format (RFC 7089, section 5). If there are very many, it
 // lists further TimeMaps, each named by its first version.
 func (s *set) serveTimeMap(w http.ResponseWriter, r *http.Request, snap *snapshot, rest string) error {
-	o, err := s.original(snap, rest)
+	o, err := s.original(r.Context(), snap, rest)
 	if err != nil {
 		return err
 	}
@@ -148,13 +149,13 @@ func (o *original) part(i int) string {
 }
 
 // versions gives the kept versions, oldest first.
-func (snap *snapshot) versions(st *changetrack.State) ([]*changetrack.Version, error) {
+func (snap *snapshot) versions(ctx context.Context, st *changetrack.State) ([]*changetrack.Version, error) {
 	var vs []*changetrack.Version
 	add := func(v *changetrack.Version) error {
 		if v == nil || len(vs) > 0 && vs[len(vs)-1].Sequence >= v.Sequence {
 			return nil
 		}
-		if _, err := snap.view.Representation(st.Entity, v.Sequence); errors.Is(err, kv.ErrNotFound) {
+		if _, err := snap.view.Representation(ctx, st.Entity, v.Sequence); errors.Is(err, kv.ErrNotFound) {
 			return nil
 		} else if err != nil {
 			return err
@@ -162,7 +163,7 @@ func (snap *snapshot) versions(st *changetrack.State) ([]*changetrack.Version, e
 		vs = append(vs, v)
 		return nil
 	}
-	for c, err := range snap.view.History(st.Entity) {
+	for c, err := range snap.view.History(ctx, st.Entity) {
 		if err != nil {
 			return nil, err
 		}

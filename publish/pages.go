@@ -2,6 +2,7 @@ package publish
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"html/template"
 	"net/http"
@@ -79,7 +80,7 @@ func (p *Publisher) serveHome(w http.ResponseWriter, r *http.Request) error {
 }
 
 // setPage is /SET/about for people.
-func (s *set) setPage(snap *snapshot, services []Service) (*document, error) {
+func (s *set) setPage(ctx context.Context, snap *snapshot, services []Service) (*document, error) {
 	var facts, documents, some []fact
 	type row struct{ Time, ISO, Kind, Label, Href string }
 	var recent []row
@@ -87,18 +88,18 @@ func (s *set) setPage(snap *snapshot, services []Service) (*document, error) {
 		facts = append(facts,
 			fact{Name: "Descriptions", Value: groupDigits(snap.view.Resources())},
 			fact{Name: "Triples in them", Value: groupDigits(snap.view.Triples())})
-		if n, err := snap.view.Files(); err == nil && n > 0 {
+		if n, err := snap.view.Files(ctx); err == nil && n > 0 {
 			facts = append(facts, fact{Name: "Files that they lead to", Value: groupDigits(n)})
 		}
 		if s.cfg.Coverage != nil {
-			if c := s.cfg.Coverage(); c.Triples > 0 {
+			if c := s.cfg.Coverage(ctx); c.Triples > 0 {
 				value := groupDigits(c.Triples) + ", of which " + groupDigits(c.Covered) + " are described"
 				if c.Constructed > 0 {
 					value = groupDigits(c.Triples) + ", from which a query made the descriptions"
 				}
 				facts = append(facts, fact{Name: "Triples of the store", Value: value})
 			}
-			if v := s.cfg.Coverage().Vocabulary; v.Properties > 0 {
+			if v := s.cfg.Coverage(ctx).Vocabulary; v.Properties > 0 {
 				facts = append(facts, fact{Name: "Vocabulary", Value: groupDigits(v.Classes) + " classes, " + groupDigits(v.Properties) + " properties"})
 			}
 		}
@@ -168,7 +169,7 @@ func (s *set) setPage(snap *snapshot, services []Service) (*document, error) {
 		if after = max(after, 10) - 10; after < snap.gen.StartSeq {
 			after = snap.gen.StartSeq
 		}
-		for c, err := range snap.view.Changes(after) {
+		for c, err := range snap.view.Changes(ctx, after) {
 			if err != nil {
 				return nil, err
 			}
@@ -189,7 +190,7 @@ func (s *set) setPage(snap *snapshot, services []Service) (*document, error) {
 			recent = append(recent, x)
 		}
 		slices.Reverse(recent)
-		for st, err := range snap.view.Current(rdfres.Digest{}, rdfres.Digest{}) {
+		for st, err := range snap.view.Current(ctx, rdfres.Digest{}, rdfres.Digest{}) {
 			if err != nil {
 				return nil, err
 			}
@@ -229,8 +230,8 @@ type describer struct {
 
 // page is a description for people: its label, its properties with blank nodes
 // nested, and its history.
-func (s *set) page(snap *snapshot, st *changetrack.State, v *changetrack.Version, memento bool) (*document, error) {
-	triples, err := snap.triples(st.Entity, v)
+func (s *set) page(ctx context.Context, snap *snapshot, st *changetrack.State, v *changetrack.Version, memento bool) (*document, error) {
+	triples, err := snap.triples(ctx, st.Entity, v)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +244,7 @@ func (s *set) page(snap *snapshot, st *changetrack.State, v *changetrack.Version
 		d.bySubject[t.S] = append(d.bySubject[t.S], t)
 	}
 	entity := rdfres.NewIRI(st.Entity)
-	rows := d.rows(entity, 0)
+	rows := d.rows(ctx, entity, 0)
 	type other struct {
 		Name string
 		Rows []row
@@ -256,7 +257,7 @@ func (s *set) page(snap *snapshot, st *changetrack.State, v *changetrack.Version
 				d.shown[subject] = true
 				name = "A node without a name"
 			}
-			others = append(others, other{name, d.rows(subject, 0)})
+			others = append(others, other{name, d.rows(ctx, subject, 0)})
 		}
 	}
 	type entry struct {
@@ -266,7 +267,7 @@ func (s *set) page(snap *snapshot, st *changetrack.State, v *changetrack.Version
 	var history []entry
 	base := s.generic(st.Entity)
 	var before *changetrack.Version // of the version shown
-	for c, err := range snap.view.History(st.Entity) {
+	for c, err := range snap.view.History(ctx, st.Entity) {
 		if err != nil {
 			return nil, err
 		}
@@ -302,7 +303,7 @@ func (s *set) page(snap *snapshot, st *changetrack.State, v *changetrack.Version
 		"Hash": v.Fixity.SHA256.String(), "MainName": formatName(v.Format),
 	}
 	if memento && before != nil {
-		if old, err := snap.triples(st.Entity, before); err == nil { // otherwise it is no longer kept
+		if old, err := snap.triples(ctx, st.Entity, before); err == nil { // otherwise it is no longer kept
 			data["Removed"], data["Added"] = difference(old, triples), difference(triples, old)
 		}
 	}
@@ -329,7 +330,7 @@ func difference(a, b []rdfres.Triple) (lines []string) {
 	return lines
 }
 
-func (d *describer) rows(subject rdfres.Term, depth int) []row {
+func (d *describer) rows(ctx context.Context, subject rdfres.Term, depth int) []row {
 	var rows []row
 	at := map[rdfres.Term]int{}
 	for _, t := range d.bySubject[subject] {
@@ -348,17 +349,17 @@ func (d *describer) rows(subject rdfres.Term, depth int) []row {
 			rows[i].More++
 			continue
 		}
-		rows[i].Values = append(rows[i].Values, d.value(t.O, depth))
+		rows[i].Values = append(rows[i].Values, d.value(ctx, t.O, depth))
 	}
 	return rows
 }
 
-func (d *describer) value(o rdfres.Term, depth int) value {
+func (d *describer) value(ctx context.Context, o rdfres.Term, depth int) value {
 	switch o.Kind() {
 	case rdfres.KindIRI:
 		iri := o.IRI()
 		v := value{Text: shortIRI(iri), Title: iri}
-		if text, ok := d.here(iri); ok {
+		if text, ok := d.here(ctx, iri); ok {
 			v.Href = d.snap.set.generic(iri) + ".html"
 			if text != "" {
 				v.Text = text
@@ -370,7 +371,7 @@ func (d *describer) value(o rdfres.Term, depth int) value {
 	case rdfres.KindBlank:
 		if len(d.bySubject[o]) > 0 && !d.shown[o] && depth < pageDepth {
 			d.shown[o] = true
-			return value{Rows: d.rows(o, depth+1)}
+			return value{Rows: d.rows(ctx, o, depth+1)}
 		}
 		return value{Text: "_:" + o.Label()}
 	}
@@ -383,18 +384,18 @@ func (d *describer) value(o rdfres.Term, depth int) value {
 }
 
 // here tells whether this set describes an IRI, and its label.
-func (d *describer) here(iri string) (text string, ok bool) {
+func (d *describer) here(ctx context.Context, iri string) (text string, ok bool) {
 	if d.local++; d.local > pageLocal {
 		return "", false
 	}
-	st, err := d.snap.view.Entity(iri)
+	st, err := d.snap.view.Entity(ctx, iri)
 	if err != nil || st.Current == nil {
 		return "", false
 	}
 	if d.labels++; d.labels > pageLabels || st.Current.Fixity.Length > 64<<10 {
 		return "", true
 	}
-	ts, err := d.snap.triples(iri, st.Current)
+	ts, err := d.snap.triples(ctx, iri, st.Current)
 	if err != nil {
 		return "", true
 	}

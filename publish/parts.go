@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"sync"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -14,18 +15,18 @@ import (
 const partBytes = 32 << 20
 
 // measure renders the entries, as assembling the parts does.
-func (s *set) measure(view *source) partition.Measure {
+func (s *set) measure(ctx context.Context, view *source) partition.Measure {
 	type sized struct {
 		key   rdfres.Digest
 		bytes int64
 	}
 	buffers := sync.Pool{New: func() any { return new([]byte) }}
 	return func(lo, hi rdfres.Digest, f func(key rdfres.Digest, bytes int64)) error {
-		entities := ordered.Map(view.Current(lo, hi), func(st changetrack.State) (sized, error) {
+		entities := ordered.Map(view.Current(ctx, lo, hi), func(st changetrack.State) (sized, error) {
 			buf := buffers.Get().(*[]byte)
 			defer buffers.Put(buf)
 			var err error
-			*buf, err = s.appendResource((*buf)[:0], view, &st)
+			*buf, err = s.appendResource(ctx, (*buf)[:0], view, &st)
 			return sized{rdfres.EntityKey(st.Entity), int64(len(*buf))}, err
 		})
 		for e, err := range entities {
@@ -34,17 +35,17 @@ func (s *set) measure(view *source) partition.Measure {
 			}
 			f(e.key, e.bytes)
 		}
-		return s.measureFiles(view, lo, hi, f)
+		return s.measureFiles(ctx, view, lo, hi, f)
 	}
 }
 
 // measureFiles is measure for the entries of files alone.
-func (s *set) measureFiles(view *source, lo, hi rdfres.Digest, f func(key rdfres.Digest, bytes int64)) error {
+func (s *set) measureFiles(ctx context.Context, view *source, lo, hi rdfres.Digest, f func(key rdfres.Digest, bytes int64)) error {
 	var buf []byte
-	for st, err := range view.CurrentFiles(lo, hi) {
+	for st, err := range view.CurrentFiles(ctx, lo, hi) {
 		var e resourcesync.Entry
 		if err == nil {
-			e, err = s.fileEntry(view, &st)
+			e, err = s.fileEntry(ctx, view, &st)
 		}
 		if err == nil {
 			buf, err = resourcesync.AppendEntry(buf[:0], &e)

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"errors"
 	"strconv"
 
@@ -9,9 +10,9 @@ import (
 )
 
 // patches reads the offered patches of a change from the records.
-func (s *set) patches(r kv.Reader, sequence uint64) (ps []patch.Patch, err error) {
+func (s *set) patches(ctx context.Context, r kv.Reader, sequence uint64) (ps []patch.Patch, err error) {
 	for _, kind := range patch.Kinds {
-		data, err := r.Get(keyOf(kind.ID, sequence))
+		data, err := r.Get(ctx, keyOf(kind.ID, sequence))
 		if errors.Is(err, kv.ErrNotFound) {
 			continue
 		}

@@ -34,29 +34,29 @@ type SetConfig struct {
 	Title, Description, Licence string // Licence: an IRI
 	Publisher                   string // name or IRI of the publisher
 	Log                         *changetrack.Log
-	Format                      rdfres.Format              // main representation; default JSONLD
-	Prefix                      string                     // removed from entity IRIs in addresses
-	Capabilities                []string                   // resourcelist, changelist, resourcedump, changedump; nil: the first three
-	Rotate                      time.Duration              // a Change List is closed when its first change is so old; 0: any age
-	RotateEntries               int                        // a Change List is closed with so many entries; default and most 50,000
-	PartEntries                 int                        // Resource List part; default 10000
-	PackageBytes                int64                      // dump package; default 64 MiB packed
-	DumpPatches                 bool                       // Change Dumps hold the patches too
-	Links                       Links                      // of list entries, beside the usual ones
-	Content                     string                     // names the rule for linked files (changetrack.LinkOptions); "": none
-	FetchFiles                  func() FetchFile           // begins to fetch files for a Resource Dump
-	DumpFiles                   int64                      // bytes of files in a Resource Dump at most; 0: none
-	Alternates                  []string                   // other sets that may describe the same entities: alternate links
-	Via                         []string                   // addresses of the sources this set is a copy of
-	Services                    []Service                  // other protocols for the data, answered by others
-	SPARQL                      string                     // address of a public endpoint over the data; "": none
-	Origin                      func(entity string) string // address an entity was mirrored from, "" for none; nil: nothing was
-	NoInventory                 bool                       // no inventory
-	ScheduledList               bool                       // the Resource List is made by ListResources; false: it is always current
-	ScheduledChangeDump         bool                       // the Change Dump is made by DumpChanges; false: by Dump
-	Archives                    bool                       // keep archives (Archive, Retain)
-	ArchivesKeep                time.Duration              // how long; 0: for ever
-	Coverage                    func() Coverage            // for the description of the set; may be nil
+	Format                      rdfres.Format                                   // main representation; default JSONLD
+	Prefix                      string                                          // removed from entity IRIs in addresses
+	Capabilities                []string                                        // resourcelist, changelist, resourcedump, changedump; nil: the first three
+	Rotate                      time.Duration                                   // a Change List is closed when its first change is so old; 0: any age
+	RotateEntries               int                                             // a Change List is closed with so many entries; default and most 50,000
+	PartEntries                 int                                             // Resource List part; default 10000
+	PackageBytes                int64                                           // dump package; default 64 MiB packed
+	DumpPatches                 bool                                            // Change Dumps hold the patches too
+	Links                       Links                                           // of list entries, beside the usual ones
+	Content                     string                                          // names the rule for linked files (changetrack.LinkOptions); "": none
+	FetchFiles                  func() FetchFile                                // begins to fetch files for a Resource Dump
+	DumpFiles                   int64                                           // bytes of files in a Resource Dump at most; 0: none
+	Alternates                  []string                                        // other sets that may describe the same entities: alternate links
+	Via                         []string                                        // addresses of the sources this set is a copy of
+	Services                    []Service                                       // other protocols for the data, answered by others
+	SPARQL                      string                                          // address of a public endpoint over the data; "": none
+	Origin                      func(ctx context.Context, entity string) string // address an entity was mirrored from, "" for none; nil: nothing was
+	NoInventory                 bool                                            // no inventory
+	ScheduledList               bool                                            // the Resource List is made by ListResources; false: it is always current
+	ScheduledChangeDump         bool                                            // the Change Dump is made by DumpChanges; false: by Dump
+	Archives                    bool                                            // keep archives (Archive, Retain)
+	ArchivesKeep                time.Duration                                   // how long; 0: for ever
+	Coverage                    func(context.Context) Coverage                  // for the description of the set; may be nil
 }
 
 // FetchFile writes a file to w, if it is the listed version and has no more than most bytes. An
@@ -174,6 +174,11 @@ type snapshot struct {
 	refs       atomic.Int64
 }
 
+// lasting is a snapshot of records beyond the context it is taken in.
+func lasting(ctx context.Context, store kv.Store) kv.Snapshot {
+	return store.Snapshot(context.WithoutCancel(ctx))
+}
+
 func (s *snapshot) release() {
 	if s != nil && s.refs.Add(-1) == 0 {
 		err := errors.Join(s.view.Close(), s.kv.Close(), s.alternates.release())
@@ -240,7 +245,7 @@ func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Pu
 	}
 	p.cache, p.hot = newDocCache(o.CacheBytes/2), newDocCache(o.CacheBytes/2)
 	for _, cfg := range sets {
-		s, err := p.newSet(store, cfg)
+		s, err := p.newSet(ctx, store, cfg)
 		if err != nil {
 			p.Close()
 			return nil, err
@@ -255,14 +260,14 @@ func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Pu
 		}
 	}
 	slices.Sort(p.names)
-	if err := p.openFormer(store); err != nil {
+	if err := p.openFormer(ctx, store); err != nil {
 		p.Close()
 		return nil, err
 	}
 	return p, nil
 }
 
-func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
+func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (*set, error) {
 	if err := naming.CheckSet(cfg.Name); err != nil {
 		return nil, fmt.Errorf("publish: %w", err)
 	}
@@ -308,11 +313,11 @@ func (p *Publisher) newSet(store kv.Store, cfg SetConfig) (*set, error) {
 	}
 	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), locks: &locks{}, inventory: inventory.New(setKeys(store, cfg.Name)),
 		sizes: sizes{dumpDocEntries, archiveDocEntries, mostLists, timeMapVersions, mostEntries, partition.Size{Entries: cfg.PartEntries, Many: partition.Many, Bytes: partBytes}}}
-	at, former, known, err := readAddresses(s.kv)
+	at, former, known, err := readAddresses(ctx, s.kv)
 	if err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
-	told, err := wasTold(cfg.Log)
+	told, err := wasTold(ctx, cfg.Log)
 	if err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
@@ -401,7 +406,7 @@ func (g *genRecord) public() Generation {
 
 // Location is the address of an entity's main representation: of its current version, or in the
 // set's format when it has none.
-func (p *Publisher) Location(name, entity string) (string, error) {
+func (p *Publisher) Location(ctx context.Context, name, entity string) (string, error) {
 	if _, err := p.set(name); err != nil {
 		return "", err
 	}
@@ -409,7 +414,7 @@ func (p *Publisher) Location(name, entity string) (string, error) {
 	format := s.cfg.Format
 	if snap != nil {
 		defer snap.release()
-		st, err := snap.view.Entity(entity)
+		st, err := snap.view.Entity(ctx, entity)
 		switch {
 		case err == nil && st.Current != nil:
 			format = st.Current.Format

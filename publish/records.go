@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -117,8 +118,8 @@ func setKeys(store kv.Store, set string) kv.Store {
 }
 
 // getJSON reads a record; false when there is none.
-func getJSON(r kv.Reader, key []byte, v any) (bool, error) {
-	data, err := r.Get(key)
+func getJSON(ctx context.Context, r kv.Reader, key []byte, v any) (bool, error) {
+	data, err := r.Get(ctx, key)
 	if errors.Is(err, kv.ErrNotFound) {
 		return false, nil
 	}

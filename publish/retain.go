@@ -24,11 +24,11 @@ func (p *Publisher) Retain(ctx context.Context, name string) error {
 	}
 	first, err := p.retainLists(ctx, name)
 	if err == nil && first != nil {
-		err = p.retainDumps(name, *first)
+		err = p.retainDumps(ctx, name, *first)
 	}
 	if err == nil {
 		s := p.lockDumping(name)
-		err = s.trimArchives()
+		err = s.trimArchives(ctx)
 		if l := s.scheduled.Load(); err == nil && l != nil && first != nil && l.Sequence < first.After {
 			err = s.makeList(ctx) // nobody could go on from the present one
 		}
@@ -52,7 +52,7 @@ func (p *Publisher) retainLists(ctx context.Context, name string) (first *listRe
 		return nil, nil
 	}
 	defer cur.release()
-	view := s.cfg.Log.View()
+	view := s.cfg.Log.View(ctx)
 	if err := view.Err(); err != nil {
 		view.Close()
 		return nil, err
@@ -80,23 +80,23 @@ func (p *Publisher) retainLists(ctx context.Context, name string) (first *listRe
 		for _, kind := range patch.Kinds {
 			b.DeleteRange([]byte{kind.ID}, keyOf(kind.ID, lists[0].After+1))
 		}
-		if err := b.Commit(true); err != nil {
+		if err := b.Commit(ctx, true); err != nil {
 			view.Close()
 			return nil, err
 		}
-		if err := s.inventory.Trim(lists[0].After); err != nil {
+		if err := s.inventory.Trim(ctx, lists[0].After); err != nil {
 			view.Close()
 			return nil, err
 		}
 		s.p.log.Info("dropped Change Lists", "set", s.cfg.Name, "lists", drop, "first", lists[0].Number)
 		first = &lists[0]
 	}
-	s.replace(&snapshot{set: s, gen: cur.gen, view: view, kv: s.kv.Snapshot(), parts: cur.parts, lists: lists, alternates: cur.alternates.acquire()})
+	s.replace(&snapshot{set: s, gen: cur.gen, view: view, kv: lasting(ctx, s.kv), parts: cur.parts, lists: lists, alternates: cur.alternates.acquire()})
 	return first, nil
 }
 
 // retainDumps drops dumps and packages of lists before first.
-func (p *Publisher) retainDumps(name string, first listRecord) error {
+func (p *Publisher) retainDumps(ctx context.Context, name string, first listRecord) error {
 	s := p.lockDumping(name)
 	defer s.dumping.Unlock()
 	var old []packageRecord
@@ -106,11 +106,11 @@ func (p *Publisher) retainDumps(name string, first listRecord) error {
 		}
 	}
 	if s.cfg.Archives && s.dir != "" && s.offers(resourcesync.ChangeDump) {
-		if err := s.archiveChangeDumps(old); err != nil {
+		if err := s.archiveChangeDumps(ctx, old); err != nil {
 			return fmt.Errorf("Change Dump Archive: %w", err)
 		}
 	}
-	if err := s.dropChangeDumps(old); err != nil {
+	if err := s.dropChangeDumps(ctx, old); err != nil {
 		return err
 	}
 	d := s.dump.Load()
@@ -118,7 +118,7 @@ func (p *Publisher) retainDumps(name string, first listRecord) error {
 		return nil
 	}
 	s.p.log.Warn("the Resource Dump is dropped: the changes since then are no longer kept; the next dump replaces it", "set", s.cfg.Name, "sequence", d.Sequence)
-	if err := s.putDump(nil); err != nil {
+	if err := s.putDump(ctx, nil); err != nil {
 		return err
 	}
 	s.dump.Store(nil)

@@ -74,7 +74,7 @@ func (s *set) makeList(ctx context.Context) error {
 	if err := setJSON(b, listKey, rec); err != nil {
 		return err
 	}
-	if err := b.Commit(true); err != nil {
+	if err := b.Commit(ctx, true); err != nil {
 		return err
 	}
 	s.scheduled.Store(rec)
@@ -88,10 +88,10 @@ func (s *set) makeList(ctx context.Context) error {
 }
 
 // openList reads the record; keep gets the folder of its files.
-func (s *set) openList(keep map[string]bool) error {
+func (s *set) openList(ctx context.Context, keep map[string]bool) error {
 	s.scheduled.Store(nil)
 	var rec archiveRecord
-	known, err := getJSON(s.kv, listKey, &rec)
+	known, err := getJSON(ctx, s.kv, listKey, &rec)
 	if err != nil || !known || !s.cfg.ScheduledList || s.dir == "" {
 		return err
 	}

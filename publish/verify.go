@@ -53,7 +53,7 @@ func (p *Publisher) Verify(ctx context.Context, name string) (files int, faults 
 	if len(v.bad) == 0 {
 		return len(v.seen), nil, nil
 	}
-	if err := v.mend(); err != nil {
+	if err := v.mend(ctx); err != nil {
 		return 0, nil, fmt.Errorf("publish: make the files of %s again: %w", name, err)
 	}
 	archived := map[string]bool{}
@@ -134,7 +134,7 @@ func (v *verifier) all() error {
 }
 
 // mend removes documents with wrong files, and makes them again.
-func (v *verifier) mend() error {
+func (v *verifier) mend(ctx context.Context) error {
 	s := v.s
 	for _, r := range s.archived() {
 		if wrong, err := v.wrong(r.Documents, r.Packages); err != nil {
@@ -144,7 +144,7 @@ func (v *verifier) mend() error {
 		}
 	}
 	if len(v.forgotten) > 0 {
-		if err := s.putArchives(nil, v.forgotten); err != nil {
+		if err := s.putArchives(ctx, nil, v.forgotten); err != nil {
 			return err
 		}
 	}
@@ -165,7 +165,7 @@ func (v *verifier) mend() error {
 			}
 		}
 		if wrong || before {
-			if err := s.putDump(left); err != nil {
+			if err := s.putDump(ctx, left); err != nil {
 				return err
 			}
 			s.dump.Store(left)
@@ -189,7 +189,7 @@ func (v *verifier) mend() error {
 		for i > 0 && cds[i-1].Number == cds[i].Number { // of the same list
 			i--
 		}
-		if err := s.dropChangeDumps(slices.Clone(cds[i:])); err != nil { // without gaps: later ones follow
+		if err := s.dropChangeDumps(ctx, slices.Clone(cds[i:])); err != nil { // without gaps: later ones follow
 			return err
 		}
 		break

@@ -1,6 +1,7 @@
 package sparqlsrc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -72,7 +73,7 @@ func TestEndMark(t *testing.T) {
 			}
 			return table.End()
 		}
-		s := known(source(t, st, Config{Strategy: "select-binary", Known: func() (int64, error) { return c.known, nil }}), st)
+		s := known(source(t, st, Config{Strategy: "select-binary", Known: func(context.Context) (int64, error) { return c.known, nil }}), st)
 		sc, err := s.Scan(t.Context())
 		n := 0
 		if err == nil {

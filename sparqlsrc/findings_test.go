@@ -1,6 +1,7 @@
 package sparqlsrc
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -19,9 +20,9 @@ type kept struct {
 	loaded int
 }
 
-func (k *kept) Load() (sparql.Capabilities, bool) { k.loaded++; return k.caps, k.ok }
+func (k *kept) Load(ctx context.Context) (sparql.Capabilities, bool) { k.loaded++; return k.caps, k.ok }
 
-func (k *kept) Save(c sparql.Capabilities) error {
+func (k *kept) Save(ctx context.Context, c sparql.Capabilities) error {
 	k.caps, k.ok = c, true
 	k.saves++
 	return nil
@@ -101,7 +102,7 @@ func TestFindingsAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			st := sparqltest.New(ts...)
 			known, k := int64(0), &kept{}
-			s := source(t, st, Config{Findings: k, Known: func() (int64, error) { return known, nil }})
+			s := source(t, st, Config{Findings: k, Known: func(context.Context) (int64, error) { return known, nil }})
 			if tc.known == 0 { // as much as a sample takes
 				st.Add("", nameTriples(4200)...)
 			}

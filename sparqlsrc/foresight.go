@@ -34,6 +34,7 @@ type runBatch struct {
 // foresight runs Config.Ahead on likely descriptions. Its owner calls add and end from one
 // goroutine, and close at its end.
 type foresight struct {
+	ask     func() Ahead // Config.Ahead; nil: it was asked, by the first record
 	sink    func(key *rdfres.Digest, record []byte) error
 	batch   *runBatch
 	work    chan *runBatch
@@ -50,15 +51,20 @@ type foresight struct {
 	off          bool // nothing is made ahead
 }
 
-// newForesight starts the workers. ahead is Config.Ahead's, perhaps nil; sink takes the
-// records, in any order.
-func newForesight(ahead Ahead, sink func(key *rdfres.Digest, record []byte) error) *foresight {
-	workers := max(1, runtime.GOMAXPROCS(0)/2) // the others are for the store and the reader of its answer
-	f := &foresight{sink: sink, work: make(chan *runBatch, foreseenBatches), done: make(chan *runBatch, 2*foreseenBatches+workers),
-		seen: map[rdfres.Digest]bool{}}
+// newForesight asks at the first record. sink takes the records, in any order.
+func newForesight(ask func() Ahead, sink func(key *rdfres.Digest, record []byte) error) *foresight {
+	return &foresight{ask: ask, sink: sink, seen: map[rdfres.Digest]bool{}}
+}
+
+// begin starts the workers, unless nothing is to be made ahead.
+func (f *foresight) begin() {
+	ahead := f.ask()
+	f.ask = nil
 	if f.off = ahead == nil; f.off {
-		return f
+		return
 	}
+	workers := max(1, runtime.GOMAXPROCS(0)/2) // the others are for the store and the reader of its answer
+	f.work, f.done = make(chan *runBatch, foreseenBatches), make(chan *runBatch, 2*foreseenBatches+workers)
 	for range workers {
 		f.workers.Go(func() {
 			var w foreseer
@@ -68,7 +74,6 @@ func newForesight(ahead Ahead, sink func(key *rdfres.Digest, record []byte) erro
 			}
 		})
 	}
-	return f
 }
 
 // wanted tells whether the runs of this store are worth it.
@@ -87,6 +92,9 @@ func (f *foresight) wanted(key *rdfres.Digest) bool {
 
 // add takes a record, and does not keep it.
 func (f *foresight) add(key *rdfres.Digest, record []byte) error {
+	if f.ask != nil {
+		f.begin()
+	}
 	if len(record) > foreseenBytes || !f.wanted(key) { // of a very long literal
 		return f.sink(key, record)
 	}
@@ -162,7 +170,9 @@ func (f *foresight) end() error {
 func (f *foresight) close() {
 	if !f.closed {
 		f.closed = true
-		close(f.work)
+		if f.work != nil {
+			close(f.work)
+		}
 		f.workers.Wait()
 		f.batch, f.free = nil, nil
 	}

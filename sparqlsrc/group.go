@@ -47,7 +47,8 @@ type grouper struct {
 	wanted func(owners []string, digest rdfres.Digest) bool
 }
 
-func newGrouper(cfg *Config, scbd bool) (*grouper, error) {
+// newGrouper makes the grouper of a download; ctx is its context.
+func newGrouper(ctx context.Context, cfg *Config, scbd bool) (*grouper, error) {
 	if cfg.TempDir != "" {
 		if err := os.MkdirAll(cfg.TempDir, 0o700); err != nil {
 			return nil, fmt.Errorf("make the folder for spill files: %w", err)
@@ -58,6 +59,9 @@ func newGrouper(cfg *Config, scbd bool) (*grouper, error) {
 		return nil, fmt.Errorf("make a folder for spill files: %w", err)
 	}
 	g := &grouper{cfg: cfg, scbd: scbd, dir: dir}
+	if cfg.Ahead != nil {
+		g.foresight = newForesight(func() Ahead { return cfg.Ahead(ctx) }, g.addRecord)
+	}
 	var err1, err2 error
 	g.entities, err1 = extsort.New(dir, cfg.MemoryBytes/2)
 	g.blanks, err2 = extsort.New(dir, cfg.MemoryBytes/8)
@@ -148,11 +152,8 @@ func (g *grouper) endRun() error {
 	}
 	g.value = g.run.appendRecord(g.value[:0], g.subject)
 	g.run.clear()
-	if g.cfg.Ahead == nil || bytes.Equal(g.leads, g.subject) {
+	if g.foresight == nil || bytes.Equal(g.leads, g.subject) {
 		return g.addRecord(&g.subjectKey, g.value)
-	}
-	if g.foresight == nil {
-		g.foresight = newForesight(g.cfg.Ahead(), g.addRecord)
 	}
 	return g.foresight.add(&g.subjectKey, g.value)
 }

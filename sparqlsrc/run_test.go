@@ -2,6 +2,7 @@ package sparqlsrc
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,7 +16,7 @@ import (
 )
 
 // digestAhead stands in for what the tracker makes of a description.
-func digestAhead() Ahead {
+func digestAhead(context.Context) Ahead {
 	return func(_ string, ts []rdfres.Triple) []byte {
 		digest := rdfres.GraphDigest(ts)
 		return digest[:]
@@ -46,16 +47,16 @@ func TestForesight(t *testing.T) {
 			var tried atomic.Int64
 			open := make(chan struct{})
 			cfg := Config{TempDir: t.TempDir(), MemoryBytes: 1 << 20, MaxDescriptionTriples: 1 << 20, MaxDepth: 100, Progress: func(string, int64, int64) {},
-				Ahead: func() Ahead {
+				Ahead: func(context.Context) Ahead {
 					return func(e string, ts []rdfres.Triple) []byte {
 						tried.Add(1)
 						if c.stuck {
 							<-open
 						}
-						return digestAhead()(e, ts)
+						return digestAhead(t.Context())(e, ts)
 					}
 				}}
-			g, err := newGrouper(&cfg, false)
+			g, err := newGrouper(t.Context(), &cfg, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,7 +150,7 @@ func TestRuns(t *testing.T) {
 			}
 		}
 		cfg := Config{TempDir: t.TempDir(), MemoryBytes: 256 << 10, MaxDescriptionTriples: 1 << 20, MaxDepth: 100, Progress: func(string, int64, int64) {}, Ahead: digestAhead}
-		g, err := newGrouper(&cfg, false)
+		g, err := newGrouper(t.Context(), &cfg, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -236,7 +236,7 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 	if scope.union && ofOneGraph(way) {
 		return refused, fmt.Errorf("%w: the default graph shows named graphs now", ErrShort)
 	}
-	known, err := s.cfg.Known()
+	known, err := s.cfg.Known(ctx)
 	if err != nil {
 		return fatal, err
 	}
@@ -244,7 +244,7 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 	mark := markEnd(way)
 	counting := s.counting(ctx, count, mark == nil)
 	defer counting.stop()
-	g, err := newGrouper(&s.cfg, s.scbd)
+	g, err := newGrouper(ctx, &s.cfg, s.scbd)
 	if err != nil {
 		return fatal, err
 	}

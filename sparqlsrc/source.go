@@ -41,9 +41,9 @@ type Config struct {
 	WorkLimit             int    // of naming
 	Strategy              string // one of Strategies; "": in one answer, in parts where the store cuts it
 	Findings              Findings
-	Known                 func() (triples int64, err error) // Stats.Triples of the last scan, 0: not known; an answer that brings fewer is always counted. nil: not known
-	Ahead                 func() Ahead                      // asked for at each download; nil, or one that gives nil: nothing is made ahead
-	Names                 settings.Names                    // of the settings in hints
+	Known                 func(context.Context) (triples int64, err error) // Stats.Triples of the last scan, 0: not known; an answer that brings fewer is always counted. nil: not known
+	Ahead                 func(context.Context) Ahead                      // asked for at each download; nil, or one that gives nil: nothing is made ahead
+	Names                 settings.Names                                   // of the settings in hints
 	Logger                *slog.Logger
 	Progress              func(stage string, done, total int64) // stages: "read", "group", "describe"; total 0: not known
 }
@@ -58,8 +58,8 @@ type Ahead func(entity string, triples []rdfres.Triple) []byte
 type Findings interface {
 	// Load gives what was saved last, false when nothing was or it is of another
 	// store.
-	Load() (sparql.Capabilities, bool)
-	Save(sparql.Capabilities) error
+	Load(ctx context.Context) (sparql.Capabilities, bool)
+	Save(context.Context, sparql.Capabilities) error
 }
 
 // Source reads one store.
@@ -182,7 +182,7 @@ func newSource(c *sparql.Client, cfg Config) (*Source, error) {
 		d.Progress = func(string, int64, int64) {}
 	}
 	if d.Known == nil {
-		d.Known = func() (int64, error) { return 0, nil }
+		d.Known = func(context.Context) (int64, error) { return 0, nil }
 	}
 	return s, nil
 }
@@ -210,7 +210,7 @@ func (s *Source) Capabilities(ctx context.Context) (sparql.Capabilities, error) 
 	s.batch.bound(caps.ValuesLimit)
 	s.probed = &caps
 	if !known && s.cfg.Findings != nil {
-		if err := s.cfg.Findings.Save(caps); err != nil {
+		if err := s.cfg.Findings.Save(ctx, caps); err != nil {
 			return caps, fmt.Errorf("keep what was found of the store: %w", err)
 		}
 	}
@@ -222,7 +222,7 @@ func (s *Source) kept(ctx context.Context) (sparql.Capabilities, bool) {
 	if s.cfg.Findings == nil {
 		return sparql.Capabilities{}, false
 	}
-	caps, ok := s.cfg.Findings.Load()
+	caps, ok := s.cfg.Findings.Load(ctx)
 	if !ok || !caps.WellSampled() || len(caps.Readings) == 0 || len(caps.Unanswered) > 0 {
 		return caps, false
 	}
@@ -238,8 +238,8 @@ func (s *Source) recheck(ctx context.Context) {
 	if s.probed == nil || s.cfg.Findings == nil {
 		return
 	}
-	known, err := s.cfg.Known()
-	_, fresh := s.cfg.Findings.Load()
+	known, err := s.cfg.Known(ctx)
+	_, fresh := s.cfg.Findings.Load(ctx)
 	product, version, errWho := s.client.Who(ctx)
 	switch {
 	case errWho == nil && (product != s.probed.Product || version != s.probed.Version):

@@ -146,7 +146,7 @@ func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string,
 			return cfg, err
 		}
 	}
-	b.Start()
+	b.Start(ctx)
 	server.Ready()
 	r := reloader{app: a, server: server, b: b}
 	b, err = r.loop(ctx, hup)
@@ -232,7 +232,7 @@ administration is at --admin, or at another port if the default one is taken.`,
 					return err
 				}
 				fmt.Fprintf(a.err, "first scan of %s ...\n", sparql.Redact(args[0]))
-				run, _, err := b.Begin("scan", name, "command", nil)
+				run, _, err := b.Begin(ctx, "scan", name, "command", nil)
 				if err != nil {
 					return err
 				}
@@ -343,7 +343,7 @@ are pending, failed or held.`,
 			return a.serve(cmd.Context(), cfg, "rsbridge mirror "+sparql.Redact(args[0]), func(_ context.Context, b *bridge.Bridge) error {
 				err := mirrorOpened(b)
 				if err == nil {
-					_, _, err = b.Begin("sync", "mirror", "command", nil)
+					_, _, err = b.Begin(cmd.Context(), "sync", "mirror", "command", nil)
 				}
 				return err
 			})

@@ -137,7 +137,7 @@ func (r *reloader) reload(ctx context.Context, b *bridge.Bridge, cfg *bridge.Con
 	if err != nil {
 		return next, errors.Join(err, b.Retire(next))
 	}
-	next.Start()
+	next.Start(ctx)
 	left()
 	return next, b.Retire(next)
 }

@@ -116,7 +116,7 @@ func servePublic(b *bridge.Bridge, a *app, l net.Listener) (stop func()) {
 type local struct{ b *bridge.Bridge }
 
 func (l local) Do(ctx context.Context, action, name string, args any, progress func(jobs.Run)) (jobs.Run, error) {
-	run, _, err := l.b.Begin(action, name, "command", args)
+	run, _, err := l.b.Begin(ctx, action, name, "command", args)
 	if err != nil {
 		return run, err
 	}
@@ -143,16 +143,16 @@ func (l local) Do(ctx context.Context, action, name string, args any, progress f
 
 func (l local) Status(ctx context.Context) (bridge.Status, error) { return l.b.Status(ctx) }
 
-func (l local) SetHeld(_ context.Context, name, after string, limit int) (*bridge.Held, error) {
-	return l.b.SetHeld(name, after, limit)
+func (l local) SetHeld(ctx context.Context, name, after string, limit int) (*bridge.Held, error) {
+	return l.b.SetHeld(ctx, name, after, limit)
 }
 
 func (l local) DestinationHeld(ctx context.Context, name, after string, limit int) (*bridge.Held, error) {
 	return l.b.DestinationHeld(ctx, name, after, limit)
 }
 
-func (l local) Changes(_ context.Context, set, since string) (bridge.Changes, error) {
-	return l.b.Changes(set, since, 10000)
+func (l local) Changes(ctx context.Context, set, since string) (bridge.Changes, error) {
+	return l.b.Changes(ctx, set, since, 10000)
 }
 
 func (l local) Public() http.RoundTripper { return inproc.Transport{Handler: l.b.PublicHandler()} }
@@ -188,12 +188,12 @@ func (l atListener) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(c)
 }
 
-func (l local) Diff(_ context.Context, set, entity, from, to string) (bridge.Diff, error) {
-	return l.b.Diff(set, entity, from, to)
+func (l local) Diff(ctx context.Context, set, entity, from, to string) (bridge.Diff, error) {
+	return l.b.Diff(ctx, set, entity, from, to)
 }
 
-func (l local) Description(_ context.Context, set, entity string, at time.Time, f rdfres.Format) ([]byte, error) {
-	data, _, err := l.b.Describe(set, entity, at, f)
+func (l local) Description(ctx context.Context, set, entity string, at time.Time, f rdfres.Format) ([]byte, error) {
+	data, _, err := l.b.Describe(ctx, set, entity, at, f)
 	return data, err
 }
 

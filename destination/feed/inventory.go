@@ -261,7 +261,7 @@ func (src *Source) UnlessKnown(ctx context.Context, address string, kind resourc
 		}
 		dl, r, err = src.Docs.Document(ctx, fetch.Request{URL: address}, kind)
 	}
-	if nerr := src.noteThere(address, err); nerr != nil {
+	if nerr := src.noteThere(ctx, address, err); nerr != nil {
 		return nil, nil, errors.Join(nerr, dl.Close())
 	}
 	if err != nil {
@@ -273,7 +273,7 @@ func (src *Source) UnlessKnown(ctx context.Context, address string, kind resourc
 	if known == nil || src.partsUnchanged(ctx, known, dl.past(known.At)) {
 		err := ErrUnchanged
 		if known != nil && dl.past(known.At) {
-			err = cmp.Or(src.tellsAlone(known, dl), err)
+			err = cmp.Or(src.tellsAlone(ctx, known, dl), err)
 		}
 		return nil, nil, cmp.Or(dl.Close(), err)
 	}
@@ -290,7 +290,7 @@ func (src *Source) UnlessKnown(ctx context.Context, address string, kind resourc
 }
 
 // tellsAlone keeps of a known list of the past: from now on its root alone recognizes it.
-func (src *Source) tellsAlone(known *ListState, dl *Download) error {
+func (src *Source) tellsAlone(ctx context.Context, known *ListState, dl *Download) error {
 	var change func(*ListState)
 	switch {
 	case len(known.Parts) > 0:
@@ -300,7 +300,7 @@ func (src *Source) tellsAlone(known *ListState, dl *Download) error {
 	default:
 		return nil
 	}
-	return src.keeper.Keep(func(m *Position) { change(&m.Inventory) })
+	return src.keeper.Keep(ctx, func(m *Position) { change(&m.Inventory) })
 }
 
 // partsUnchanged tells whether the documents below an index are as they were read, if the index

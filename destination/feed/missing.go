@@ -186,7 +186,7 @@ func (src *Source) inOrder(ctx context.Context, dl *Download, parts []Part) erro
 		slices.Reverse(parts)
 	}
 	if lists >= 2 && rises != src.keeper.Position().Rises {
-		if err := src.keeper.Keep(func(m *Position) { m.Rises = rises }); err != nil {
+		if err := src.keeper.Keep(ctx, func(m *Position) { m.Rises = rises }); err != nil {
 			return err
 		}
 	}
@@ -281,7 +281,7 @@ func (src *Source) ChangesRoot(ctx context.Context, r fetch.Request, kind resour
 }
 
 // noteThere keeps whether a requested list or dump is there.
-func (src *Source) noteThere(address string, err error) error {
+func (src *Source) noteThere(ctx context.Context, address string, err error) error {
 	absent := src.keeper.Position().Absent
 	switch known := slices.Contains(absent, address); {
 	case isGone(err) && !known:
@@ -291,7 +291,7 @@ func (src *Source) noteThere(address string, err error) error {
 	default:
 		return nil
 	}
-	return src.keeper.Keep(func(m *Position) { m.Absent = absent })
+	return src.keeper.Keep(ctx, func(m *Position) { m.Absent = absent })
 }
 
 func untimed(p Part) bool { return p.From.IsZero() }
@@ -348,8 +348,8 @@ func (src *Source) named(ctx context.Context, o *Offer, dl *Download) (map[strin
 const NotClosed = "; the source has no newer inventory to close it with"
 
 // Miss keeps the missing lists of a gap; dl is the root of the changes, nil if it is missing.
-func (src *Source) Miss(o *Offer, gap *GapError, dl *Download) error {
-	return src.keeper.Keep(func(p *Position) {
+func (src *Source) Miss(ctx context.Context, o *Offer, gap *GapError, dl *Download) error {
+	return src.keeper.Keep(ctx, func(p *Position) {
 		next := Missing{At: src.missedAt(dl), Why: "gap: " + gap.Why + cmp.Or(gap.then, NotClosed), Dropped: p.Missing.Dropped, Digest: p.Inventory.mark()}
 		next.Lists = bounded(append(slices.Clone(p.Missing.Lists), gap.Missing...))
 		next.Root = gap.root && len(next.Lists) == 1
@@ -394,13 +394,13 @@ func (src *Source) Found(ctx context.Context, o *Offer, dl *Download, from *Curs
 		return err
 	}
 	if h := r.Head(); (at.Missing.Root || h.Meta.Capability == resourcesync.ChangeList && !h.Index) && !h.Meta.From.IsZero() && from.at.before(h.Meta.From) {
-		return src.keeper.Keep(func(p *Position) { p.Missing = Missing{} })
+		return src.keeper.Keep(ctx, func(p *Position) { p.Missing = Missing{} })
 	}
 	named, err := src.named(ctx, o, dl)
 	if err != nil {
 		return err
 	}
-	return src.keeper.Keep(func(p *Position) {
+	return src.keeper.Keep(ctx, func(p *Position) {
 		isNamed := func(l string) bool { return named[l] }
 		unread := slices.DeleteFunc(p.unread(), isNamed)
 		p.Missing.Lists = bounded(append(slices.DeleteFunc(slices.Clone(p.Missing.Lists), isNamed), unread...))
@@ -441,7 +441,7 @@ func (src *Source) Returned(ctx context.Context, o *Offer, dl *Download) (some b
 	if len(left) == len(lists) {
 		return false, nil
 	}
-	return true, src.keeper.Keep(func(p *Position) {
+	return true, src.keeper.Keep(ctx, func(p *Position) {
 		p.Cursor, p.Missing.Lists = Cursor{}, left
 		if len(left) == 0 {
 			p.Missing = Missing{}
@@ -450,12 +450,12 @@ func (src *Source) Returned(ctx context.Context, o *Offer, dl *Download) (some b
 }
 
 // StillNamed forgets missing lists and dumps no more named.
-func (src *Source) StillNamed(o *Offer) error {
+func (src *Source) StillNamed(ctx context.Context, o *Offer) error {
 	named := func(a string) bool { return a == o.ResourceList || a == o.ResourceDump }
 	absent := src.keeper.Position().Absent
 	kept := slices.DeleteFunc(slices.Clone(absent), func(a string) bool { return !named(a) })
 	if len(kept) == len(absent) {
 		return nil
 	}
-	return src.keeper.Keep(func(p *Position) { p.Absent = kept })
+	return src.keeper.Keep(ctx, func(p *Position) { p.Absent = kept })
 }

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -51,7 +52,7 @@ type Options struct {
 // keeper keeps the position of a source between polls.
 type keeper interface {
 	Position() Position
-	Keep(change func(*Position)) error // durably
+	Keep(ctx context.Context, change func(*Position)) error // durably
 	Stage() ledger.Stage
 }
 
@@ -95,9 +96,9 @@ func (src *Source) Settle() { src.surveys = nil }
 // unread is the keeper of a never read source.
 type unread struct{}
 
-func (unread) Position() Position         { return Position{} }
-func (unread) Keep(func(*Position)) error { return nil }
-func (unread) Stage() ledger.Stage        { return ledger.None }
+func (unread) Position() Position                          { return Position{} }
+func (unread) Keep(context.Context, func(*Position)) error { return nil }
+func (unread) Stage() ledger.Stage                         { return ledger.None }
 
 // IsOwnFailure tells failures of our side; another document does not help them.
 func IsOwnFailure(err error) bool {

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,11 +37,11 @@ type DoubtOr struct {
 }
 
 // Doubt reads the doubt about a resource, nil for none.
-func (l *Ledger) Doubt(loc Hash) (*Doubt, error) {
+func (l *Ledger) Doubt(ctx context.Context, loc Hash) (*Doubt, error) {
 	if l.noDoubts.Load() {
 		return nil, nil
 	}
-	raw, err := l.store.Get(Key(KindDoubt, l.dest, loc))
+	raw, err := l.store.Get(ctx, Key(KindDoubt, l.dest, loc))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -63,13 +64,13 @@ func decodeDoubt(raw []byte) (*Doubt, error) {
 }
 
 // Doubts yields all doubts of a consistent state. The sequence ends after the first error.
-func (l *Ledger) Doubts(r kv.Reader) iter.Seq2[Hash, DoubtOr] {
+func (l *Ledger) Doubts(ctx context.Context, r kv.Reader) iter.Seq2[Hash, DoubtOr] {
 	return func(yield func(Hash, DoubtOr) bool) {
 		if l.noDoubts.Load() {
 			return
 		}
 		prefix := Key(KindDoubt, l.dest)
-		for pair, err := range r.Scan(prefix, kv.PrefixEnd(prefix)) {
+		for pair, err := range r.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			var loc Hash
 			var g *Doubt
 			if err == nil {
@@ -102,9 +103,9 @@ func (l *Ledger) DropDoubt(b kv.Batch, loc Hash) {
 }
 
 // LookForDoubts notes when there are none, as LookForFaults does.
-func (l *Ledger) LookForDoubts() error {
+func (l *Ledger) LookForDoubts(ctx context.Context) error {
 	l.noDoubts.Store(false)
-	for _, g := range l.Doubts(l.store) {
+	for _, g := range l.Doubts(ctx, l.store) {
 		return g.Err
 	}
 	l.noDoubts.Store(true)

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -58,11 +59,11 @@ type FaultOr struct {
 }
 
 // Fault reads the fault of a resource, nil for none.
-func (l *Ledger) Fault(loc Hash) (*Fault, error) {
+func (l *Ledger) Fault(ctx context.Context, loc Hash) (*Fault, error) {
 	if l.noFaults.Load() {
 		return nil, nil
 	}
-	raw, err := l.store.Get(Key(KindFault, l.dest, loc))
+	raw, err := l.store.Get(ctx, Key(KindFault, l.dest, loc))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -82,15 +83,15 @@ func decodeFault(raw []byte) (*Fault, error) {
 
 // Faults yields all faults, from one consistent state. The sequence ends after the first
 // error.
-func (l *Ledger) Faults() iter.Seq2[Hash, FaultOr] {
+func (l *Ledger) Faults(ctx context.Context) iter.Seq2[Hash, FaultOr] {
 	return func(yield func(Hash, FaultOr) bool) {
 		if l.noFaults.Load() {
 			return
 		}
 		prefix := Key(KindFault, l.dest)
-		snap := l.store.Snapshot()
+		snap := l.store.Snapshot(ctx)
 		defer snap.Close()
-		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+		for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			var loc Hash
 			var f *Fault
 			if err == nil {
@@ -126,11 +127,11 @@ func (l *Ledger) PutFault(b kv.Batch, loc Hash, f *Fault) {
 
 // CountFaults counts all faults. Between runs the number is on record. During a run, which
 // may be one of millions of faults, it may be a twentieth out.
-func (l *Ledger) CountFaults() (int64, error) {
+func (l *Ledger) CountFaults(ctx context.Context) (int64, error) {
 	if l.noFaults.Load() {
 		return 0, nil
 	}
-	raw, err := l.store.Get(Key(KindFaults, l.dest))
+	raw, err := l.store.Get(ctx, Key(KindFaults, l.dest))
 	if err == nil && len(raw) == 8 {
 		return int64(binary.BigEndian.Uint64(raw)), nil
 	}
@@ -145,9 +146,9 @@ func (l *Ledger) CountFaults() (int64, error) {
 	l.touched.Store(0)
 	n := int64(0)
 	prefix := Key(KindFault, l.dest)
-	snap := l.store.Snapshot()
+	snap := l.store.Snapshot(ctx)
 	defer snap.Close()
-	for _, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+	for _, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			l.counted = 0
 			return 0, err
@@ -160,23 +161,23 @@ func (l *Ledger) CountFaults() (int64, error) {
 
 // KeepCount puts the number of faults on record, until one comes or goes. Nothing is being
 // written meanwhile.
-func (l *Ledger) KeepCount() error {
+func (l *Ledger) KeepCount(ctx context.Context) error {
 	if l.noFaults.Load() {
 		return nil
 	}
 	key := Key(KindFaults, l.dest)
-	if _, err := l.store.Get(key); !errors.Is(err, kv.ErrNotFound) {
+	if _, err := l.store.Get(ctx, key); !errors.Is(err, kv.ErrNotFound) {
 		return err
 	}
 	l.touched.Store(math.MaxInt64 / 20)
-	n, err := l.CountFaults()
+	n, err := l.CountFaults(ctx)
 	if err != nil {
 		return err
 	}
 	b := l.store.Batch()
 	defer b.Close()
 	b.Set(key, binary.BigEndian.AppendUint64(nil, uint64(n)))
-	return b.Commit(false) // it can be counted again
+	return b.Commit(ctx, false) // it can be counted again
 }
 
 // uncount adds to a batch that the number of faults is another.
@@ -188,7 +189,7 @@ func (l *Ledger) uncount(b kv.Batch) {
 // Replaced tells former locations of entities that may still be kept for a fault. They are
 // read once, and kept up to date from then on, so that no window of changes reads all faults.
 // Nothing is being written meanwhile.
-func (l *Ledger) Replaced() (map[Hash]bool, error) {
+func (l *Ledger) Replaced(ctx context.Context) (map[Hash]bool, error) {
 	if l.noFaults.Load() {
 		return nil, nil
 	}
@@ -196,7 +197,7 @@ func (l *Ledger) Replaced() (map[Hash]bool, error) {
 	defer l.mu.Unlock()
 	if l.replaced == nil {
 		found := map[Hash]bool{}
-		for _, f := range l.Faults() {
+		for _, f := range l.Faults(ctx) {
 			if f.Err != nil {
 				return nil, f.Err
 			}
@@ -210,13 +211,13 @@ func (l *Ledger) Replaced() (map[Hash]bool, error) {
 }
 
 // Return takes former locations out of all faults, since the source has them again.
-func (l *Ledger) Return(b kv.Batch, back []Hash) error {
+func (l *Ledger) Return(ctx context.Context, b kv.Batch, back []Hash) error {
 	gone := make(map[Hash]bool, len(back))
 	for _, left := range back {
 		gone[left] = true
 	}
 	is := func(left Hash) bool { return gone[left] }
-	for loc, f := range l.Faults() {
+	for loc, f := range l.Faults(ctx) {
 		if f.Err != nil {
 			return f.Err
 		}
@@ -260,11 +261,11 @@ type LeavingOr struct {
 func (l *Ledger) leavingKey(loc Hash) []byte { return Key(KindLeaving, l.dest, loc) }
 
 // Leaving reads whether a resource is leaving, nil for no.
-func (l *Ledger) Leaving(loc Hash) (*Leaving, error) {
+func (l *Ledger) Leaving(ctx context.Context, loc Hash) (*Leaving, error) {
 	if l.noneLeaving.Load() {
 		return nil, nil
 	}
-	raw, err := l.store.Get(l.leavingKey(loc))
+	raw, err := l.store.Get(ctx, l.leavingKey(loc))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -284,7 +285,7 @@ func decodeLeaving(raw []byte) (*Leaving, error) {
 
 // AllLeaving yields the leaving resources of a consistent state, after a location; nil: all.
 // The sequence ends after the first error.
-func (l *Ledger) AllLeaving(r kv.Reader, after *Hash) iter.Seq2[Hash, LeavingOr] {
+func (l *Ledger) AllLeaving(ctx context.Context, r kv.Reader, after *Hash) iter.Seq2[Hash, LeavingOr] {
 	return func(yield func(Hash, LeavingOr) bool) {
 		if l.noneLeaving.Load() {
 			return
@@ -294,7 +295,7 @@ func (l *Ledger) AllLeaving(r kv.Reader, after *Hash) iter.Seq2[Hash, LeavingOr]
 		if after != nil {
 			from = append(l.leavingKey(*after), 0)
 		}
-		for pair, err := range r.Scan(from, kv.PrefixEnd(prefix)) {
+		for pair, err := range r.Scan(ctx, from, kv.PrefixEnd(prefix)) {
 			var loc Hash
 			var g *Leaving
 			if err == nil {
@@ -333,8 +334,8 @@ func (l *Ledger) NoFaults() bool { return l.noFaults.Load() }
 
 // LookForFaults notes when there are none, as in most runs: then nothing is read or removed
 // for each resource. Nothing is being written meanwhile.
-func (l *Ledger) LookForFaults() error {
-	for _, f := range l.Faults() {
+func (l *Ledger) LookForFaults(ctx context.Context) error {
+	for _, f := range l.Faults(ctx) {
 		return f.Err
 	}
 	l.noFaults.Store(true)
@@ -342,9 +343,9 @@ func (l *Ledger) LookForFaults() error {
 }
 
 // LookForLeaving notes when nothing is leaving, as LookForFaults does.
-func (l *Ledger) LookForLeaving() error {
+func (l *Ledger) LookForLeaving(ctx context.Context) error {
 	l.noneLeaving.Store(false)
-	for _, g := range l.AllLeaving(l.store, nil) {
+	for _, g := range l.AllLeaving(ctx, l.store, nil) {
 		return g.Err
 	}
 	l.noneLeaving.Store(true)

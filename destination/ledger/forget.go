@@ -25,12 +25,12 @@ type Extent struct {
 
 // Extent counts the records of the destination, and its triples.
 func (l *Ledger) Extent(ctx context.Context) (e Extent, err error) {
-	snap := l.store.Snapshot()
+	snap := l.store.Snapshot(ctx)
 	defer snap.Close()
 	e.Records = 1 // its name
 	for _, kind := range destKinds {
 		prefix := Key(kind, l.dest)
-		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+		for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			if err != nil {
 				return e, err
 			}
@@ -58,7 +58,7 @@ func (l *Ledger) Extent(ctx context.Context) (e Extent, err error) {
 	}
 	n := 0
 	prefix := Key(KindOwned, l.space)
-	for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+	for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		if n++; err == nil && n%4096 == 0 {
 			err = ctx.Err()
 		}
@@ -83,7 +83,7 @@ func (l *Ledger) Extent(ctx context.Context) (e Extent, err error) {
 		}
 	}
 	settle()
-	for _, err := range l.inSpace(snap, KindGraph) {
+	for _, err := range l.inSpace(ctx, snap, KindGraph) {
 		if err != nil {
 			return e, err
 		}
@@ -93,11 +93,11 @@ func (l *Ledger) Extent(ctx context.Context) (e Extent, err error) {
 }
 
 // inSpace yields the records of the destination in its space, of some kinds.
-func (l *Ledger) inSpace(r kv.Reader, kinds ...byte) iter.Seq2[kv.Pair, error] {
+func (l *Ledger) inSpace(ctx context.Context, r kv.Reader, kinds ...byte) iter.Seq2[kv.Pair, error] {
 	return func(yield func(kv.Pair, error) bool) {
 		for _, kind := range kinds {
 			prefix := Key(kind, l.space)
-			for pair, err := range r.Scan(prefix, kv.PrefixEnd(prefix)) {
+			for pair, err := range r.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 				var o Owner
 				if err == nil && kind == KindOwned {
 					_, o, _ = SplitOwned(pair.Key)
@@ -113,8 +113,8 @@ func (l *Ledger) inSpace(r kv.Reader, kinds ...byte) iter.Seq2[kv.Pair, error] {
 }
 
 // Alone tells whether no other destination writes into a space.
-func (l *Ledger) Alone(space ID) (bool, error) {
-	for k, err := range All(l.store) {
+func (l *Ledger) Alone(ctx context.Context, space ID) (bool, error) {
+	for k, err := range All(ctx, l.store) {
 		if err != nil || k.Space == space && k.Dest != l.dest {
 			return false, err
 		}
@@ -124,13 +124,13 @@ func (l *Ledger) Alone(space ID) (bool, error) {
 
 // Forget removes all records of the destination, and those of its space if nobody else
 // writes there. It may be repeated. The caller has LockNumbers.
-func (l *Ledger) Forget(name string) error {
-	alone, err := l.Alone(l.space)
+func (l *Ledger) Forget(ctx context.Context, name string) error {
+	alone, err := l.Alone(ctx, l.space)
 	if err != nil {
 		return err
 	}
 	if !alone {
-		if err := l.LeaveSpace(); err != nil {
+		if err := l.LeaveSpace(ctx); err != nil {
 			return err
 		}
 	}
@@ -140,16 +140,16 @@ func (l *Ledger) Forget(name string) error {
 		b.DeleteRange(Key(kind, l.dest), kv.PrefixEnd(Key(kind, l.dest)))
 	}
 	if alone {
-		if err := l.DropSpace(b); err != nil {
+		if err := l.DropSpace(ctx, b); err != nil {
 			return err
 		}
 	}
 	b.Delete(NameKey(KindDestName, name))
-	if err := b.Commit(true); err != nil {
+	if err := b.Commit(ctx, true); err != nil {
 		return fmt.Errorf("write the records: %w", err)
 	}
 	for slot := range byte(Slots) {
-		l.forgetAside(slot)
+		l.forgetAside(ctx, slot)
 	}
 	return nil
 }
@@ -158,9 +158,9 @@ func (l *Ledger) Forget(name string) error {
 func (l *Ledger) CopySpace(ctx context.Context, to ID) error {
 	b := l.store.Batch()
 	defer b.Close()
-	snap := l.store.Snapshot()
+	snap := l.store.Snapshot(ctx)
 	defer snap.Close()
-	for pair, err := range l.inSpace(snap, KindOwned, KindGraph) {
+	for pair, err := range l.inSpace(ctx, snap, KindOwned, KindGraph) {
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -169,37 +169,37 @@ func (l *Ledger) CopySpace(ctx context.Context, to ID) error {
 		}
 		b.Set(append(Key(pair.Key[0], to), pair.Key[5:]...), pair.Value)
 		if b.Size() > 4<<20 {
-			if err := b.Commit(false); err != nil {
+			if err := b.Commit(ctx, false); err != nil {
 				return err
 			}
 		}
 	}
-	return b.Commit(true)
+	return b.Commit(ctx, true)
 }
 
 // LeaveSpace removes the entries of the destination from an index that others use.
-func (l *Ledger) LeaveSpace() error {
+func (l *Ledger) LeaveSpace(ctx context.Context) error {
 	b := l.store.Batch()
 	defer b.Close()
-	snap := l.store.Snapshot()
+	snap := l.store.Snapshot(ctx)
 	defer snap.Close()
-	for pair, err := range l.inSpace(snap, KindOwned, KindGraph) {
+	for pair, err := range l.inSpace(ctx, snap, KindOwned, KindGraph) {
 		if err != nil {
 			return err
 		}
 		if b.Delete(pair.Key); b.Size() > 4<<20 {
-			if err := b.Commit(false); err != nil {
+			if err := b.Commit(ctx, false); err != nil {
 				return err
 			}
 		}
 	}
-	return b.Commit(true)
+	return b.Commit(ctx, true)
 }
 
 // DropSpace adds to a batch the removal of a space of nobody, and of the probe of a store
 // without another space.
-func (l *Ledger) DropSpace(b kv.Batch) error {
-	all, err := Spaces(l.store)
+func (l *Ledger) DropSpace(ctx context.Context, b kv.Batch) error {
+	all, err := Spaces(ctx, l.store)
 	if err != nil {
 		return err
 	}

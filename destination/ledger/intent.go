@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -116,10 +117,10 @@ func (l *Ledger) intentKey(slot byte) []byte {
 // Begin makes the intent of a batch durable. A long one goes beside the tables, and only its
 // name into them: it would be moved there, and read with every key near to it, long after
 // the batch is done.
-func (l *Ledger) Begin(slot byte, in Intent) error {
+func (l *Ledger) Begin(ctx context.Context, slot byte, in Intent) error {
 	if aside, ok := kv.Aside(l.store); ok && len(in) >= l.aside {
 		name := asideName{nonce: rand.Uint64(), sum: Checksum(in), length: uint64(len(in))}
-		if err := aside.PutAside(name.key(l, slot), in); err != nil {
+		if err := aside.PutAside(ctx, name.key(l, slot), in); err != nil {
 			return fmt.Errorf("write the intent: %w", err)
 		}
 		in = name.encode()
@@ -127,7 +128,7 @@ func (l *Ledger) Begin(slot byte, in Intent) error {
 	batch := l.store.Batch()
 	defer batch.Close()
 	batch.Set(l.intentKey(slot), in)
-	if err := batch.Commit(true); err != nil {
+	if err := batch.Commit(ctx, true); err != nil {
 		return fmt.Errorf("write the intent: %w", err)
 	}
 	return nil
@@ -135,21 +136,21 @@ func (l *Ledger) Begin(slot byte, in Intent) error {
 
 // Done commits what a batch has become, with the record of the destination, and ends its
 // intent.
-func (l *Ledger) Done(slot byte, b kv.Batch, m *Meta) error {
+func (l *Ledger) Done(ctx context.Context, slot byte, b kv.Batch, m *Meta) error {
 	b.Delete(l.intentKey(slot))
-	if err := l.Commit(b, m); err != nil {
+	if err := l.Commit(ctx, b, m); err != nil {
 		return err
 	}
-	l.forgetAside(slot)
+	l.forgetAside(ctx, slot)
 	return nil
 }
 
 // Pending reads the batch that was under way in a slot; kind is 0 for none. A damaged intent
 // is an ErrIntent.
-func (l *Ledger) Pending(slot byte) (kind IntentKind, all []Intended, err error) {
-	in, err := l.Intent(slot)
+func (l *Ledger) Pending(ctx context.Context, slot byte) (kind IntentKind, all []Intended, err error) {
+	in, err := l.Intent(ctx, slot)
 	if errors.Is(err, kv.ErrNotFound) {
-		l.forgetAside(slot) // of a crash just before that
+		l.forgetAside(ctx, slot) // of a crash just before that
 		return 0, nil, nil
 	}
 	if err != nil {
@@ -159,8 +160,8 @@ func (l *Ledger) Pending(slot byte) (kind IntentKind, all []Intended, err error)
 }
 
 // Intent reads the intent of a slot, or kv.ErrNotFound.
-func (l *Ledger) Intent(slot byte) (Intent, error) {
-	raw, err := l.store.Get(l.intentKey(slot))
+func (l *Ledger) Intent(ctx context.Context, slot byte) (Intent, error) {
+	raw, err := l.store.Get(ctx, l.intentKey(slot))
 	if err != nil || len(raw) == 0 || raw[0] != asideIntent {
 		return raw, err
 	}
@@ -172,7 +173,7 @@ func (l *Ledger) Intent(slot byte) (Intent, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: it is beside a state of another kind", ErrIntent)
 	}
-	raw, err = aside.GetAside(name.key(l, slot))
+	raw, err = aside.GetAside(ctx, name.key(l, slot))
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return nil, fmt.Errorf("%w: its file in the state is not there", ErrIntent)
@@ -185,9 +186,9 @@ func (l *Ledger) Intent(slot byte) (Intent, error) {
 }
 
 // forgetAside removes the files of a slot whose intent has gone from the tables.
-func (l *Ledger) forgetAside(slot byte) {
+func (l *Ledger) forgetAside(ctx context.Context, slot byte) {
 	if aside, ok := kv.Aside(l.store); ok {
-		if err := aside.DropAside(l.asideKey(slot)); err != nil {
+		if err := aside.DropAside(ctx, l.asideKey(slot)); err != nil {
 			l.log.Warn("the intent of a batch that is recorded cannot be removed; the next one removes it", "error", err)
 		}
 	}

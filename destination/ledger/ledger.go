@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -52,8 +53,8 @@ func (l *Ledger) Forgetful() *Ledger {
 func (l *Ledger) SetAside(bytes int) { l.aside = bytes }
 
 // Record reads the record of a resource, nil for none.
-func (l *Ledger) Record(loc Hash) (*Record, error) {
-	raw, err := l.store.Get(Key(KindResource, l.dest, loc))
+func (l *Ledger) Record(ctx context.Context, loc Hash) (*Record, error) {
+	raw, err := l.store.Get(ctx, Key(KindResource, l.dest, loc))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -71,10 +72,10 @@ type RecordOr struct {
 
 // Records yields all records in the order of their locations' hashes. The sequence ends
 // after the first error.
-func (l *Ledger) Records(r kv.Reader) iter.Seq2[Hash, RecordOr] {
+func (l *Ledger) Records(ctx context.Context, r kv.Reader) iter.Seq2[Hash, RecordOr] {
 	return func(yield func(Hash, RecordOr) bool) {
 		prefix := Key(KindResource, l.dest)
-		for pair, err := range r.Scan(prefix, kv.PrefixEnd(prefix)) {
+		for pair, err := range r.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			var loc Hash
 			var rec *Record
 			if err == nil {
@@ -109,8 +110,8 @@ func (l *Ledger) Drop(b kv.Batch, loc Hash) {
 }
 
 // Body reads the kept representation: sorted canonical N-Triples.
-func (l *Ledger) Body(loc Hash) ([]byte, error) {
-	raw, err := l.store.Get(Key(KindBody, l.dest, loc))
+func (l *Ledger) Body(ctx context.Context, loc Hash) ([]byte, error) {
+	raw, err := l.store.Get(ctx, Key(KindBody, l.dest, loc))
 	if err != nil {
 		return nil, fmt.Errorf("kept representation: %w", err)
 	}
@@ -118,8 +119,8 @@ func (l *Ledger) Body(loc Hash) ([]byte, error) {
 }
 
 // Triples reads the kept representation as it stands.
-func (l *Ledger) Triples(loc Hash) ([]rdfres.Triple, error) {
-	wire, err := l.Body(loc)
+func (l *Ledger) Triples(ctx context.Context, loc Hash) ([]rdfres.Triple, error) {
+	wire, err := l.Body(ctx, loc)
 	if err != nil {
 		return nil, err
 	}
@@ -127,11 +128,11 @@ func (l *Ledger) Triples(loc Hash) ([]rdfres.Triple, error) {
 }
 
 // Proven reads the kept representation, and proves it by the recorded digest.
-func (l *Ledger) Proven(loc Hash, rec *Record) ([]rdfres.Triple, error) {
+func (l *Ledger) Proven(ctx context.Context, loc Hash, rec *Record) ([]rdfres.Triple, error) {
 	if rec.Triples == 0 {
 		return nil, nil
 	}
-	ts, err := l.Triples(loc)
+	ts, err := l.Triples(ctx, loc)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -64,9 +65,9 @@ type Known struct {
 
 // All yields the records of all destinations of a state, by number. The sequence ends after
 // the first error.
-func All(r kv.Reader) iter.Seq2[Known, error] {
+func All(ctx context.Context, r kv.Reader) iter.Seq2[Known, error] {
 	return func(yield func(Known, error) bool) {
-		for pair, err := range r.Scan([]byte{KindMeta}, []byte{KindMeta + 1}) {
+		for pair, err := range r.Scan(ctx, []byte{KindMeta}, []byte{KindMeta + 1}) {
 			var k Known
 			if err == nil && len(pair.Key) != 5 {
 				err = fmt.Errorf("%w: meta", ErrDamaged)
@@ -83,8 +84,8 @@ func All(r kv.Reader) iter.Seq2[Known, error] {
 }
 
 // MetaOf reads the record of a destination, or kv.ErrNotFound.
-func MetaOf(r kv.Reader, dest ID) (Meta, error) {
-	raw, err := r.Get(Key(KindMeta, dest))
+func MetaOf(ctx context.Context, r kv.Reader, dest ID) (Meta, error) {
+	raw, err := r.Get(ctx, Key(KindMeta, dest))
 	if err != nil {
 		return Meta{}, err
 	}
@@ -107,8 +108,8 @@ func (m *Meta) encode() []byte {
 }
 
 // Load reads the record of the destination; found is false for a new one.
-func (l *Ledger) Load() (m Meta, found bool, err error) {
-	m, err = MetaOf(l.store, l.dest)
+func (l *Ledger) Load(ctx context.Context) (m Meta, found bool, err error) {
+	m, err = MetaOf(ctx, l.store, l.dest)
 	if errors.Is(err, kv.ErrNotFound) {
 		return m, false, nil
 	}
@@ -124,12 +125,12 @@ func (l *Ledger) Put(b kv.Batch, m *Meta) { b.Set(Key(KindMeta, l.dest), m.encod
 
 // Commit makes a batch of records durable together with the record of the destination, all
 // or nothing. A step that the table of stages does not have is refused.
-func (l *Ledger) Commit(b kv.Batch, m *Meta) error {
+func (l *Ledger) Commit(ctx context.Context, b kv.Batch, m *Meta) error {
 	if err := step(&l.state, &m.State); err != nil {
 		return err
 	}
 	l.Put(b, m)
-	if err := b.Commit(true); err != nil {
+	if err := b.Commit(ctx, true); err != nil {
 		return fmt.Errorf("write the records: %w", err)
 	}
 	l.state = m.State

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -61,9 +62,9 @@ func (l *Ledger) Disown(b kv.Batch, loc, subject Hash) {
 
 // DisownAll adds to a batch that a resource owns nothing. It reads the whole index: for a
 // resource whose subjects are not known any more.
-func (l *Ledger) DisownAll(b kv.Batch, loc Hash) error {
+func (l *Ledger) DisownAll(ctx context.Context, b kv.Batch, loc Hash) error {
 	prefix := Key(KindOwned, l.space)
-	for pair, err := range l.store.Scan(prefix, kv.PrefixEnd(prefix)) {
+	for pair, err := range l.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return err
 		}
@@ -76,9 +77,9 @@ func (l *Ledger) DisownAll(b kv.Batch, loc Hash) error {
 
 // Owners yields the resources that own triples of a subject, of all destinations. Hashes are
 // valid until the next step. The sequence ends after the first error.
-func (l *Ledger) Owners(subject Hash) iter.Seq2[Owning, error] {
+func (l *Ledger) Owners(ctx context.Context, subject Hash) iter.Seq2[Owning, error] {
 	return func(yield func(Owning, error) bool) {
-		for pair, err := range l.scanOwned(l.store, Key(KindOwned, l.space, subject)) {
+		for pair, err := range l.scanOwned(ctx, l.store, Key(KindOwned, l.space, subject)) {
 			if !yield(pair.Owning, err) || err != nil {
 				return
 			}
@@ -94,13 +95,13 @@ type SubjectOwning struct {
 
 // Index yields the whole ownership index, by subject. Hashes are valid until the next step.
 // The sequence ends after the first error.
-func (l *Ledger) Index(r kv.Reader) iter.Seq2[SubjectOwning, error] {
-	return l.scanOwned(r, Key(KindOwned, l.space))
+func (l *Ledger) Index(ctx context.Context, r kv.Reader) iter.Seq2[SubjectOwning, error] {
+	return l.scanOwned(ctx, r, Key(KindOwned, l.space))
 }
 
-func (l *Ledger) scanOwned(r kv.Reader, prefix []byte) iter.Seq2[SubjectOwning, error] {
+func (l *Ledger) scanOwned(ctx context.Context, r kv.Reader, prefix []byte) iter.Seq2[SubjectOwning, error] {
 	return func(yield func(SubjectOwning, error) bool) {
-		for pair, err := range r.Scan(prefix, kv.PrefixEnd(prefix)) {
+		for pair, err := range r.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			var s SubjectOwning
 			if err == nil {
 				var ok bool
@@ -117,8 +118,8 @@ func (l *Ledger) scanOwned(r kv.Reader, prefix []byte) iter.Seq2[SubjectOwning, 
 }
 
 // GraphOwner reads the owner of a per-entity graph; ok is false for none.
-func (l *Ledger) GraphOwner(graph string) (o Owner, ok bool, err error) {
-	v, err := l.store.Get(Key(KindGraph, l.space, HashOf(graph)))
+func (l *Ledger) GraphOwner(ctx context.Context, graph string) (o Owner, ok bool, err error) {
+	v, err := l.store.Get(ctx, Key(KindGraph, l.space, HashOf(graph)))
 	if errors.Is(err, kv.ErrNotFound) {
 		return o, false, nil
 	}
@@ -129,8 +130,8 @@ func (l *Ledger) GraphOwner(graph string) (o Owner, ok bool, err error) {
 }
 
 // OwnsGraph tells whether a per-entity graph belongs to a resource of this destination.
-func (l *Ledger) OwnsGraph(graph string, loc Hash) bool {
-	o, ok, err := l.GraphOwner(graph)
+func (l *Ledger) OwnsGraph(ctx context.Context, graph string, loc Hash) bool {
+	o, ok, err := l.GraphOwner(ctx, graph)
 	return err == nil && ok && o == Owner{l.dest, loc}
 }
 
@@ -154,10 +155,10 @@ type Graph struct {
 
 // Graphs yields the per-entity graphs of the space, of all destinations, by hash. The
 // sequence ends after the first error.
-func (l *Ledger) Graphs(r kv.Reader) iter.Seq2[Graph, error] {
+func (l *Ledger) Graphs(ctx context.Context, r kv.Reader) iter.Seq2[Graph, error] {
 	return func(yield func(Graph, error) bool) {
 		prefix := Key(KindGraph, l.space)
-		for pair, err := range r.Scan(prefix, kv.PrefixEnd(prefix)) {
+		for pair, err := range r.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			var g Graph
 			if err == nil && len(pair.Key) != len(prefix)+16 {
 				err = fmt.Errorf("%w: owner of a graph", ErrDamaged)

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -21,8 +22,8 @@ func LockNumbers() (release func()) {
 }
 
 // CheckLayout refuses records of another layout, and adds the version of a new state to a batch.
-func CheckLayout(r kv.Reader, b kv.Batch) error {
-	v, err := r.Get([]byte{KindVersion})
+func CheckLayout(ctx context.Context, r kv.Reader, b kv.Batch) error {
+	v, err := r.Get(ctx, []byte{KindVersion})
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		b.Set([]byte{KindVersion}, []byte{LayoutVersion})
@@ -48,29 +49,31 @@ const PerEntity = "per-entity"
 func (s Space) key() []byte { return NameKey(KindSpaceName, s.Target, s.Name) }
 
 // SpaceID is the number of a space, 0 for none.
-func SpaceID(r kv.Reader, s Space) (ID, error) { return lookup(r, s.key()) }
+func SpaceID(ctx context.Context, r kv.Reader, s Space) (ID, error) { return lookup(ctx, r, s.key()) }
 
 // NewSpaceID is SpaceID, with a new number in the batch for none.
-func NewSpaceID(r kv.Reader, b kv.Batch, s Space) (ID, error) {
-	return allocate(r, b, s.key(), KindSpaceLast)
+func NewSpaceID(ctx context.Context, r kv.Reader, b kv.Batch, s Space) (ID, error) {
+	return allocate(ctx, r, b, s.key(), KindSpaceLast)
 }
 
 // DestID is the number of a destination, 0 for none.
-func DestID(r kv.Reader, name string) (ID, error) { return lookup(r, NameKey(KindDestName, name)) }
+func DestID(ctx context.Context, r kv.Reader, name string) (ID, error) {
+	return lookup(ctx, r, NameKey(KindDestName, name))
+}
 
 // NewDestID is DestID, with a new number in the batch for none.
-func NewDestID(r kv.Reader, b kv.Batch, name string) (ID, error) {
-	return allocate(r, b, NameKey(KindDestName, name), KindDestLast)
+func NewDestID(ctx context.Context, r kv.Reader, b kv.Batch, name string) (ID, error) {
+	return allocate(ctx, r, b, NameKey(KindDestName, name), KindDestLast)
 }
 
 // Rename gives the number of a destination another name. The record of a destination that
 // has the name already goes: it has mirrored nothing.
-func Rename(r kv.Reader, b kv.Batch, from, to string) (ID, error) {
-	n, err := DestID(r, from)
+func Rename(ctx context.Context, r kv.Reader, b kv.Batch, from, to string) (ID, error) {
+	n, err := DestID(ctx, r, from)
 	if err != nil || n == 0 {
 		return 0, err
 	}
-	if own, err := DestID(r, to); err != nil {
+	if own, err := DestID(ctx, r, to); err != nil {
 		return 0, err
 	} else if own != 0 {
 		b.Delete(Key(KindMeta, own))
@@ -82,8 +85,8 @@ func Rename(r kv.Reader, b kv.Batch, from, to string) (ID, error) {
 
 func (n ID) append(b []byte) []byte { return binary.BigEndian.AppendUint32(b, uint32(n)) }
 
-func lookup(r kv.Reader, name []byte) (ID, error) {
-	v, err := r.Get(name)
+func lookup(ctx context.Context, r kv.Reader, name []byte) (ID, error) {
+	v, err := r.Get(ctx, name)
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return 0, nil
@@ -95,12 +98,12 @@ func lookup(r kv.Reader, name []byte) (ID, error) {
 	return ID(binary.BigEndian.Uint32(v)), nil
 }
 
-func allocate(r kv.Reader, b kv.Batch, name []byte, last byte) (ID, error) {
-	n, err := lookup(r, name)
+func allocate(ctx context.Context, r kv.Reader, b kv.Batch, name []byte, last byte) (ID, error) {
+	n, err := lookup(ctx, r, name)
 	if err != nil || n != 0 {
 		return n, err
 	}
-	if n, err = lookup(r, []byte{last}); err != nil {
+	if n, err = lookup(ctx, r, []byte{last}); err != nil {
 		return 0, err
 	}
 	n++
@@ -111,10 +114,10 @@ func allocate(r kv.Reader, b kv.Batch, name []byte, last byte) (ID, error) {
 
 // Named yields the numbers of all destinations, by name. The sequence ends after the first
 // error.
-func Named(r kv.Reader) iter.Seq2[Name, error] {
+func Named(ctx context.Context, r kv.Reader) iter.Seq2[Name, error] {
 	return func(yield func(Name, error) bool) {
 		prefix := []byte{KindDestName}
-		for pair, err := range r.Scan(prefix, kv.PrefixEnd(prefix)) {
+		for pair, err := range r.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			var n Name
 			if err == nil && len(pair.Value) != 4 {
 				err = fmt.Errorf("%w: name of a destination", ErrDamaged)
@@ -136,10 +139,10 @@ type Name struct {
 }
 
 // Spaces reads all spaces, by number.
-func Spaces(r kv.Reader) (map[ID]Space, error) {
+func Spaces(ctx context.Context, r kv.Reader) (map[ID]Space, error) {
 	out := map[ID]Space{}
 	prefix := []byte{KindSpaceName}
-	for pair, err := range r.Scan(prefix, kv.PrefixEnd(prefix)) {
+	for pair, err := range r.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return nil, err
 		}

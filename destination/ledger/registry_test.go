@@ -20,7 +20,7 @@ func TestRegistry(t *testing.T) {
 		if err := f(b); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Commit(true); err != nil {
+		if err := b.Commit(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -31,11 +31,11 @@ func TestRegistry(t *testing.T) {
 	open := func(i int) *Ledger { return New(store, slog.New(slog.DiscardHandler), ids[i], space) }
 	for i, name := range []string{"first", "second"} {
 		commit(func(b kv.Batch) (err error) {
-			if err := CheckLayout(store, b); err != nil {
+			if err := CheckLayout(t.Context(), store, b); err != nil {
 				return err
 			}
-			if space, err = NewSpaceID(store, b, graph); err == nil {
-				ids[i], err = NewDestID(store, b, name)
+			if space, err = NewSpaceID(t.Context(), store, b, graph); err == nil {
+				ids[i], err = NewDestID(t.Context(), store, b, name)
 			}
 			if err != nil {
 				return err
@@ -51,33 +51,33 @@ func TestRegistry(t *testing.T) {
 	if ids != [2]ID{1, 2} || space != 1 {
 		t.Fatal(ids, space)
 	}
-	if n, err := SpaceID(store, graph); n != space || err != nil {
+	if n, err := SpaceID(t.Context(), store, graph); n != space || err != nil {
 		t.Fatal(n, err)
 	}
 	commit(func(b kv.Batch) error {
-		n, err := Rename(store, b, "second", "new name")
+		n, err := Rename(t.Context(), store, b, "second", "new name")
 		if n != ids[1] {
 			t.Errorf("the renamed destination is %d", n)
 		}
 		return err
 	})
-	if n, err := DestID(store, "second"); n != 0 || err != nil {
+	if n, err := DestID(t.Context(), store, "second"); n != 0 || err != nil {
 		t.Error(n, err)
 	}
 	if e, err := open(0).Extent(context.Background()); err != nil || e != (Extent{Records: 4, Resources: 1}) {
 		t.Errorf("%+v %v", e, err) // the other one owns the triple too
 	}
-	if err := open(0).Forget("first"); err != nil {
+	if err := open(0).Forget(t.Context(), "first"); err != nil {
 		t.Fatal(err)
 	}
 	if e, err := open(1).Extent(context.Background()); err != nil || e != (Extent{Records: 4, Resources: 1, Triples: 1}) {
 		t.Errorf("%+v %v", e, err)
 	}
-	if err := open(1).Forget("new name"); err != nil {
+	if err := open(1).Forget(t.Context(), "new name"); err != nil {
 		t.Fatal(err)
 	}
 	left := ""
-	for pair, err := range store.Scan([]byte{0}, []byte{0xff}) {
+	for pair, err := range store.Scan(t.Context(), []byte{0}, []byte{0xff}) {
 		if err != nil {
 			t.Fatal(err)
 		}

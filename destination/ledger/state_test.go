@@ -48,20 +48,20 @@ func TestSteps(t *testing.T) {
 					l.state = a
 					first := l.store.Batch()
 					l.Put(first, &Meta{State: a})
-					if err := first.Commit(true); err != nil {
+					if err := first.Commit(t.Context(), true); err != nil {
 						t.Fatal(err)
 					}
 					batch := l.store.Batch()
 					l.PutBody(batch, HashOf("x"), []byte("body"))
-					err := l.Commit(batch, &Meta{State: b})
+					err := l.Commit(t.Context(), batch, &Meta{State: b})
 					if (err == nil) != Allowed(from, to) {
 						t.Errorf("from %s to %s: %v", from, to, err)
 					}
-					m, found, lerr := l.Load()
+					m, found, lerr := l.Load(t.Context())
 					if want := map[bool]Stage{true: to, false: from}[err == nil]; lerr != nil || !found || m.At() != want {
 						t.Errorf("from %s to %s: it is at %s, %v", from, to, m.At(), lerr)
 					}
-					if _, berr := l.store.Get(Key(KindBody, 1, HashOf("x"))); (berr == nil) != (err == nil) {
+					if _, berr := l.store.Get(t.Context(), Key(KindBody, 1, HashOf("x"))); (berr == nil) != (err == nil) {
 						t.Errorf("from %s to %s: %v, and the body %v", from, to, err, berr)
 					}
 				}

@@ -26,8 +26,8 @@ const pastVersion = 1
 
 // KeepVersion adds the present description of a resource to a batch, as a former one that
 // ended at a time. Numbers grow over the destination.
-func (l *Ledger) KeepVersion(b kv.Batch, number uint64, loc Hash, old *Record, until time.Time, deleted bool) error {
-	body, err := l.store.Get(Key(KindBody, l.dest, loc))
+func (l *Ledger) KeepVersion(ctx context.Context, b kv.Batch, number uint64, loc Hash, old *Record, until time.Time, deleted bool) error {
+	body, err := l.store.Get(ctx, Key(KindBody, l.dest, loc))
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return err
 	}
@@ -47,9 +47,9 @@ func (l *Ledger) KeepVersion(b kv.Batch, number uint64, loc Hash, old *Record, u
 func (l *Ledger) Versions(ctx context.Context, entity string) iter.Seq2[Version, error] {
 	return func(yield func(Version, error) bool) {
 		prefix := Key(KindPast, l.dest, HashOf(entity))
-		snap := l.store.Snapshot()
+		snap := l.store.Snapshot(ctx)
 		defer snap.Close()
-		for pair, err := range snap.Scan(prefix, kv.PrefixEnd(prefix)) {
+		for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			var v Version
 			if err == nil {
 				v, err = decodeVersion(pair.Value)

@@ -172,7 +172,7 @@ type Files interface {
 	// Begin starts a write of about n representations.
 	Begin(names Names, n int) FileBatch
 	// Find gives the path of an address, "" for none.
-	Find(names Names, loc string) (string, error)
+	Find(ctx context.Context, names Names, loc string) (string, error)
 	// Digest is the SHA-256 of a file.
 	Digest(name string) (rdfres.Digest, error)
 	// Remove removes a file, if there is one, and folders without any.
@@ -184,11 +184,11 @@ type Files interface {
 // FileBatch is one write of files.
 type FileBatch interface {
 	// Put writes a representation. A fresh address has no path yet.
-	Put(loc string, body []byte, fresh bool) error
+	Put(ctx context.Context, loc string, body []byte, fresh bool) error
 	// Remove removes the file of an address, and tells whether it had one.
-	Remove(loc string) (bool, error)
+	Remove(ctx context.Context, loc string) (bool, error)
 	// Clear is Remove, with a file that a crash left before its path was recorded.
-	Clear(loc string) error
+	Clear(ctx context.Context, loc string) error
 	// Flush makes the batch durable. Without it any part may stand.
 	Flush() error
 	Close()
@@ -197,7 +197,7 @@ type FileBatch interface {
 // Names is the caller's record of paths: each belongs to one address, known by its hash.
 // It becomes durable after the files.
 type Names interface {
-	Owner(name string) (loc ledger.Hash, ok bool, err error)
+	Owner(ctx context.Context, name string) (loc ledger.Hash, ok bool, err error)
 	Take(name string, loc ledger.Hash)
 	Free(name string)
 }

@@ -66,7 +66,7 @@ func run(ctx context.Context, dir string) (err error) {
 		}
 		fmt.Printf("%d created, %d updated, %d deleted\n", report.Created, report.Updated, report.Deleted)
 	}
-	turtle, _, err := b.Describe("things", "http://example.org/a", time.Time{}, rdfres.Turtle)
+	turtle, _, err := b.Describe(ctx, "things", "http://example.org/a", time.Time{}, rdfres.Turtle)
 	if err != nil {
 		return err
 	}

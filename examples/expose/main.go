@@ -55,10 +55,10 @@ func run(ctx context.Context, endpoint, graph, listen, admin, state string) (err
 	defer func() { err = errors.Join(err, b.Close()) }()
 
 	return httpapi.Serve(ctx, b, "expose", logger, func(at httpapi.Addresses) {
-		if _, _, err := b.Begin("scan", "data", "start", nil); err != nil {
+		if _, _, err := b.Begin(ctx, "scan", "data", "start", nil); err != nil {
 			logger.Error("the first scan was not started", "error", err)
 		}
-		b.Start() // the schedules
+		b.Start(ctx) // the schedules
 		fmt.Printf("http://%s/.well-known/resourcesync\n", at.Public)
 	})
 }

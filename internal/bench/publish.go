@@ -77,13 +77,13 @@ func (e *env) publisher(ctx context.Context, n int) (_ *publisher, err error) {
 			err = errors.Join(err, p.close())
 		}
 	}()
-	if p.store, err = pebblekv.Open(filepath.Join(dir, "kv"), pebblekv.Options{}); err != nil {
+	if p.store, err = pebblekv.Open(ctx, filepath.Join(dir, "kv"), pebblekv.Options{}); err != nil {
 		return nil, err
 	}
 	if p.track, err = changetrack.Open(ctx, kv.Prefix(p.store, []byte("log/")), changetrack.Options{Dir: filepath.Join(dir, "stage")}); err != nil {
 		return nil, err
 	}
-	if p.log, err = p.track.Log("data"); err != nil {
+	if p.log, err = p.track.Log(ctx, "data"); err != nil {
 		return nil, err
 	}
 	if head, _ := p.log.Head(); head == 0 {

@@ -163,7 +163,7 @@ func (w week) live(ctx context.Context, size, changes int64) (_ weekResult, each
 	if err := r.copy.Do(ctx, "audit", "copy", nil, &audit); err != nil {
 		return r.res, each, err
 	}
-	status, err := r.source.SetStatus("data")
+	status, err := r.source.SetStatus(ctx, "data")
 	if err != nil {
 		return r.res, each, err
 	}
@@ -320,7 +320,7 @@ func (r *weekRun) days(ctx context.Context) error {
 			today.EachMicros = median(each)
 			r.each[half] = append(r.each[half], each...)
 		}
-		if err := r.look(&today); err != nil {
+		if err := r.look(ctx, &today); err != nil {
 			return err
 		}
 		r.res.Days = append(r.res.Days, today)
@@ -361,7 +361,7 @@ func (r *weekRun) turn(ctx context.Context, n int) (lag time.Duration, found int
 }
 
 // look measures the state after a day.
-func (r *weekRun) look(d *day) (err error) {
+func (r *weekRun) look(ctx context.Context, d *day) (err error) {
 	if d.Memory, err = residentPeak(os.Getpid()); err != nil {
 		return err
 	}
@@ -372,7 +372,7 @@ func (r *weekRun) look(d *day) (err error) {
 	var err1, err2 error
 	d.Source, err1 = megabytes(r.sourceState)
 	d.Mirror, err2 = megabytes(r.copyState)
-	status, err3 := r.source.SetStatus("data")
+	status, err3 := r.source.SetStatus(ctx, "data")
 	d.Resources = status.Resources
 	for _, kind := range r.publish {
 		d.documents(r.source, "/data/"+kind+".xml")

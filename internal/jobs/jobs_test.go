@@ -18,7 +18,7 @@ import (
 
 func open(t *testing.T, store kv.Store, list ...jobs.Job) *jobs.Runner {
 	t.Helper()
-	r, err := jobs.Open(store, list, jobs.Options{Keep: 3})
+	r, err := jobs.Open(t.Context(), store, list, jobs.Options{Keep: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,13 +170,13 @@ func TestHistory(t *testing.T) {
 	b := store.Batch()
 	b.Set([]byte{'r', 0, 0, 0, 0, 0, 0, 0, byte(last + 1)}, raw)
 	b.Set([]byte{'o', 0, 0, 0, 0, 0, 0, 0, byte(last + 1)}, nil)
-	if err := b.Commit(true); err != nil {
+	if err := b.Commit(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	r = open(t, store, ok)
 	defer r.Close(0)
 	var states []string
-	for run, err := range r.Runs("") {
+	for run, err := range r.Runs(t.Context(), "") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -219,7 +219,7 @@ func TestSchedule(t *testing.T) {
 			t.Errorf("a closed runner starts: %v", err)
 		}
 	})
-	if _, err := jobs.Open(memkv.New(), []jobs.Job{{Name: "x", Schedule: "never"}}, jobs.Options{}); err == nil {
+	if _, err := jobs.Open(t.Context(), memkv.New(), []jobs.Job{{Name: "x", Schedule: "never"}}, jobs.Options{}); err == nil {
 		t.Error("a wrong schedule was taken")
 	}
 }
@@ -267,7 +267,7 @@ func TestOpenAfterFullDisk(t *testing.T) {
 	}
 	for range 2 { // as it is left now, and as it was left before
 		r := open(t, &s, list)
-		for run, err := range r.Runs("") {
+		for run, err := range r.Runs(t.Context(), "") {
 			if err != nil || run.State != jobs.Done {
 				t.Errorf("%v %v", run, err)
 			}
@@ -277,7 +277,7 @@ func TestOpenAfterFullDisk(t *testing.T) {
 		}
 		b := s.Batch()
 		b.Set([]byte{'o', 0, 0, 0, 0, 0, 0, 0, 1}, nil)
-		if err := b.Commit(true); err != nil {
+		if err := b.Commit(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -71,7 +71,7 @@ type active struct {
 
 // Open reads the history in store and takes the jobs. Runs that were under way
 // when the process died are marked interrupted. Schedules begin with Schedule.
-func Open(store kv.Store, jobs []Job, o Options) (*Runner, error) {
+func Open(ctx context.Context, store kv.Store, jobs []Job, o Options) (*Runner, error) {
 	r := &Runner{
 		store: store, now: o.Now, log: o.Logger, keep: o.Keep,
 		jobs: map[string]*entry{}, active: map[uint64]*active{}, unrecorded: map[uint64]Run{},
@@ -86,13 +86,13 @@ func Open(store kv.Store, jobs []Job, o Options) (*Runner, error) {
 	if r.keep == 0 {
 		r.keep = 200
 	}
-	r.ctx, r.cancel = context.WithCancelCause(context.Background())
+	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx)) // ended by Close
 	for _, j := range jobs {
 		if err := r.add(j); err != nil {
 			return nil, err
 		}
 	}
-	return r, r.recover()
+	return r, r.recover(ctx)
 }
 
 func (r *Runner) add(j Job) error {
@@ -134,13 +134,13 @@ func CheckSchedule(s string) error {
 }
 
 // recover finds the last id and marks the runs of a dead process.
-func (r *Runner) recover() error {
+func (r *Runner) recover(ctx context.Context) error {
 	var open []Run
-	for p, err := range r.store.Scan([]byte{'o'}, []byte{'p'}) { // open runs
+	for p, err := range r.store.Scan(ctx, []byte{'o'}, []byte{'p'}) { // open runs
 		if err != nil {
 			return fmt.Errorf("read the open runs: %w", err)
 		}
-		run, err := r.read(binary.BigEndian.Uint64(p.Key[1:]))
+		run, err := r.read(ctx, binary.BigEndian.Uint64(p.Key[1:]))
 		if errors.Is(err, ErrUnknown) {
 			continue // dropped since
 		}
@@ -149,7 +149,7 @@ func (r *Runner) recover() error {
 		}
 		open = append(open, run)
 	}
-	for p, err := range r.store.ScanReverse([]byte{'r'}, []byte{'s'}) {
+	for p, err := range r.store.ScanReverse(ctx, []byte{'r'}, []byte{'s'}) {
 		if err != nil {
 			return fmt.Errorf("read the last run: %w", err)
 		}
@@ -390,7 +390,7 @@ func (r *Runner) Wait(ctx context.Context, id uint64) (Run, error) {
 			return Run{}, ctx.Err()
 		}
 	}
-	return r.Get(id)
+	return r.Get(ctx, id)
 }
 
 // Cancel ends the context of a run queued or under way.
@@ -406,7 +406,7 @@ func (r *Runner) Cancel(id uint64) error {
 }
 
 // Get returns a run.
-func (r *Runner) Get(id uint64) (Run, error) {
+func (r *Runner) Get(ctx context.Context, id uint64) (Run, error) {
 	r.mu.Lock()
 	a := r.active[id]
 	if a != nil {
@@ -419,23 +419,23 @@ func (r *Runner) Get(id uint64) (Run, error) {
 	if ok {
 		return run, nil
 	}
-	return r.read(id)
+	return r.read(ctx, id)
 }
 
 // Runs yields runs, newest first; job "" is all of them.
-func (r *Runner) Runs(job string) iter.Seq2[Run, error] {
+func (r *Runner) Runs(ctx context.Context, job string) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
 		lo, hi := []byte{'r'}, []byte{'s'}
 		if job != "" {
 			lo = append([]byte{'j'}, job+"\x00"...)
 			hi = kv.PrefixEnd(lo)
 		}
-		for p, err := range r.store.ScanReverse(lo, hi) {
+		for p, err := range r.store.ScanReverse(ctx, lo, hi) {
 			if err != nil {
 				yield(Run{}, fmt.Errorf("read the runs: %w", err))
 				return
 			}
-			run, err := r.Get(binary.BigEndian.Uint64(p.Key[len(p.Key)-8:]))
+			run, err := r.Get(ctx, binary.BigEndian.Uint64(p.Key[len(p.Key)-8:]))
 			if errors.Is(err, ErrUnknown) {
 				continue // trimmed meanwhile
 			}
@@ -524,6 +524,10 @@ func jobKey(job string, id uint64) []byte {
 	return binary.BigEndian.AppendUint64(append([]byte{'j'}, job+"\x00"...), id)
 }
 
+// kept is the context of the records: what a run came to is written even though
+// it was cancelled, and while the process stops.
+func (r *Runner) kept() context.Context { return context.WithoutCancel(r.ctx) }
+
 func (r *Runner) write(run Run) error {
 	raw, err := json.Marshal(run)
 	if err != nil {
@@ -538,14 +542,14 @@ func (r *Runner) write(run Run) error {
 		b.Set(key('o', run.ID), nil)
 		b.Set(jobKey(run.Job, run.ID), nil)
 	}
-	if err := b.Commit(run.Over()); err != nil {
+	if err := b.Commit(r.kept(), run.Over()); err != nil {
 		return fmt.Errorf("record run %d: %w", run.ID, err)
 	}
 	return nil
 }
 
-func (r *Runner) read(id uint64) (Run, error) {
-	raw, err := r.store.Get(key('r', id))
+func (r *Runner) read(ctx context.Context, id uint64) (Run, error) {
+	raw, err := r.store.Get(ctx, key('r', id))
 	if errors.Is(err, kv.ErrNotFound) {
 		return Run{}, fmt.Errorf("run %d: %w", id, ErrUnknown)
 	}
@@ -561,9 +565,9 @@ func (r *Runner) read(id uint64) (Run, error) {
 
 // ForgetRuns drops the records of a job's runs, in a batch of any store around store. None of them
 // is under way.
-func ForgetRuns(store kv.Store, batch kv.Batch, job string) error {
+func ForgetRuns(ctx context.Context, store kv.Store, batch kv.Batch, job string) error {
 	lo, b := append([]byte{'j'}, job+"\x00"...), kv.Join(store, batch)
-	for p, err := range store.Scan(lo, kv.PrefixEnd(lo)) {
+	for p, err := range store.Scan(ctx, lo, kv.PrefixEnd(lo)) {
 		if err != nil {
 			return fmt.Errorf("runs of job %s: %w", job, err)
 		}
@@ -579,7 +583,7 @@ func ForgetRuns(store kv.Store, batch kv.Batch, job string) error {
 func (r *Runner) trim(job string) error {
 	lo := append([]byte{'j'}, job+"\x00"...)
 	var ids []uint64
-	for p, err := range r.store.Scan(lo, kv.PrefixEnd(lo)) {
+	for p, err := range r.store.Scan(r.kept(), lo, kv.PrefixEnd(lo)) {
 		if err != nil {
 			return err
 		}
@@ -596,5 +600,5 @@ func (r *Runner) trim(job string) error {
 		b.Delete(key('o', id)) // of one without a recorded end
 		b.Delete(jobKey(job, id))
 	}
-	return b.Commit(false)
+	return b.Commit(r.kept(), false)
 }

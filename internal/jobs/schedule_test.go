@@ -36,7 +36,7 @@ func TestClocksAreChanged(t *testing.T) {
 			}
 			time.Sleep(time.Until(from)) // virtual, as all time here
 			ran := make(chan string, 10)
-			r, err := jobs.Open(memkv.New(), []jobs.Job{{Name: "scan", Subject: "a", Schedule: tc.schedule, Run: func(context.Context, *jobs.Run) (any, error) {
+			r, err := jobs.Open(t.Context(), memkv.New(), []jobs.Job{{Name: "scan", Subject: "a", Schedule: tc.schedule, Run: func(context.Context, *jobs.Run) (any, error) {
 				ran <- time.Now().UTC().Format(time.RFC3339)
 				return nil, nil
 			}}}, jobs.Options{})

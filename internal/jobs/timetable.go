@@ -223,7 +223,7 @@ func (r *Runner) markEnded(job string, stopped bool) {
 func markKey(job string) []byte { return append([]byte{'s'}, job...) }
 
 func (r *Runner) readMark(job string) (m mark, err error) {
-	raw, err := r.store.Get(markKey(job))
+	raw, err := r.store.Get(r.kept(), markKey(job))
 	if errors.Is(err, kv.ErrNotFound) {
 		return m, nil
 	}
@@ -239,7 +239,7 @@ func (r *Runner) writeMark(job string, m mark) {
 		b := r.store.Batch()
 		defer b.Close()
 		b.Set(markKey(job), raw)
-		err = b.Commit(false)
+		err = b.Commit(r.kept(), false)
 	}
 	if err != nil {
 		r.log.Error("last run of a schedule not recorded", "job", job, "error", fmt.Errorf("write mark: %w", err))

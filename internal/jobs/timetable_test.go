@@ -34,7 +34,7 @@ func startProcess(t *testing.T, store kv.Store, schedule string, ahead *atomic.I
 		return nil, run(ctx)
 	}
 	var err error
-	p.Runner, err = jobs.Open(store, []jobs.Job{{Name: "scan", Subject: "a", Schedule: schedule, Run: work}}, jobs.Options{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+	p.Runner, err = jobs.Open(t.Context(), store, []jobs.Job{{Name: "scan", Subject: "a", Schedule: schedule, Run: work}}, jobs.Options{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestStoppedRun(t *testing.T) {
 		time.Sleep(24 * h)
 		p.is(t, "by its schedule", 24*h)
 		p.Close(0)
-		for run := range p.Runs("scan") {
+		for run := range p.Runs(t.Context(), "scan") {
 			if run.State != jobs.Interrupted || run.Error != "rsbridge was stopped before the run had ended" {
 				t.Errorf("the run is told as %s: %s", run.State, run.Error)
 			}
@@ -273,7 +273,7 @@ func TestReplace(t *testing.T) {
 				*run, _ = start(t, r, job, nil)
 			}
 			synctest.Wait()
-			for run := range r.Runs("") {
+			for run := range r.Runs(t.Context(), "") {
 				if run.State == jobs.Queued {
 					queued = append(queued, run.Job)
 				}

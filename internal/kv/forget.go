@@ -1,5 +1,7 @@
 package kv
 
+import "context"
+
 // Forget is a view of s that forgets writes: batches can be filled and
 // committed, and nothing of it is ever read or stored. It is for looking at
 // records by code made to write them too. Close of the view does nothing.
@@ -15,8 +17,11 @@ type forgetfulBatch struct {
 	store Store
 }
 
-func (b *forgetfulBatch) Commit(bool) error {
+func (b *forgetfulBatch) Commit(ctx context.Context, _ bool) error {
 	err := b.Batch.Close()
 	b.Batch = b.store.Batch()
+	if err == nil {
+		err = NotBegun(ctx)
+	}
 	return err
 }

@@ -13,7 +13,9 @@
 package kv
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"iter"
 )
 
@@ -31,20 +33,33 @@ var ErrLocked = errors.New("held by another process")
 // has been changed then.
 var ErrNewer = errors.New("written by a newer version of rsbridge")
 
+// ErrNotBegun comes from a commit under an ended context: it wrote nothing. The
+// error has the cause of the context in it too.
+var ErrNotBegun = errors.New("nothing was written")
+
+// NotBegun is the error of a commit under an ended context, nil under a lasting one.
+func NotBegun(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrNotBegun, context.Cause(ctx))
+}
+
 // Pair is a key and its value.
 type Pair struct{ Key, Value []byte }
 
-// Reader reads one consistent state.
+// Reader reads one consistent state. Under an ended context each reading fails
+// with its cause.
 type Reader interface {
 	// Get returns a copy of the value, or ErrNotFound.
-	Get(key []byte) ([]byte, error)
+	Get(ctx context.Context, key []byte) ([]byte, error)
 	// Scan yields the pairs with lo <= key < hi in key order, hi nil: no upper
 	// bound. The slices are valid until the next step only: copy them to keep them.
 	// Writes after the first step are not seen. The sequence ends after
-	// the first error.
-	Scan(lo, hi []byte) iter.Seq2[Pair, error]
+	// the first error; the end of ctx is one, at the next step.
+	Scan(ctx context.Context, lo, hi []byte) iter.Seq2[Pair, error]
 	// ScanReverse is Scan from the highest key down.
-	ScanReverse(lo, hi []byte) iter.Seq2[Pair, error]
+	ScanReverse(ctx context.Context, lo, hi []byte) iter.Seq2[Pair, error]
 }
 
 // Snapshot is a Reader of a fixed moment. Close it: an open one keeps deleted
@@ -68,10 +83,12 @@ type Batch interface {
 	Size() int
 	// Commit makes the writes visible, all or none; with sync they are on disk
 	// when it returns, and so is everything that was committed before. The batch
-	// is empty afterwards and can be used again. After an error of a commit
+	// is empty afterwards and can be used again. Under an ended context
+	// nothing is written (ErrNotBegun); a commit once begun goes to its end whatever
+	// its context does. After any other error of a commit
 	// nothing is known about its writes until the store is opened again: all of
 	// them are there or none.
-	Commit(sync bool) error
+	Commit(ctx context.Context, sync bool) error
 	// Close drops what was not committed.
 	Close() error
 }
@@ -80,7 +97,8 @@ type Batch interface {
 // Safe for concurrent use; each Batch and iterator belongs to one goroutine.
 type Store interface {
 	Reader
-	Snapshot() Snapshot
+	// Snapshot is the present moment. ctx is for taking it; each reading has its own.
+	Snapshot(ctx context.Context) Snapshot
 	Batch() Batch
 	Close() error
 }
@@ -100,10 +118,10 @@ type Load interface {
 	// be written at the same time. Key and value are copied.
 	Run() Run
 	// Commit makes all pairs visible together, durable like a commit with sync. All
-	// writing of runs has ended then; an error of one of them is an error here. After
-	// an error nothing is known about the pairs until the store is opened again:
+	// writing of runs has ended then; an error of one of them is an error here. The
+	// context is treated as by a Commit of a Batch. After any other error nothing is known about the pairs until the store is opened again:
 	// all of them are there or none.
-	Commit() error
+	Commit(ctx context.Context) error
 	// Close drops what was not committed.
 	Close() error
 }
@@ -117,13 +135,13 @@ type Run interface {
 // Asider is a Store with files for long values of short life, beside its
 // tables: they are written once and no reading of keys meets them.
 type Asider interface {
-	// PutAside keeps value, which is durable when it returns. After an error, or the
+	// PutAside keeps value, unless ctx ended before; it is durable when it returns. After an error, or the
 	// end of the process while it is written, a part of it may stand there: what
 	// refers to it is written afterwards, with its checksum.
-	PutAside(key, value []byte) error
+	PutAside(ctx context.Context, key, value []byte) error
 	// GetAside gives it, or ErrNotFound.
-	GetAside(key []byte) ([]byte, error)
+	GetAside(ctx context.Context, key []byte) ([]byte, error)
 	// DropAside removes all with keys that begin with prefix; it may be undone by a
 	// loss of power.
-	DropAside(prefix []byte) error
+	DropAside(ctx context.Context, prefix []byte) error
 }

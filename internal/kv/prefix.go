@@ -2,6 +2,7 @@ package kv
 
 import (
 	"bytes"
+	"context"
 	"iter"
 )
 
@@ -85,16 +86,18 @@ type under struct {
 	prefix []byte
 }
 
-func (u under) Get(key []byte) ([]byte, error) { return u.r.Get(concat(u.prefix, key)) }
-
-func (u under) Scan(lo, hi []byte) iter.Seq2[Pair, error] {
-	from, to := bounds(u.prefix, lo, hi)
-	return strip(u.r.Scan(from, to), len(u.prefix))
+func (u under) Get(ctx context.Context, key []byte) ([]byte, error) {
+	return u.r.Get(ctx, concat(u.prefix, key))
 }
 
-func (u under) ScanReverse(lo, hi []byte) iter.Seq2[Pair, error] {
+func (u under) Scan(ctx context.Context, lo, hi []byte) iter.Seq2[Pair, error] {
 	from, to := bounds(u.prefix, lo, hi)
-	return strip(u.r.ScanReverse(from, to), len(u.prefix))
+	return strip(u.r.Scan(ctx, from, to), len(u.prefix))
+}
+
+func (u under) ScanReverse(ctx context.Context, lo, hi []byte) iter.Seq2[Pair, error] {
+	from, to := bounds(u.prefix, lo, hi)
+	return strip(u.r.ScanReverse(ctx, from, to), len(u.prefix))
 }
 
 func strip(seq iter.Seq2[Pair, error], n int) iter.Seq2[Pair, error] {
@@ -120,8 +123,8 @@ type prefixStore struct {
 
 var _ Store = (*prefixStore)(nil)
 
-func (p *prefixStore) Snapshot() Snapshot {
-	s := p.root.Snapshot()
+func (p *prefixStore) Snapshot(ctx context.Context) Snapshot {
+	s := p.root.Snapshot(ctx)
 	return &prefixSnapshot{under{s, p.prefix}, s}
 }
 func (p *prefixStore) Batch() Batch {
@@ -147,9 +150,9 @@ func (p *prefixBatch) Delete(key []byte)     { p.root.Delete(concat(p.prefix, ke
 func (p *prefixBatch) DeleteRange(lo, hi []byte) {
 	p.root.DeleteRange(bounds(p.prefix, lo, hi))
 }
-func (p *prefixBatch) Grow(bytes int)         { p.root.Grow(bytes) }
-func (p *prefixBatch) Size() int              { return p.root.Size() }
-func (p *prefixBatch) Commit(sync bool) error { return p.root.Commit(sync) }
+func (p *prefixBatch) Grow(bytes int)                              { p.root.Grow(bytes) }
+func (p *prefixBatch) Size() int                                   { return p.root.Size() }
+func (p *prefixBatch) Commit(ctx context.Context, sync bool) error { return p.root.Commit(ctx, sync) }
 func (p *prefixBatch) Close() error {
 	if p.joined {
 		return nil
@@ -203,14 +206,14 @@ type prefixAside struct {
 	prefix []byte
 }
 
-func (p prefixAside) PutAside(key, value []byte) error {
-	return p.root.PutAside(concat(p.prefix, key), value)
+func (p prefixAside) PutAside(ctx context.Context, key, value []byte) error {
+	return p.root.PutAside(ctx, concat(p.prefix, key), value)
 }
 
-func (p prefixAside) GetAside(key []byte) ([]byte, error) {
-	return p.root.GetAside(concat(p.prefix, key))
+func (p prefixAside) GetAside(ctx context.Context, key []byte) ([]byte, error) {
+	return p.root.GetAside(ctx, concat(p.prefix, key))
 }
 
-func (p prefixAside) DropAside(prefix []byte) error {
-	return p.root.DropAside(concat(p.prefix, prefix))
+func (p prefixAside) DropAside(ctx context.Context, prefix []byte) error {
+	return p.root.DropAside(ctx, concat(p.prefix, prefix))
 }

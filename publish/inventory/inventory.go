@@ -8,6 +8,7 @@ package inventory
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -40,8 +41,8 @@ func nodeKey(path string, sequence uint64) []byte {
 
 // Read gives the node at path made by a publication; kv.ErrNotFound if there is none.
 // The root of a publication is at the path "".
-func Read(r kv.Reader, path string, made uint64) (n Node, err error) {
-	data, err := r.Get(nodeKey(path, made))
+func Read(ctx context.Context, r kv.Reader, path string, made uint64) (n Node, err error) {
+	data, err := r.Get(ctx, nodeKey(path, made))
 	if err == nil {
 		n, err = decode(data)
 	}
@@ -54,7 +55,7 @@ func Read(r kv.Reader, path string, made uint64) (n Node, err error) {
 // Entities are the entities of a publication.
 type Entities struct {
 	Count   int64
-	Between func(lo, hi rdfres.Digest) iter.Seq2[rdfres.InventoryEntry, error] // by key; hi zero: to the end
+	Between func(ctx context.Context, lo, hi rdfres.Digest) iter.Seq2[rdfres.InventoryEntry, error] // by key; hi zero: to the end
 }
 
 // Tree writes trees. It keeps the upper inner nodes in memory, at most 4,369 of them.
@@ -80,10 +81,10 @@ func (t *Tree) keep(path string, made uint64, n Node) {
 
 // Warm reads the upper inner nodes of a publication: the first Write after a start then
 // costs no more than others. An unreadable node is met when it is needed.
-func (t *Tree) Warm(r kv.Reader, sequence uint64) {
+func (t *Tree) Warm(ctx context.Context, r kv.Reader, sequence uint64) {
 	var walk func(path string, made uint64)
 	walk = func(path string, made uint64) {
-		n, err := Read(r, path, made)
+		n, err := Read(ctx, r, path, made)
 		if err != nil || n.Made == nil {
 			return
 		}
@@ -102,7 +103,7 @@ func (t *Tree) Warm(r kv.Reader, sequence uint64) {
 // one. Without changes (nil) the whole tree is made anew. An unchanged node is not written.
 //
 // Records that do not fit the entities are told in damage; the tree is made anew then.
-func (t *Tree) Write(b kv.Batch, now Entities, from, to uint64, changes map[rdfres.Digest]rdfres.Digest) (root rdfres.Digest, damage, err error) {
+func (t *Tree) Write(ctx context.Context, b kv.Batch, now Entities, from, to uint64, changes map[rdfres.Digest]rdfres.Digest) (root rdfres.Digest, damage, err error) {
 	var all [16]uint64 // of a new node, children and all
 	for i := range all {
 		all[i] = to
@@ -116,7 +117,7 @@ func (t *Tree) Write(b kv.Batch, now Entities, from, to uint64, changes map[rdfr
 		t.keep(path, to, Node{n, children})
 		b.Set(nodeKey(path, to), encode(&n, children))
 		if b.Size() >= batchBytes {
-			return b.Commit(false)
+			return b.Commit(ctx, false)
 		}
 		return nil
 	}
@@ -128,7 +129,7 @@ func (t *Tree) Write(b kv.Batch, now Entities, from, to uint64, changes map[rdfr
 			sorted = append(sorted, rdfres.InventoryEntry{Key: key, Graph: graph})
 		}
 		slices.SortFunc(sorted, func(a, b rdfres.InventoryEntry) int { return bytes.Compare(a.Key[:], b.Key[:]) })
-		top, err = u.node("", from, sorted)
+		top, err = u.node(ctx, "", from, sorted)
 		if errors.Is(err, kv.ErrNotFound) || err == nil && top.Count != now.Count {
 			if damage = err; err == nil {
 				damage = fmt.Errorf("%d entities are in its records, %d are there", top.Count, now.Count)
@@ -138,7 +139,7 @@ func (t *Tree) Write(b kv.Batch, now Entities, from, to uint64, changes map[rdfr
 		}
 	}
 	if changes == nil {
-		top, err = build(now, put)
+		top, err = build(ctx, now, put)
 	}
 	switch {
 	case err != nil:
@@ -236,7 +237,7 @@ func decode(b []byte) (n Node, err error) {
 }
 
 // build makes the whole tree.
-func build(now Entities, put func(string, rdfres.InventoryNode) error) (rdfres.InventoryNode, error) {
+func build(ctx context.Context, now Entities, put func(string, rdfres.InventoryNode) error) (rdfres.InventoryNode, error) {
 	depth := 0
 	for n := now.Count; n > 2000 && depth < 6; n /= 16 {
 		depth++
@@ -245,7 +246,7 @@ func build(now Entities, put func(string, rdfres.InventoryNode) error) (rdfres.I
 	at = func(path string, lo rdfres.Digest) (rdfres.InventoryNode, error) {
 		if len(path) == depth {
 			var entries []rdfres.InventoryEntry
-			for e, err := range now.Between(lo, nextPrefix(lo, depth)) {
+			for e, err := range now.Between(ctx, lo, nextPrefix(lo, depth)) {
 				if err != nil {
 					return rdfres.InventoryNode{}, err
 				}
@@ -297,11 +298,11 @@ type update struct {
 }
 
 // read is Read from the cache if the node is there.
-func (u *update) read(path string, made uint64) (Node, error) {
+func (u *update) read(ctx context.Context, path string, made uint64) (Node, error) {
 	if c, ok := u.tree.cache[path]; ok && c.made == made {
 		return c.node, nil
 	}
-	n, err := Read(u.tree.store, path, made)
+	n, err := Read(ctx, u.tree.store, path, made)
 	if err == nil {
 		u.tree.keep(path, made, n)
 	}
@@ -310,8 +311,8 @@ func (u *update) read(path string, made uint64) (Node, error) {
 
 // node gives the node at path after the changes; these are sorted and lie below
 // it. made is its publication.
-func (u *update) node(path string, made uint64, changes []rdfres.InventoryEntry) (rdfres.InventoryNode, error) {
-	old, err := u.read(path, made)
+func (u *update) node(ctx context.Context, path string, made uint64, changes []rdfres.InventoryEntry) (rdfres.InventoryNode, error) {
+	old, err := u.read(ctx, path, made)
 	if err != nil {
 		return old.InventoryNode, err
 	}
@@ -336,7 +337,7 @@ func (u *update) node(path string, made uint64, changes []rdfres.InventoryEntry)
 			parts[i], err = rdfres.BuildInventory(child, merge(nil, changes[:n]), u.put)
 			changed[i] = true
 		default:
-			parts[i], err = u.node(child, next[i], changes[:n])
+			parts[i], err = u.node(ctx, child, next[i], changes[:n])
 			changed[i] = true
 		}
 		if err != nil {
@@ -348,7 +349,7 @@ func (u *update) node(path string, made uint64, changes []rdfres.InventoryEntry)
 	if count <= rdfres.InventoryLeaf { // all become one leaf
 		for i := range parts {
 			if !changed[i] && parts[i].Count > 0 {
-				child, err := u.read(path+digits[i:i+1], next[i])
+				child, err := u.read(ctx, path+digits[i:i+1], next[i])
 				if err != nil {
 					return old.InventoryNode, err
 				}
@@ -395,11 +396,11 @@ func merge(entries, changes []rdfres.InventoryEntry) []rdfres.InventoryEntry {
 }
 
 // Trim drops nodes that no tree of a publication from first on needs.
-func (t *Tree) Trim(first uint64) error {
+func (t *Tree) Trim(ctx context.Context, first uint64) error {
 	b := t.store.Batch()
 	defer b.Close()
 	var last []byte // prefix of the path whose newest node at or before first was seen
-	for pair, err := range t.store.Scan([]byte("i"), []byte("j")) {
+	for pair, err := range t.store.Scan(ctx, []byte("i"), []byte("j")) {
 		if err != nil {
 			return err
 		}
@@ -410,7 +411,7 @@ func (t *Tree) Trim(first uint64) error {
 		if bytes.Equal(prefix, last) {
 			b.Delete(bytes.Clone(pair.Key))
 			if b.Size() >= batchBytes {
-				if err := b.Commit(false); err != nil {
+				if err := b.Commit(ctx, false); err != nil {
 					return err
 				}
 			}
@@ -418,5 +419,5 @@ func (t *Tree) Trim(first uint64) error {
 		}
 		last = bytes.Clone(prefix)
 	}
-	return b.Commit(true)
+	return b.Commit(ctx, true)
 }

@@ -7,6 +7,7 @@
 package partition
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -125,9 +126,9 @@ func readPart(bits, data []byte) (Part, error) {
 type Parts []Part
 
 // Load reads the records.
-func Load(r kv.Reader) (Parts, error) {
+func Load(ctx context.Context, r kv.Reader) (Parts, error) {
 	var ps Parts
-	for pair, err := range r.Scan([]byte("p"), []byte("q")) {
+	for pair, err := range r.Scan(ctx, []byte("p"), []byte("q")) {
 		if err != nil {
 			return nil, err
 		}

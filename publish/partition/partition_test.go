@@ -71,10 +71,10 @@ func TestHistories(t *testing.T) {
 			if ps, err = ps.Update(touched, Part{Seq: step + 2, At: time.Unix(int64(step), 0).UTC()}, r.IntN(10) == 0, es.measure, size, b); err != nil {
 				t.Fatal(err)
 			}
-			if err := b.Commit(true); err != nil {
+			if err := b.Commit(t.Context(), true); err != nil {
 				t.Fatal(err)
 			}
-			read, err := Load(store)
+			read, err := Load(t.Context(), store)
 			if err != nil || !slices.Equal(read, ps) {
 				t.Fatalf("seed %d, step %d: the records say %v (%v), not %v", seed, step, read, err, ps)
 			}

@@ -136,7 +136,7 @@ func compute(ctx context.Context, view *changetrack.View, c *changetrack.Change)
 	}
 	var data [2][]byte
 	for i, v := range []*changetrack.Version{c.Before, c.After} {
-		blob, err := view.Representation(c.Entity, v.Sequence)
+		blob, err := view.Representation(ctx, c.Entity, v.Sequence)
 		if errors.Is(err, kv.ErrNotFound) {
 			return nil, nil
 		}

@@ -21,9 +21,9 @@ import (
 )
 
 // Find gives the path of a recorded address, "" for none.
-func (m *mirror) Find(names sink.Names, loc string) (string, error) {
+func (m *mirror) Find(ctx context.Context, names sink.Names, loc string) (string, error) {
 	for _, name := range pathsOf(m.Source, loc) {
-		owner, ok, err := names.Owner(name)
+		owner, ok, err := names.Owner(ctx, name)
 		if err != nil {
 			return "", err
 		}
@@ -121,13 +121,13 @@ type batch struct {
 
 // Put writes to the recorded path of an address, else to its own path, else to the hashed
 // one.
-func (b *batch) Put(loc string, body []byte, fresh bool) error {
+func (b *batch) Put(ctx context.Context, loc string, body []byte, fresh bool) error {
 	paths, of := pathsOf(b.Source, loc), ledger.HashOf(loc)
 	for i, name := range paths {
 		if fresh {
 			break
 		}
-		owner, ok, err := b.names.Owner(name)
+		owner, ok, err := b.names.Owner(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (b *batch) Put(loc string, body []byte, fresh bool) error {
 		return err
 	}
 	for i, name := range paths[:2] {
-		if _, ok, err := b.names.Owner(name); err != nil {
+		if _, ok, err := b.names.Owner(ctx, name); err != nil {
 			return err
 		} else if ok {
 			continue
@@ -160,8 +160,8 @@ func (b *batch) Put(loc string, body []byte, fresh bool) error {
 }
 
 // Remove removes the file of an address, if it has one.
-func (b *batch) Remove(loc string) (bool, error) {
-	name, err := b.Find(b.names, loc)
+func (b *batch) Remove(ctx context.Context, loc string) (bool, error) {
+	name, err := b.Find(ctx, b.names, loc)
 	if err != nil || name == "" {
 		return false, err
 	}
@@ -174,12 +174,12 @@ func (b *batch) Remove(loc string) (bool, error) {
 }
 
 // Clear is Remove, also of a file without a recorded path.
-func (b *batch) Clear(loc string) error {
-	if done, err := b.Remove(loc); done || err != nil {
+func (b *batch) Clear(ctx context.Context, loc string) error {
+	if done, err := b.Remove(ctx, loc); done || err != nil {
 		return err
 	}
 	for _, name := range pathsOf(b.Source, loc)[:2] {
-		if _, ok, err := b.names.Owner(name); err != nil {
+		if _, ok, err := b.names.Owner(ctx, name); err != nil {
 			return err
 		} else if ok {
 			continue

@@ -16,7 +16,7 @@ import (
 // names is a record of paths in memory.
 type names map[string]ledger.Hash
 
-func (n names) Owner(name string) (ledger.Hash, bool, error) {
+func (n names) Owner(ctx context.Context, name string) (ledger.Hash, bool, error) {
 	loc, ok := n[name]
 	return loc, ok, nil
 }
@@ -42,7 +42,7 @@ func (s *suite) files() {
 		}
 		slices.Sort(all)
 		for loc, body := range want {
-			name, err := f.Find(known, loc)
+			name, err := f.Find(s.t.Context(), known, loc)
 			if err != nil || name == "" {
 				s.t.Fatalf("%s is at %q: %v", loc, name, err)
 			}
@@ -76,7 +76,7 @@ func (s *suite) files() {
 		maps.Copy(want, bodies)
 		write(n, func(b sink.FileBatch) error {
 			for _, loc := range slices.Sorted(maps.Keys(bodies)) {
-				if err := b.Put(loc, []byte(bodies[loc]), false); err != nil {
+				if err := b.Put(s.t.Context(), loc, []byte(bodies[loc]), false); err != nil {
 					return err
 				}
 			}
@@ -97,7 +97,7 @@ func (s *suite) files() {
 			delete(known, name) // as if a crash had left the files
 		}
 		for _, loc := range slices.Concat(slices.Collect(maps.Keys(many)), []string{Authority + "/a/", Authority + "/", "http://other.example/a", "urn:a:b", Authority + "/a", Authority + "/a/b"}) {
-			if err := b.Clear(loc); err != nil {
+			if err := b.Clear(s.t.Context(), loc); err != nil {
 				return err
 			}
 		}
@@ -107,7 +107,7 @@ func (s *suite) files() {
 	clear(want)
 	for _, had := range []bool{true, false} {
 		b := f.Begin(known, 1)
-		if removed, err := b.Remove(Authority + "/a"); err != nil || removed != had {
+		if removed, err := b.Remove(s.t.Context(), Authority+"/a"); err != nil || removed != had {
 			s.t.Errorf("removed %t, not %t: %v", removed, had, err)
 		}
 		b.Close()

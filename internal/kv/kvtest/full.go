@@ -1,6 +1,7 @@
 package kvtest
 
 import (
+	"context"
 	"errors"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -17,9 +18,9 @@ type Full struct {
 }
 
 // Snapshot counts each snapshot it gives.
-func (s *Full) Snapshot() kv.Snapshot {
+func (s *Full) Snapshot(ctx context.Context) kv.Snapshot {
 	s.Open++
-	return &countedSnapshot{s.Store.Snapshot(), s}
+	return &countedSnapshot{s.Store.Snapshot(ctx), s}
 }
 
 // Batch is one with a Commit of limited number.
@@ -40,10 +41,10 @@ type fullBatch struct {
 	s *Full
 }
 
-func (b *fullBatch) Commit(sync bool) error {
+func (b *fullBatch) Commit(ctx context.Context, sync bool) error {
 	if b.s.Left == 0 {
 		return ErrFull
 	}
 	b.s.Left--
-	return b.Batch.Commit(sync)
+	return b.Batch.Commit(ctx, sync)
 }

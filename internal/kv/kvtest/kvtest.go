@@ -3,6 +3,7 @@ package kvtest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -35,6 +36,8 @@ func Run(t *testing.T, open func(testing.TB) kv.Store) {
 	with("prefix", testPrefix)
 	with("join", testJoin)
 	with("concurrent", testConcurrent)
+	with("ended context", testEnded)
+	with("context that ends", testEnding)
 	with("load", testLoad)
 	with("aside", testAside)
 	with("random", func(t *testing.T, s kv.Store) { testRandom(t, s) })
@@ -49,14 +52,14 @@ func Run(t *testing.T, open func(testing.TB) kv.Store) {
 }
 
 func testEmpty(t *testing.T, s kv.Store) {
-	if _, err := s.Get([]byte("a")); !errors.Is(err, kv.ErrNotFound) {
+	if _, err := s.Get(t.Context(), []byte("a")); !errors.Is(err, kv.ErrNotFound) {
 		t.Errorf("Get = %v, want ErrNotFound", err)
 	}
-	if got := keys(t, s.Scan(nil, nil)); len(got) != 0 {
+	if got := keys(t, s.Scan(t.Context(), nil, nil)); len(got) != 0 {
 		t.Errorf("Scan = %q, want nothing", got)
 	}
 	b := s.Batch()
-	if err := b.Commit(true); err != nil {
+	if err := b.Commit(t.Context(), true); err != nil {
 		t.Errorf("Commit of an empty batch = %v", err)
 	}
 	b.Close()
@@ -72,14 +75,14 @@ func testBatch(t *testing.T, s kv.Store) {
 	if b.Size() == 0 {
 		t.Error("Size = 0 with writes")
 	}
-	if got := keys(t, s.Scan(nil, nil)); len(got) != 0 {
+	if got := keys(t, s.Scan(t.Context(), nil, nil)); len(got) != 0 {
 		t.Errorf("before Commit: %q, want nothing", got)
 	}
 	commit(t, b)
-	if got := keys(t, s.Scan(nil, nil)); !slices.Equal(got, []string{"a", "b"}) {
+	if got := keys(t, s.Scan(t.Context(), nil, nil)); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("after Commit: %q", got)
 	}
-	if v, err := s.Get([]byte("b")); err != nil || len(v) != 0 {
+	if v, err := s.Get(t.Context(), []byte("b")); err != nil || len(v) != 0 {
 		t.Errorf("Get of an empty value = %q, %v", v, err)
 	}
 	commit(t, b) // empty now: writes nothing again
@@ -92,14 +95,14 @@ func testBatch(t *testing.T, s kv.Store) {
 	b.Set([]byte("x"), nil)
 	b.DeleteRange([]byte("b"), nil)
 	commit(t, b)
-	if got := keys(t, s.Scan(nil, nil)); !slices.Equal(got, []string{"a"}) {
+	if got := keys(t, s.Scan(t.Context(), nil, nil)); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("after DeleteRange without upper bound: %q", got)
 	}
 	b.Set([]byte("dropped"), nil)
 	b.Close()
 	b = s.Batch()
 	commit(t, b)
-	if got := keys(t, s.Scan(nil, nil)); !slices.Equal(got, []string{"a"}) {
+	if got := keys(t, s.Scan(t.Context(), nil, nil)); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("after Close of a batch: %q", got)
 	}
 }
@@ -123,16 +126,16 @@ func testRanges(t *testing.T, s kv.Store) {
 					want = append(want, k)
 				}
 			}
-			if got := keys(t, s.Scan(bound(lo), bound(hi))); !slices.Equal(got, want) {
+			if got := keys(t, s.Scan(t.Context(), bound(lo), bound(hi))); !slices.Equal(got, want) {
 				t.Errorf("Scan(%q, %q) = %q, want %q", lo, hi, got, want)
 			}
 			slices.Reverse(want)
-			if got := keys(t, s.ScanReverse(bound(lo), bound(hi))); !slices.Equal(got, want) {
+			if got := keys(t, s.ScanReverse(t.Context(), bound(lo), bound(hi))); !slices.Equal(got, want) {
 				t.Errorf("ScanReverse(%q, %q) = %q, want %q", lo, hi, got, want)
 			}
 		}
 	}
-	for p, err := range s.Scan(nil, nil) { // stopped by the reader
+	for p, err := range s.Scan(t.Context(), nil, nil) { // stopped by the reader
 		if err != nil || string(p.Value) != "v\x00" {
 			t.Errorf("first pair = %q, %v", p, err)
 		}
@@ -142,9 +145,9 @@ func testRanges(t *testing.T, s kv.Store) {
 
 func testSnapshot(t *testing.T, s kv.Store) {
 	put(t, s, "a", "1")
-	snap := s.Snapshot()
+	snap := s.Snapshot(t.Context())
 	seen := 0
-	for p, err := range s.Scan(nil, nil) {
+	for p, err := range s.Scan(t.Context(), nil, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,19 +159,19 @@ func testSnapshot(t *testing.T, s kv.Store) {
 		}
 	}
 	put(t, s, "a", "3")
-	if v, err := snap.Get([]byte("a")); err != nil || string(v) != "1" {
+	if v, err := snap.Get(t.Context(), []byte("a")); err != nil || string(v) != "1" {
 		t.Errorf("snapshot a = %q, %v, want 1", v, err)
 	}
-	if _, err := snap.Get([]byte("b")); !errors.Is(err, kv.ErrNotFound) {
+	if _, err := snap.Get(t.Context(), []byte("b")); !errors.Is(err, kv.ErrNotFound) {
 		t.Errorf("snapshot b = %v, want ErrNotFound", err)
 	}
-	if got := keys(t, snap.ScanReverse(nil, nil)); !slices.Equal(got, []string{"a"}) {
+	if got := keys(t, snap.ScanReverse(t.Context(), nil, nil)); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("snapshot holds %q", got)
 	}
 	if err := snap.Close(); err != nil {
 		t.Errorf("Close = %v", err)
 	}
-	if got := keys(t, s.Scan(nil, nil)); !slices.Equal(got, []string{"a", "b"}) {
+	if got := keys(t, s.Scan(t.Context(), nil, nil)); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("store holds %q", got)
 	}
 }
@@ -181,7 +184,7 @@ func testCopies(t *testing.T, s kv.Store) {
 	copy(value, "XXXXX")
 	commit(t, b)
 	b.Close()
-	got, err := s.Get([]byte("key"))
+	got, err := s.Get(t.Context(), []byte("key"))
 	if err != nil || string(got) != "value" {
 		t.Fatalf("Get = %q, %v: the batch kept the caller's slices", got, err)
 	}
@@ -197,28 +200,28 @@ func testPrefix(t *testing.T, s kv.Store) {
 	put(t, p, "b", "2")
 	put(t, q, "\xff", "3")
 	put(t, kv.Prefix(p, []byte("b")), "c", "4")
-	if got := keys(t, s.Scan(nil, nil)); !slices.Equal(got, []string{"p/a", "p/b", "p/bc", "\xff\xff"}) {
+	if got := keys(t, s.Scan(t.Context(), nil, nil)); !slices.Equal(got, []string{"p/a", "p/b", "p/bc", "\xff\xff"}) {
 		t.Errorf("underlying keys = %q", got)
 	}
-	if got := keys(t, p.Scan(nil, nil)); !slices.Equal(got, []string{"a", "b", "bc"}) {
+	if got := keys(t, p.Scan(t.Context(), nil, nil)); !slices.Equal(got, []string{"a", "b", "bc"}) {
 		t.Errorf("keys of p = %q", got)
 	}
-	if got := keys(t, q.ScanReverse(nil, nil)); !slices.Equal(got, []string{"\xff"}) {
+	if got := keys(t, q.ScanReverse(t.Context(), nil, nil)); !slices.Equal(got, []string{"\xff"}) {
 		t.Errorf("keys of q = %q", got)
 	}
-	if got := keys(t, kv.Under(p, []byte("b")).Scan(nil, nil)); !slices.Equal(got, []string{"", "c"}) {
+	if got := keys(t, kv.Under(p, []byte("b")).Scan(t.Context(), nil, nil)); !slices.Equal(got, []string{"", "c"}) {
 		t.Errorf("keys under p/b = %q", got)
 	}
-	snap := p.Snapshot()
+	snap := p.Snapshot(t.Context())
 	defer snap.Close()
 	b := p.Batch()
 	b.DeleteRange(nil, nil)
 	commit(t, b)
 	b.Close()
-	if got := keys(t, s.Scan(nil, nil)); !slices.Equal(got, []string{"\xff\xff"}) {
+	if got := keys(t, s.Scan(t.Context(), nil, nil)); !slices.Equal(got, []string{"\xff\xff"}) {
 		t.Errorf("after DeleteRange of all in p: %q", got)
 	}
-	if got := keys(t, snap.Scan([]byte("b"), nil)); !slices.Equal(got, []string{"b", "bc"}) {
+	if got := keys(t, snap.Scan(t.Context(), []byte("b"), nil)); !slices.Equal(got, []string{"b", "bc"}) {
 		t.Errorf("snapshot of p = %q", got)
 	}
 	if err := p.Close(); err != nil {
@@ -236,19 +239,123 @@ func testJoin(t *testing.T, s kv.Store) {
 	j.Set([]byte("2"), []byte("two"))
 	kv.Join(s, b).Set([]byte("r"), []byte("root"))
 	j.Close()
-	if got := keys(t, s.Scan(nil, nil)); len(got) != 0 {
+	if got := keys(t, s.Scan(t.Context(), nil, nil)); len(got) != 0 {
 		t.Errorf("before Commit: %q", got)
 	}
 	commit(t, b)
-	if got := keys(t, s.Scan(nil, nil)); !slices.Equal(got, []string{"p1", "q2", "r"}) {
+	if got := keys(t, s.Scan(t.Context(), nil, nil)); !slices.Equal(got, []string{"p1", "q2", "r"}) {
 		t.Errorf("after Commit: %q", got)
 	}
-	snap := q.Snapshot()
+	snap := q.Snapshot(t.Context())
 	defer snap.Close()
 	put(t, p, "1", "changed")
-	if v, err := kv.ReadAt(p, snap).Get([]byte("1")); err != nil || string(v) != "one" {
+	if v, err := kv.ReadAt(p, snap).Get(t.Context(), []byte("1")); err != nil || string(v) != "one" {
 		t.Errorf("ReadAt(p).Get = %q, %v, want one", v, err)
 	}
+}
+
+var errOver = errors.New("over")
+
+// testEnded: nothing is read or written under an ended context, and each
+// error tells its cause.
+func testEnded(t *testing.T, s kv.Store) {
+	put(t, s, "a", "1")
+	snap := s.Snapshot(t.Context())
+	defer snap.Close()
+	ctx, end := context.WithCancelCause(t.Context())
+	end(errOver)
+	late := s.Snapshot(ctx)
+	defer late.Close()
+	for name, r := range map[string]kv.Reader{"store": s, "snapshot": snap, "prefix": kv.Prefix(s, []byte("a")), "late snapshot": late} {
+		if _, err := r.Get(ctx, []byte("a")); !errors.Is(err, errOver) {
+			t.Errorf("%s: Get = %v", name, err)
+		}
+		for kind, seq := range map[string]iter.Seq2[kv.Pair, error]{"Scan": r.Scan(ctx, nil, nil), "ScanReverse": r.ScanReverse(ctx, nil, nil)} {
+			if got, err := until(seq); len(got) > 0 || !errors.Is(err, errOver) {
+				t.Errorf("%s: %s = %q, %v", name, kind, got, err)
+			}
+		}
+	}
+	b := s.Batch()
+	defer b.Close()
+	b.Set([]byte("b"), []byte("2"))
+	if err := b.Commit(ctx, true); !errors.Is(err, kv.ErrNotBegun) || !errors.Is(err, errOver) {
+		t.Errorf("Commit = %v", err)
+	}
+	commit(t, b) // empty again
+	if l, ok := kv.BeginLoad(s); ok {
+		if err := errors.Join(l.Run().Set([]byte("c"), nil), l.Commit(ctx)); !errors.Is(err, kv.ErrNotBegun) || !errors.Is(err, errOver) {
+			t.Errorf("Commit of a load = %v", err)
+		}
+		l.Close()
+	}
+	if a, ok := kv.Aside(s); ok {
+		if err := a.PutAside(ctx, []byte("d"), nil); !errors.Is(err, errOver) {
+			t.Errorf("PutAside = %v", err)
+		}
+		if _, err := a.GetAside(t.Context(), []byte("d")); !errors.Is(err, kv.ErrNotFound) {
+			t.Errorf("GetAside = %v", err)
+		}
+	}
+	if got := keys(t, s.Scan(t.Context(), nil, nil)); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("keys = %q", got)
+	}
+}
+
+// testEnding: a scan ends at the step after the end of its context; a commit
+// meanwhile has written all or nothing, and its answer tells the truth.
+func testEnding(t *testing.T, s kv.Store) {
+	for _, k := range []string{"a", "b", "c"} {
+		put(t, s, k, "")
+	}
+	for kind, scan := range map[string]func(context.Context, []byte, []byte) iter.Seq2[kv.Pair, error]{"Scan": s.Scan, "ScanReverse": s.ScanReverse} {
+		ctx, end := context.WithCancelCause(t.Context())
+		defer end(nil)
+		steps := 0
+		for _, err := range scan(ctx, nil, nil) {
+			if steps++; steps == 1 && err == nil {
+				end(errOver)
+			} else if !errors.Is(err, errOver) || steps > 2 {
+				t.Errorf("%s: step %d after the end of the context: %v", kind, steps, err)
+			}
+		}
+		if steps != 2 {
+			t.Errorf("%s ended without a word, after %d steps", kind, steps)
+		}
+	}
+	for i := range 100 {
+		ctx, end := context.WithCancelCause(t.Context())
+		b := s.Batch()
+		one, two := fmt.Appendf(nil, "x%d", i), fmt.Appendf(nil, "y%d", i)
+		b.Set(one, nil)
+		b.Set(two, nil)
+		done := make(chan struct{})
+		go func() {
+			end(errOver)
+			close(done)
+		}()
+		err := b.Commit(ctx, i%2 == 0)
+		<-done
+		b.Close()
+		_, err1 := s.Get(t.Context(), one)
+		_, err2 := s.Get(t.Context(), two)
+		there := err1 == nil && err2 == nil
+		gone := errors.Is(err1, kv.ErrNotFound) && errors.Is(err2, kv.ErrNotFound)
+		if err == nil && !there || err != nil && (!gone || !errors.Is(err, kv.ErrNotBegun)) {
+			t.Fatalf("Commit = %v; then Get = %v and %v", err, err1, err2)
+		}
+	}
+}
+
+// until reads to the first error.
+func until(seq iter.Seq2[kv.Pair, error]) (out []string, err error) {
+	for p, err := range seq {
+		if err != nil {
+			return out, err
+		}
+		out = append(out, string(p.Key))
+	}
+	return out, nil
 }
 
 // testConcurrent: two counters that are always written together are always read
@@ -263,7 +370,7 @@ func testConcurrent(t *testing.T, s kv.Store) {
 				v := fmt.Appendf(nil, "%d.%d", w, i)
 				b.Set([]byte("a"), v)
 				b.Set([]byte("b"), v)
-				if err := b.Commit(false); err != nil {
+				if err := b.Commit(t.Context(), false); err != nil {
 					t.Error(err)
 					return
 				}
@@ -272,7 +379,7 @@ func testConcurrent(t *testing.T, s kv.Store) {
 		wg.Go(func() {
 			for range 200 {
 				var got []string
-				for p, err := range s.Scan(nil, nil) {
+				for p, err := range s.Scan(t.Context(), nil, nil) {
 					if err != nil {
 						t.Error(err)
 						return
@@ -328,12 +435,12 @@ func testRandom(t *testing.T, s kv.Store) {
 		commit(t, b)
 		model = next
 		k := key()
-		if v, err := s.Get([]byte(k)); err == nil && model[k] != string(v) || err != nil && model[k] != "" {
+		if v, err := s.Get(t.Context(), []byte(k)); err == nil && model[k] != string(v) || err != nil && model[k] != "" {
 			t.Fatalf("step %d: Get(%q) = %q, %v, want %q", step, k, v, err, model[k])
 		}
 		if rnd.IntN(20) == 0 {
 			compare(t, s, model)
-			moments = append(moments, moment{s.Snapshot(), maps.Clone(model)})
+			moments = append(moments, moment{s.Snapshot(t.Context()), maps.Clone(model)})
 		}
 		if len(moments) > 0 && rnd.IntN(25) == 0 {
 			i := rnd.IntN(len(moments))
@@ -352,7 +459,7 @@ func compare(t *testing.T, r kv.Reader, model map[string]string) {
 	t.Helper()
 	want := slices.Sorted(maps.Keys(model))
 	var got []string
-	for p, err := range r.Scan(nil, nil) {
+	for p, err := range r.Scan(t.Context(), nil, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -387,7 +494,7 @@ func put(t *testing.T, s kv.Store, key, value string) {
 
 func get(t *testing.T, s kv.Store, key string) string {
 	t.Helper()
-	v, err := s.Get([]byte(key))
+	v, err := s.Get(t.Context(), []byte(key))
 	if err != nil {
 		t.Fatalf("Get(%q) = %v", key, err)
 	}
@@ -396,7 +503,7 @@ func get(t *testing.T, s kv.Store, key string) string {
 
 func commit(t *testing.T, b kv.Batch) {
 	t.Helper()
-	if err := b.Commit(false); err != nil {
+	if err := b.Commit(t.Context(), false); err != nil {
 		t.Fatalf("Commit = %v", err)
 	}
 }
@@ -439,36 +546,36 @@ func testLoad(t *testing.T, s kv.Store) {
 	if err := dropped.Close(); err != nil {
 		t.Error(err)
 	}
-	if got := keys(t, below.Scan(nil, nil)); !slices.Equal(got, []string{"a7", "z"}) {
+	if got := keys(t, below.Scan(t.Context(), nil, nil)); !slices.Equal(got, []string{"a7", "z"}) {
 		t.Fatalf("after a load that was dropped: %q", got)
 	}
 	unordered := begin()
 	run := unordered.Run()
 	err := errors.Join(run.Set([]byte("b"), nil), run.Set([]byte("a"), nil))
-	if err == nil || unordered.Commit() == nil {
+	if err == nil || unordered.Commit(t.Context()) == nil {
 		t.Errorf("a run that is not in order was taken (%v)", err)
 	}
 	unordered.Close()
 
 	l := begin()
 	want := fill(l, 500)
-	before := below.Snapshot()
+	before := below.Snapshot(t.Context())
 	defer before.Close()
-	if got := keys(t, below.Scan(nil, nil)); !slices.Equal(got, []string{"a7", "z"}) {
+	if got := keys(t, below.Scan(t.Context(), nil, nil)); !slices.Equal(got, []string{"a7", "z"}) {
 		t.Fatalf("before the commit of a load: %q", got)
 	}
-	if err := l.Commit(); err != nil {
+	if err := l.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if got := keys(t, before.Scan(nil, nil)); !slices.Equal(got, []string{"a7", "z"}) {
+	if got := keys(t, before.Scan(t.Context(), nil, nil)); !slices.Equal(got, []string{"a7", "z"}) {
 		t.Errorf("in a snapshot from before the load: %q", got)
 	}
 	want = append(want, "a7", "z")
 	slices.Sort(want)
-	if got := keys(t, below.Scan(nil, nil)); !slices.Equal(got, want) {
+	if got := keys(t, below.Scan(t.Context(), nil, nil)); !slices.Equal(got, want) {
 		t.Errorf("after a load there are %d keys, want %d: %q", len(got), len(want), got)
 	}
 	if got := get(t, below, "b499"); got != "new b499" {
@@ -476,14 +583,14 @@ func testLoad(t *testing.T, s kv.Store) {
 	}
 	again := begin() // earlier values are replaced
 	run = again.Run()
-	if err := errors.Join(run.Set([]byte("a7"), []byte("newer")), again.Commit(), again.Close()); err != nil {
+	if err := errors.Join(run.Set([]byte("a7"), []byte("newer")), again.Commit(t.Context()), again.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if got := get(t, below, "a7"); got != "newer" {
 		t.Errorf("a7 = %q after a second load", got)
 	}
 	empty := begin()
-	if err := errors.Join(empty.Commit(), empty.Close()); err != nil {
+	if err := errors.Join(empty.Commit(t.Context()), empty.Close()); err != nil {
 		t.Errorf("a load of nothing: %v", err)
 	}
 }
@@ -498,21 +605,21 @@ func testAside(t *testing.T, s kv.Store) {
 	whole, _ := kv.Aside(s)
 	want := func(a kv.Asider, key, value string) {
 		t.Helper()
-		got, err := a.GetAside([]byte(key))
+		got, err := a.GetAside(t.Context(), []byte(key))
 		if value == "" && !errors.Is(err, kv.ErrNotFound) || value != "" && (err != nil || string(got) != value) {
 			t.Errorf("GetAside(%q) = %.20q, %v; want %.20q", key, got, err, value)
 		}
 	}
 	set := func(key, value string) {
 		t.Helper()
-		if err := a.PutAside([]byte(key), []byte(value)); err != nil {
+		if err := a.PutAside(t.Context(), []byte(key), []byte(value)); err != nil {
 			t.Fatal(err)
 		}
 		want(a, key, value)
 	}
 	drop := func(a kv.Asider, prefix string) {
 		t.Helper()
-		if err := a.DropAside([]byte(prefix)); err != nil {
+		if err := a.DropAside(t.Context(), []byte(prefix)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -523,7 +630,7 @@ func testAside(t *testing.T, s kv.Store) {
 	set("a/../b", "a path is no path")
 	set("b", "stays")
 	want(whole, "p\x00\xffb", "stays")
-	if n := len(keys(t, s.Scan(nil, nil))); n != 0 {
+	if n := len(keys(t, s.Scan(t.Context(), nil, nil))); n != 0 {
 		t.Errorf("%d keys", n)
 	}
 	drop(whole, "a")

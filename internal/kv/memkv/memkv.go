@@ -7,6 +7,7 @@ package memkv
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"iter"
 	"sync"
@@ -55,7 +56,10 @@ func (s *Store) Crash(keep int) *Store {
 	return &Store{root: root, since: []*node{root}}
 }
 
-func (s *Store) now() (*reader, error) {
+func (s *Store) now(ctx context.Context) (*reader, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -65,41 +69,41 @@ func (s *Store) now() (*reader, error) {
 }
 
 // Get returns a copy of the value, or kv.ErrNotFound.
-func (s *Store) Get(key []byte) ([]byte, error) {
-	r, err := s.now()
+func (s *Store) Get(ctx context.Context, key []byte) ([]byte, error) {
+	r, err := s.now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return r.Get(key)
+	return r.Get(ctx, key)
 }
 
 // Scan yields the pairs with lo <= key < hi in order.
-func (s *Store) Scan(lo, hi []byte) iter.Seq2[kv.Pair, error] {
+func (s *Store) Scan(ctx context.Context, lo, hi []byte) iter.Seq2[kv.Pair, error] {
 	return func(yield func(kv.Pair, error) bool) {
-		r, err := s.now()
+		r, err := s.now(ctx)
 		if err != nil {
 			yield(kv.Pair{}, err)
 			return
 		}
-		r.Scan(lo, hi)(yield)
+		r.Scan(ctx, lo, hi)(yield)
 	}
 }
 
 // ScanReverse is Scan from the highest key down.
-func (s *Store) ScanReverse(lo, hi []byte) iter.Seq2[kv.Pair, error] {
+func (s *Store) ScanReverse(ctx context.Context, lo, hi []byte) iter.Seq2[kv.Pair, error] {
 	return func(yield func(kv.Pair, error) bool) {
-		r, err := s.now()
+		r, err := s.now(ctx)
 		if err != nil {
 			yield(kv.Pair{}, err)
 			return
 		}
-		r.ScanReverse(lo, hi)(yield)
+		r.ScanReverse(ctx, lo, hi)(yield)
 	}
 }
 
 // Snapshot is the present moment.
-func (s *Store) Snapshot() kv.Snapshot {
-	r, err := s.now()
+func (s *Store) Snapshot(ctx context.Context) kv.Snapshot {
+	r, err := s.now(ctx)
 	if err != nil {
 		return &snapshot{err: err}
 	}
@@ -120,7 +124,10 @@ func (s *Store) Close() error {
 
 type reader struct{ root *node }
 
-func (r *reader) Get(key []byte) ([]byte, error) {
+func (r *reader) Get(ctx context.Context, key []byte) ([]byte, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	v, ok := r.root.get(key)
 	if !ok {
 		return nil, kv.ErrNotFound
@@ -128,24 +135,28 @@ func (r *reader) Get(key []byte) ([]byte, error) {
 	return append([]byte{}, v...), nil
 }
 
-func (r *reader) Scan(lo, hi []byte) iter.Seq2[kv.Pair, error] {
+func (r *reader) Scan(ctx context.Context, lo, hi []byte) iter.Seq2[kv.Pair, error] {
 	return func(yield func(kv.Pair, error) bool) {
 		var p lent
-		r.root.ascend(lo, hi, func(n *node) bool { return p.yield(n, yield) })
+		r.root.ascend(lo, hi, func(n *node) bool { return p.yield(ctx, n, yield) })
 	}
 }
 
-func (r *reader) ScanReverse(lo, hi []byte) iter.Seq2[kv.Pair, error] {
+func (r *reader) ScanReverse(ctx context.Context, lo, hi []byte) iter.Seq2[kv.Pair, error] {
 	return func(yield func(kv.Pair, error) bool) {
 		var p lent
-		r.root.descend(lo, hi, func(n *node) bool { return p.yield(n, yield) })
+		r.root.descend(lo, hi, func(n *node) bool { return p.yield(ctx, n, yield) })
 	}
 }
 
 // lent is a pair, spoiled as soon as the reader may no longer use it.
 type lent struct{ key, value []byte }
 
-func (l *lent) yield(n *node, yield func(kv.Pair, error) bool) bool {
+func (l *lent) yield(ctx context.Context, n *node, yield func(kv.Pair, error) bool) bool {
+	if ctx.Err() != nil {
+		yield(kv.Pair{}, context.Cause(ctx))
+		return false
+	}
 	l.key = append(l.key[:0], n.key...)
 	l.value = append(l.value[:0], n.value...)
 	ok := yield(kv.Pair{Key: l.key, Value: l.value}, nil)
@@ -163,25 +174,25 @@ type snapshot struct {
 	err error
 }
 
-func (s *snapshot) Get(key []byte) ([]byte, error) {
+func (s *snapshot) Get(ctx context.Context, key []byte) ([]byte, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	return s.reader.Get(key)
+	return s.reader.Get(ctx, key)
 }
 
-func (s *snapshot) Scan(lo, hi []byte) iter.Seq2[kv.Pair, error] {
+func (s *snapshot) Scan(ctx context.Context, lo, hi []byte) iter.Seq2[kv.Pair, error] {
 	if s.err != nil {
 		return func(yield func(kv.Pair, error) bool) { yield(kv.Pair{}, s.err) }
 	}
-	return s.reader.Scan(lo, hi)
+	return s.reader.Scan(ctx, lo, hi)
 }
 
-func (s *snapshot) ScanReverse(lo, hi []byte) iter.Seq2[kv.Pair, error] {
+func (s *snapshot) ScanReverse(ctx context.Context, lo, hi []byte) iter.Seq2[kv.Pair, error] {
 	if s.err != nil {
 		return func(yield func(kv.Pair, error) bool) { yield(kv.Pair{}, s.err) }
 	}
-	return s.reader.ScanReverse(lo, hi)
+	return s.reader.ScanReverse(ctx, lo, hi)
 }
 
 func (s *snapshot) Close() error {
@@ -218,9 +229,12 @@ func (b *batch) Grow(int) {}
 
 func (b *batch) Size() int { return b.size }
 
-func (b *batch) Commit(sync bool) error {
+func (b *batch) Commit(ctx context.Context, sync bool) error {
 	ops := b.ops
 	b.ops, b.size = nil, 0
+	if err := kv.NotBegun(ctx); err != nil {
+		return err
+	}
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()
 	if b.s.closed {
@@ -279,7 +293,7 @@ func (r *run) Set(key, value []byte) error {
 	return r.err
 }
 
-func (l *load) Commit() error {
+func (l *load) Commit(ctx context.Context) error {
 	all := batch{s: l.s}
 	for _, r := range l.runs {
 		if r.err != nil {
@@ -287,7 +301,7 @@ func (l *load) Commit() error {
 		}
 		all.ops = append(all.ops, r.b.ops...)
 	}
-	return all.Commit(true)
+	return all.Commit(ctx, true)
 }
 
 func (l *load) Close() error {

@@ -19,7 +19,7 @@ func TestCrashForgetsWhatWasNotSynced(t *testing.T) {
 	put := func(key string, sync bool) {
 		t.Helper()
 		b.Set([]byte(key), []byte("v"))
-		if err := b.Commit(sync); err != nil {
+		if err := b.Commit(t.Context(), sync); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -31,7 +31,7 @@ func TestCrashForgetsWhatWasNotSynced(t *testing.T) {
 	}
 	for keep, want := range []string{"a", "ab", "abc"} {
 		got := ""
-		for p, err := range s.Crash(keep).Scan(nil, nil) {
+		for p, err := range s.Crash(keep).Scan(t.Context(), nil, nil) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,10 +49,10 @@ func TestFailCommits(t *testing.T) {
 	s.FailCommits(func(bool) error { return full })
 	b := s.Batch()
 	b.Set([]byte("a"), nil)
-	if err := b.Commit(true); !errors.Is(err, full) {
+	if err := b.Commit(t.Context(), true); !errors.Is(err, full) {
 		t.Fatalf("Commit = %v, want %v", err, full)
 	}
-	if _, err := s.Get([]byte("a")); !errors.Is(err, kv.ErrNotFound) {
+	if _, err := s.Get(t.Context(), []byte("a")); !errors.Is(err, kv.ErrNotFound) {
 		t.Fatalf("Get after a failed commit = %v, want ErrNotFound", err)
 	}
 }

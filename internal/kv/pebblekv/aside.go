@@ -1,6 +1,7 @@
 package pebblekv
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -21,15 +22,15 @@ const asideFolder = "aside"
 var _ kv.Asider = (*Store)(nil)
 
 // PutAside writes value into a file beside the store.
-func (s *Store) PutAside(key, value []byte) error {
-	if err := s.putAside(key, value); err != nil {
+func (s *Store) PutAside(ctx context.Context, key, value []byte) error {
+	if err := s.putAside(ctx, key, value); err != nil {
 		return fmt.Errorf("write beside state %s: %w", s.dir, err)
 	}
 	return nil
 }
 
-func (s *Store) putAside(key, value []byte) error {
-	err := s.writable()
+func (s *Store) putAside(ctx context.Context, key, value []byte) error {
+	err := errors.Join(s.writable(), kv.NotBegun(ctx))
 	if err == nil {
 		err = s.guard.Room(s.db, s.dir, len(value))
 	}
@@ -56,7 +57,10 @@ func (s *Store) putAside(key, value []byte) error {
 }
 
 // GetAside reads it, or gives kv.ErrNotFound.
-func (s *Store) GetAside(key []byte) ([]byte, error) {
+func (s *Store) GetAside(ctx context.Context, key []byte) ([]byte, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if err := s.usable(); err != nil {
 		return nil, err
 	}
@@ -75,8 +79,8 @@ func (s *Store) GetAside(key []byte) ([]byte, error) {
 }
 
 // DropAside removes the files of all keys with this prefix.
-func (s *Store) DropAside(prefix []byte) error {
-	if err := s.usable(); err != nil {
+func (s *Store) DropAside(ctx context.Context, prefix []byte) error {
+	if err := errors.Join(s.usable(), kv.NotBegun(ctx)); err != nil {
 		return err
 	}
 	if s.read {

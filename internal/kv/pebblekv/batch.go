@@ -2,6 +2,7 @@ package pebblekv
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 
@@ -79,15 +80,15 @@ func (b *batch) Size() int {
 	return b.b.Len()
 }
 
-func (b *batch) Commit(sync bool) error {
-	if err := b.commit(sync); err != nil {
+func (b *batch) Commit(ctx context.Context, sync bool) error {
+	if err := b.commit(ctx, sync); err != nil {
 		return fmt.Errorf("write state %s: %w", b.s.dir, err)
 	}
 	return nil
 }
 
-func (b *batch) commit(sync bool) error {
-	err := errors.Join(b.err, b.s.writable())
+func (b *batch) commit(ctx context.Context, sync bool) error {
+	err := errors.Join(b.err, b.s.writable(), kv.NotBegun(ctx))
 	if err == nil {
 		err = b.s.guard.Room(b.s.db, b.s.dir, b.b.Len())
 	}

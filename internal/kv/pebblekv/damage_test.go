@@ -2,6 +2,7 @@ package pebblekv
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -17,7 +18,7 @@ import (
 // opening or reading names the wrong file and the remedy.
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(dir, Options{memTable: 64 << 10})
+	s, err := Open(t.Context(), dir, Options{memTable: 64 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,7 @@ func TestDamage(t *testing.T) {
 		}
 		b := s.Batch()
 		b.Set(fmt.Appendf(nil, "%04d", key), value)
-		if err := b.Commit(true); err != nil {
+		if err := b.Commit(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.Close(); err != nil {
@@ -98,12 +99,12 @@ func TestDamage(t *testing.T) {
 }
 
 func countKeys(dir string) (n int, err error) {
-	s, err := Open(dir, Options{})
+	s, err := Open(context.Background(), dir, Options{})
 	if err != nil {
 		return 0, err
 	}
 	defer s.Close()
-	for _, err := range s.Scan(nil, nil) {
+	for _, err := range s.Scan(context.Background(), nil, nil) {
 		if err != nil {
 			return 0, err
 		}

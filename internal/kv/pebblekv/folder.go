@@ -1,6 +1,7 @@
 package pebblekv
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,7 +93,7 @@ func writeHolder(dir, about string) error {
 const lockPoll = 50 * time.Millisecond
 
 // acquire takes Pebble's own lock, waiting as long as the options say.
-func acquire(dir string, o Options) (*pebble.Lock, error) {
+func acquire(ctx context.Context, dir string, o Options) (*pebble.Lock, error) {
 	deadline := time.Now().Add(o.LockWait)
 	for {
 		lock, err := pebble.LockDirectory(dir, o.fs)
@@ -111,7 +112,11 @@ func acquire(dir string, o Options) (*pebble.Lock, error) {
 		if !time.Now().Before(deadline) {
 			return nil, lockedError(dir)
 		}
-		time.Sleep(min(lockPoll, time.Until(deadline)))
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(context.Cause(ctx), lockedError(dir))
+		case <-time.After(min(lockPoll, time.Until(deadline))):
+		}
 	}
 }
 

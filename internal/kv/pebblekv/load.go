@@ -121,14 +121,14 @@ func (r *run) finish() error {
 	return w.Close()
 }
 
-func (l *load) Commit() error {
-	if err := l.commit(); err != nil {
+func (l *load) Commit(ctx context.Context) error {
+	if err := l.commit(ctx); err != nil {
 		return fmt.Errorf("load into state %s: %w", l.s.dir, err)
 	}
 	return nil
 }
 
-func (l *load) commit() error {
+func (l *load) commit(ctx context.Context) error {
 	s := l.s
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,7 +140,7 @@ func (l *load) commit() error {
 			return r.err
 		}
 	}
-	if err := s.writable(); err != nil {
+	if err := errors.Join(s.writable(), kv.NotBegun(ctx)); err != nil {
 		return err
 	}
 	if len(l.paths) == 0 {
@@ -151,7 +151,7 @@ func (l *load) commit() error {
 	}
 	paths := l.paths
 	l.paths = nil // they are Pebble's from here on
-	_, err := s.guard.Do(func() error { return s.db.Ingest(context.Background(), paths) })
+	_, err := s.guard.Do(func() error { return s.db.Ingest(context.WithoutCancel(ctx), paths) })
 	if err == nil {
 		err = s.guard.Failure()
 	}

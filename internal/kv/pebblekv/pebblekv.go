@@ -65,9 +65,6 @@ type Options struct {
 	// the folder, so it works on a full disk. Every commit gives
 	// ErrReadOnly.
 	ReadOnly bool
-	// Context ends the waiting for room of an Open on a full disk; nil: nothing
-	// does.
-	Context context.Context
 
 	fs       vfs.FS // for tests; nil: the disk
 	memTable uint64 // for tests; 0: memTableBytes
@@ -119,33 +116,46 @@ type Store struct {
 	closed  bool
 }
 
-var _ kv.Store = (*Store)(nil)
+var (
+	_ kv.Store   = (*Store)(nil)
+	_ kv.Settler = (*Store)(nil)
+)
+
+// Engine opens the folder of an address.
+func Engine(ctx context.Context, dir string, o kv.OpenOptions) (kv.Store, error) {
+	if dir == "" {
+		return nil, errors.New("open state: the address names no folder")
+	}
+	s, err := Open(ctx, dir, Options{Logger: o.Logger, ReadOnly: o.ReadOnly})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
 
 // Open opens or makes the store in dir. A folder held by another process gives
 // an error that wraps ErrLocked and names the holder; one written by a newer
-// version gives ErrNewer, and nothing in it is touched.
-func Open(dir string, o Options) (*Store, error) {
+// version gives ErrNewer, and nothing in it is touched. The end of ctx ends the waiting
+// for a locked folder, and for room on a full disk.
+func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if o.CacheBytes == 0 {
 		o.CacheBytes = 32 << 20
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Context == nil {
-		o.Context = context.Background()
-	}
 	o.fs = guardfs.Own(o.fs)
 	if o.memTable == 0 {
 		o.memTable = memTableBytes
 	}
 	s := &Store{dir: dir, fs: o.fs, read: o.ReadOnly, guard: guardfs.New("state", o.fs, o.Logger)}
-	if err := s.open(o); err != nil {
+	if err := s.open(ctx, o); err != nil {
 		return nil, fmt.Errorf("open state %s: %w", dir, err)
 	}
 	return s, nil
 }
 
-func (s *Store) open(o Options) (err error) {
+func (s *Store) open(ctx context.Context, o Options) (err error) {
 	if err := checkForm(s.dir); err != nil {
 		return err
 	}
@@ -154,7 +164,7 @@ func (s *Store) open(o Options) (err error) {
 			return err
 		}
 	}
-	if s.lock, err = acquire(s.dir, o); err != nil {
+	if s.lock, err = acquire(ctx, s.dir, o); err != nil {
 		return err
 	}
 	defer func() {
@@ -201,7 +211,7 @@ func (s *Store) open(o Options) (err error) {
 			return err
 		}
 	}
-	db, err := s.guard.Open(o.Context, s.dir, opts)
+	db, err := s.guard.Open(ctx, s.dir, opts)
 	if err != nil {
 		return err
 	}
@@ -229,14 +239,16 @@ func (s *Store) writable() error {
 func (s *Store) Settled() <-chan struct{} { return s.guard.Settled() }
 
 // Get returns a copy of the value, or kv.ErrNotFound.
-func (s *Store) Get(key []byte) ([]byte, error) { return s.get(s.db, key) }
+func (s *Store) Get(ctx context.Context, key []byte) ([]byte, error) { return s.get(ctx, s.db, key) }
 
 // Scan yields the pairs with lo <= key < hi in key order.
-func (s *Store) Scan(lo, hi []byte) iter.Seq2[kv.Pair, error] { return s.scan(s.db, lo, hi, false) }
+func (s *Store) Scan(ctx context.Context, lo, hi []byte) iter.Seq2[kv.Pair, error] {
+	return s.scan(ctx, s.db, lo, hi, false)
+}
 
 // ScanReverse is Scan from the highest key down.
-func (s *Store) ScanReverse(lo, hi []byte) iter.Seq2[kv.Pair, error] {
-	return s.scan(s.db, lo, hi, true)
+func (s *Store) ScanReverse(ctx context.Context, lo, hi []byte) iter.Seq2[kv.Pair, error] {
+	return s.scan(ctx, s.db, lo, hi, true)
 }
 
 func (s *Store) usable() error {
@@ -248,7 +260,10 @@ func (s *Store) usable() error {
 	return s.guard.ReadErr()
 }
 
-func (s *Store) get(r pebble.Reader, key []byte) ([]byte, error) {
+func (s *Store) get(ctx context.Context, r pebble.Reader, key []byte) ([]byte, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if err := s.usable(); err != nil {
 		return nil, err
 	}
@@ -266,11 +281,15 @@ func (s *Store) get(r pebble.Reader, key []byte) ([]byte, error) {
 	return out, nil
 }
 
-func (s *Store) scan(r pebble.Reader, lo, hi []byte, reverse bool) iter.Seq2[kv.Pair, error] {
+func (s *Store) scan(ctx context.Context, r pebble.Reader, lo, hi []byte, reverse bool) iter.Seq2[kv.Pair, error] {
 	return func(yield func(kv.Pair, error) bool) {
 		fail := func(err error) { yield(kv.Pair{}, fmt.Errorf("read state %s: %w", s.dir, guardfs.ReadError(err))) }
 		if err := s.usable(); err != nil {
 			fail(err)
+			return
+		}
+		if ctx.Err() != nil {
+			yield(kv.Pair{}, context.Cause(ctx))
 			return
 		}
 		if hi != nil && bytes.Compare(lo, hi) >= 0 {
@@ -288,7 +307,14 @@ func (s *Store) scan(r pebble.Reader, lo, hi []byte, reverse bool) iter.Seq2[kv.
 		} else {
 			ok = it.First()
 		}
+		ended := ctx.Done()
 		for ok {
+			select {
+			case <-ended:
+				yield(kv.Pair{}, context.Cause(ctx))
+				return
+			default:
+			}
 			v, err := it.ValueAndErr()
 			if err == nil {
 				err = s.guard.ReadErr()
@@ -313,7 +339,10 @@ func (s *Store) scan(r pebble.Reader, lo, hi []byte, reverse bool) iter.Seq2[kv.
 }
 
 // Snapshot is the present moment.
-func (s *Store) Snapshot() kv.Snapshot {
+func (s *Store) Snapshot(ctx context.Context) kv.Snapshot {
+	if ctx.Err() != nil {
+		return &snapshot{s: s, cause: context.Cause(ctx)}
+	}
 	if s.usable() != nil {
 		return &snapshot{s: s}
 	}
@@ -321,30 +350,38 @@ func (s *Store) Snapshot() kv.Snapshot {
 }
 
 type snapshot struct {
-	s    *Store
-	snap *pebble.Snapshot // nil: the store was not usable when it was taken
-	once sync.Once
+	s     *Store
+	snap  *pebble.Snapshot // nil: the store was not usable when it was taken
+	cause error            // why it was not taken
+	once  sync.Once
 }
 
-func (n *snapshot) Get(key []byte) ([]byte, error) {
+func (n *snapshot) Get(ctx context.Context, key []byte) ([]byte, error) {
 	if n.snap == nil {
 		return nil, n.err()
 	}
-	return n.s.get(n.snap, key)
+	return n.s.get(ctx, n.snap, key)
 }
 
-func (n *snapshot) Scan(lo, hi []byte) iter.Seq2[kv.Pair, error] { return n.scan(lo, hi, false) }
+func (n *snapshot) Scan(ctx context.Context, lo, hi []byte) iter.Seq2[kv.Pair, error] {
+	return n.scan(ctx, lo, hi, false)
+}
 
-func (n *snapshot) ScanReverse(lo, hi []byte) iter.Seq2[kv.Pair, error] { return n.scan(lo, hi, true) }
+func (n *snapshot) ScanReverse(ctx context.Context, lo, hi []byte) iter.Seq2[kv.Pair, error] {
+	return n.scan(ctx, lo, hi, true)
+}
 
-func (n *snapshot) scan(lo, hi []byte, reverse bool) iter.Seq2[kv.Pair, error] {
+func (n *snapshot) scan(ctx context.Context, lo, hi []byte, reverse bool) iter.Seq2[kv.Pair, error] {
 	if n.snap == nil {
 		return func(yield func(kv.Pair, error) bool) { yield(kv.Pair{}, n.err()) }
 	}
-	return n.s.scan(n.snap, lo, hi, reverse)
+	return n.s.scan(ctx, n.snap, lo, hi, reverse)
 }
 
 func (n *snapshot) err() error {
+	if n.cause != nil {
+		return n.cause
+	}
 	if err := n.s.usable(); err != nil {
 		return err
 	}

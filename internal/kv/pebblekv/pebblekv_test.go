@@ -2,6 +2,7 @@ package pebblekv
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ import (
 
 func open(t testing.TB, dir string, o Options) kv.Store {
 	t.Helper()
-	s, err := Open(dir, o)
+	s, err := Open(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func TestReopen(t *testing.T) {
 	s := open(t, dir, Options{})
 	b := s.Batch()
 	b.Set([]byte("a"), []byte("1"))
-	if err := b.Commit(true); err != nil {
+	if err := b.Commit(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	b.Close()
@@ -50,12 +51,12 @@ func TestReopen(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Errorf("second Close = %v", err)
 	}
-	if _, err := s.Get([]byte("a")); !errors.Is(err, kv.ErrClosed) {
+	if _, err := s.Get(t.Context(), []byte("a")); !errors.Is(err, kv.ErrClosed) {
 		t.Errorf("Get after Close = %v, want ErrClosed", err)
 	}
 	s = open(t, dir, Options{})
 	defer s.Close()
-	if v, err := s.Get([]byte("a")); err != nil || string(v) != "1" {
+	if v, err := s.Get(t.Context(), []byte("a")); err != nil || string(v) != "1" {
 		t.Errorf("Get after opening again = %q, %v", v, err)
 	}
 }
@@ -64,14 +65,14 @@ func TestReopen(t *testing.T) {
 func TestMain(m *testing.M) {
 	switch os.Getenv("PEBBLEKV_CHILD") {
 	case "hold":
-		s, err := Open(os.Args[1], Options{Holder: "admin at http://127.0.0.1:8081"})
+		s, err := Open(context.Background(), os.Args[1], Options{Holder: "admin at http://127.0.0.1:8081"})
 		fmt.Println("open", err)
 		if err == nil {
 			os.Stdin.Read(make([]byte, 1)) // until the parent closes it
 			s.Close()
 		}
 	case "write":
-		s, err := Open(os.Args[1], Options{})
+		s, err := Open(context.Background(), os.Args[1], Options{})
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
@@ -80,7 +81,7 @@ func TestMain(m *testing.M) {
 		for i := 0; ; i++ {
 			b.Set(fmt.Appendf(nil, "%08d", i), bytes.Repeat([]byte{byte(i)}, 1000))
 			b.Set([]byte("last"), fmt.Appendf(nil, "%08d", i))
-			if err := b.Commit(true); err != nil {
+			if err := b.Commit(context.Background(), true); err != nil {
 				os.Exit(1)
 			}
 			fmt.Printf("%08d\n", i)
@@ -114,7 +115,7 @@ func TestLocked(t *testing.T) {
 	if string(said[:n]) != "open <nil>\n" {
 		t.Fatalf("the other process said %q", said[:n])
 	}
-	_, err := Open(dir, Options{})
+	_, err := Open(t.Context(), dir, Options{})
 	if !errors.Is(err, ErrLocked) {
 		t.Errorf("Open = %v, want ErrLocked", err)
 	}
@@ -126,7 +127,7 @@ func TestLocked(t *testing.T) {
 	in.Close()
 	cmd.Wait()
 	s := open(t, dir, Options{})
-	if _, err := Open(dir, Options{}); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "this process") {
+	if _, err := Open(t.Context(), dir, Options{}); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "this process") {
 		t.Errorf("second Open in one process = %v", err)
 	}
 	s.Close()
@@ -152,11 +153,11 @@ func TestKilled(t *testing.T) {
 		cmd.Process.Kill()
 		cmd.Wait()
 		s := open(t, dir, Options{})
-		last, err := s.Get([]byte("last"))
+		last, err := s.Get(t.Context(), []byte("last"))
 		if err != nil || string(last) < confirmed {
 			t.Errorf("last = %s, %v; %s was confirmed", last, err, confirmed)
 		}
-		if v, err := s.Get(last); err != nil || len(v) != 1000 {
+		if v, err := s.Get(t.Context(), last); err != nil || len(v) != 1000 {
 			t.Errorf("half a batch: %s is not there: %v", last, err)
 		}
 		if err := s.Close(); err != nil {
@@ -183,7 +184,7 @@ func TestNewer(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := listing(t, dir)
-			_, err := Open(dir, Options{})
+			_, err := Open(t.Context(), dir, Options{})
 			if !errors.Is(err, ErrNewer) {
 				t.Fatalf("Open = %v, want ErrNewer", err)
 			}
@@ -198,7 +199,7 @@ func TestForeignDatabase(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir, Options{}).Close()
 	os.Remove(filepath.Join(dir, formFile))
-	if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), "not a state of rsbridge") {
+	if _, err := Open(t.Context(), dir, Options{}); err == nil || !strings.Contains(err.Error(), "not a state of rsbridge") {
 		t.Errorf("Open = %v", err)
 	}
 }
@@ -265,7 +266,7 @@ func testDiskFull(t *testing.T, kind string, after int64) {
 			binary.LittleEndian.PutUint64(value[j:], rand.Uint64())
 		}
 		b.Set(fmt.Appendf(nil, "%04d", i), value)
-		if failed = b.Commit(i%3 == 0); failed != nil {
+		if failed = b.Commit(t.Context(), i%3 == 0); failed != nil {
 			break
 		}
 		if i%3 == 0 {
@@ -279,11 +280,11 @@ func testDiskFull(t *testing.T, kind string, after int64) {
 		t.Errorf("Commit = %v, does not tell the cause", failed)
 	}
 	b.Set([]byte("late"), nil)
-	if err := b.Commit(true); err == nil {
+	if err := b.Commit(t.Context(), true); err == nil {
 		t.Error("a commit after the failure succeeded")
 	}
 	s.Batch().Close()
-	s.Get([]byte("0000")) // may fail, must not hang
+	s.Get(t.Context(), []byte("0000")) // may fail, must not hang
 	if err := s.Close(); err != nil {
 		t.Logf("Close = %v", err)
 	}
@@ -298,7 +299,7 @@ func testDiskFull(t *testing.T, kind string, after int64) {
 		if err = os.CopyFS(where, os.DirFS(dir)); err != nil {
 			continue
 		}
-		if again, err = Open(where, Options{}); err == nil {
+		if again, err = Open(t.Context(), where, Options{}); err == nil {
 			break
 		}
 	}
@@ -308,7 +309,7 @@ func testDiskFull(t *testing.T, kind string, after int64) {
 	s = again
 	defer s.Close()
 	for i := 0; i <= confirmed; i++ {
-		if _, err := s.Get(fmt.Appendf(nil, "%04d", i)); err != nil {
+		if _, err := s.Get(t.Context(), fmt.Appendf(nil, "%04d", i)); err != nil {
 			t.Fatalf("%04d of %04d confirmed: %v", i, confirmed, err)
 		}
 	}
@@ -318,7 +319,7 @@ func testDiskFull(t *testing.T, kind string, after int64) {
 // only in the log, and leaves the folder as it is.
 func TestReadOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kv")
-	if _, err := Open(dir, Options{ReadOnly: true}); err == nil {
+	if _, err := Open(t.Context(), dir, Options{ReadOnly: true}); err == nil {
 		t.Fatal("a store that is not there was opened for reading")
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
@@ -328,11 +329,11 @@ func TestReadOnly(t *testing.T) {
 	b := s.Batch()
 	defer b.Close()
 	b.Set([]byte("a"), []byte("1"))
-	if err := b.Commit(true); err != nil {
+	if err := b.Commit(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	beside, _ := kv.Aside(s)
-	if err := beside.PutAside([]byte("a"), []byte("long")); err != nil {
+	if err := beside.PutAside(t.Context(), []byte("a"), []byte("long")); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -354,26 +355,26 @@ func TestReadOnly(t *testing.T) {
 	}
 	before := list()
 	r := open(t, dir, Options{ReadOnly: true})
-	if v, err := r.Get([]byte("a")); err != nil || string(v) != "1" {
+	if v, err := r.Get(t.Context(), []byte("a")); err != nil || string(v) != "1" {
 		t.Errorf("Get = %q, %v", v, err)
 	}
-	if _, err := Open(dir, Options{ReadOnly: true}); !errors.Is(err, ErrLocked) {
+	if _, err := Open(t.Context(), dir, Options{ReadOnly: true}); !errors.Is(err, ErrLocked) {
 		t.Errorf("opened twice: %v", err)
 	}
 	w := r.Batch()
 	defer w.Close()
 	w.Set([]byte("b"), nil)
-	if err := w.Commit(true); !errors.Is(err, ErrReadOnly) {
+	if err := w.Commit(t.Context(), true); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("Commit = %v, want ErrReadOnly", err)
 	}
 	beside, _ = kv.Aside(r)
-	if err := beside.PutAside([]byte("b"), nil); !errors.Is(err, ErrReadOnly) {
+	if err := beside.PutAside(t.Context(), []byte("b"), nil); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("PutAside = %v, want ErrReadOnly", err)
 	}
-	if err := beside.DropAside([]byte("a")); !errors.Is(err, ErrReadOnly) {
+	if err := beside.DropAside(t.Context(), []byte("a")); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("DropAside = %v, want ErrReadOnly", err)
 	}
-	if v, err := beside.GetAside([]byte("a")); err != nil || string(v) != "long" {
+	if v, err := beside.GetAside(t.Context(), []byte("a")); err != nil || string(v) != "long" {
 		t.Errorf("GetAside = %q, %v", v, err)
 	}
 	if err := r.Close(); err != nil {
@@ -403,7 +404,7 @@ func TestLoadOnFullDisk(t *testing.T) {
 			s := open(t, dir, Options{fs: fs})
 			b := s.Batch()
 			b.Set([]byte("b"), []byte("before"))
-			if err := b.Commit(true); err != nil {
+			if err := b.Commit(t.Context(), true); err != nil {
 				t.Fatal(err)
 			}
 			armed.Store(true)
@@ -414,8 +415,8 @@ func TestLoadOnFullDisk(t *testing.T) {
 				err = r.Set(fmt.Appendf(nil, "a%03d", i), make([]byte, 10_000))
 			}
 			if err == nil {
-				err = l.Commit()
-			} else if again := l.Commit(); again == nil {
+				err = l.Commit(t.Context())
+			} else if again := l.Commit(t.Context()); again == nil {
 				t.Error("what could not be written was committed")
 			}
 			if err == nil || !errors.Is(err, syscall.ENOSPC) && !strings.Contains(err.Error(), "no space left") {
@@ -427,7 +428,7 @@ func TestLoadOnFullDisk(t *testing.T) {
 			armed.Store(false)
 			if kind == "tables" {
 				b.Set([]byte("c"), nil)
-				if err := b.Commit(true); err != nil {
+				if err := b.Commit(t.Context(), true); err != nil {
 					t.Errorf("a commit after it = %v", err)
 				}
 			}
@@ -441,7 +442,7 @@ func TestLoadOnFullDisk(t *testing.T) {
 			s = open(t, where, Options{})
 			defer s.Close()
 			n := 0
-			for _, err := range s.Scan([]byte("a"), []byte("b")) {
+			for _, err := range s.Scan(t.Context(), []byte("a"), []byte("b")) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -450,7 +451,7 @@ func TestLoadOnFullDisk(t *testing.T) {
 			if n != 0 && (kind == "tables" || n != 100) {
 				t.Errorf("%d of 100 pairs are there", n)
 			}
-			if v, err := s.Get([]byte("b")); err != nil || string(v) != "before" {
+			if v, err := s.Get(t.Context(), []byte("b")); err != nil || string(v) != "before" {
 				t.Errorf("what was there = %q, %v", v, err)
 			}
 			if left, _ := filepath.Glob(filepath.Join(where, loadFolder, "*")); len(left) > 0 {
@@ -475,7 +476,7 @@ func TestSmallLoad(t *testing.T) {
 		r := l.Run()
 		err := r.Set(fmt.Appendf(nil, "a%d", c.free), make([]byte, 10_000))
 		if err == nil {
-			err = l.Commit()
+			err = l.Commit(t.Context())
 		}
 		if c.fits != (err == nil) || err != nil && !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("a load of 10,000 bytes where %d are free: %v", c.free, err)
@@ -511,21 +512,21 @@ func TestAsideOnFullDisk(t *testing.T) {
 	defer s.Close()
 	a, _ := kv.Aside(s)
 	room.free.Store(2 << 20)
-	if err := a.PutAside([]byte("a"), make([]byte, 2<<20)); !errors.Is(err, syscall.ENOSPC) {
+	if err := a.PutAside(t.Context(), []byte("a"), make([]byte, 2<<20)); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("where there is no room: %v", err)
 	}
 	room.free.Store(1 << 40)
-	if err := a.PutAside([]byte("a"), []byte("first")); err != nil {
+	if err := a.PutAside(t.Context(), []byte("a"), []byte("first")); err != nil {
 		t.Error(err)
 	}
 	armed.Store(true)
-	if err := a.PutAside([]byte("b"), []byte("second")); !errors.Is(err, syscall.EIO) {
+	if err := a.PutAside(t.Context(), []byte("b"), []byte("second")); !errors.Is(err, syscall.EIO) {
 		t.Errorf("on a disk that fails: %v", err)
 	}
-	if v, err := a.GetAside([]byte("b")); !errors.Is(err, kv.ErrNotFound) {
+	if v, err := a.GetAside(t.Context(), []byte("b")); !errors.Is(err, kv.ErrNotFound) {
 		t.Errorf("a part of it stays and takes room: %q, %v", v, err)
 	}
-	if v, err := a.GetAside([]byte("a")); err != nil || string(v) != "first" {
+	if v, err := a.GetAside(t.Context(), []byte("a")); err != nil || string(v) != "first" {
 		t.Errorf("what was there = %q, %v", v, err)
 	}
 }

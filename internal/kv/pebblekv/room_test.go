@@ -26,7 +26,7 @@ func TestSettled(t *testing.T) {
 		return nil
 	}))
 	dir := t.TempDir()
-	s, err := Open(dir, Options{fs: fs})
+	s, err := Open(t.Context(), dir, Options{fs: fs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestSettled(t *testing.T) {
 		defer b.Close()
 		b.Set([]byte(key+" 1"), nil)
 		b.Set([]byte(key+" 2"), nil)
-		return b.Commit(true)
+		return b.Commit(t.Context(), true)
 	}
 	if err := commit("before"); err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestSettled(t *testing.T) {
 	if err := commit("refused"); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("another one: %v", err)
 	}
-	if _, err := s.Get([]byte("left 1")); !errors.Is(err, syscall.ENOSPC) {
+	if _, err := s.Get(t.Context(), []byte("left 1")); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("it is not known whether the commit holds, and a read says %v", err)
 	}
 	select {
@@ -63,13 +63,13 @@ func TestSettled(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = Open(dir, Options{}); err != nil {
+	if s, err = Open(t.Context(), dir, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	there := func(key string) bool {
-		_, err1 := s.Get([]byte(key + " 1"))
-		_, err2 := s.Get([]byte(key + " 2"))
+		_, err1 := s.Get(t.Context(), []byte(key+" 1"))
+		_, err2 := s.Get(t.Context(), []byte(key+" 2"))
 		if err1 != nil && !errors.Is(err1, kv.ErrNotFound) || (err1 == nil) != (err2 == nil) {
 			t.Errorf("%s: %v, %v", key, err1, err2)
 		}

@@ -1,0 +1,74 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// OpenOptions are for stores of every engine; the zero value is sensible.
+type OpenOptions struct {
+	Logger   *slog.Logger // nil: silent
+	ReadOnly bool         // of an existing store; every commit is refused
+}
+
+// Engine opens the store at a place, in words of its own: a folder, or all of a
+// URL behind its scheme. ctx is for the opening.
+type Engine func(ctx context.Context, place string, o OpenOptions) (Store, error)
+
+// Engines are the ways to keep a store, by the scheme of its address. The one without
+// a scheme takes bare folders.
+type Engines map[string]Engine
+
+var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:`) // of two letters at least: C:\ is a folder
+
+// Open opens the store at an address such as pebble:DIR, or DIR alone.
+func (e Engines) Open(ctx context.Context, address string, o OpenOptions) (Store, error) {
+	name := strings.ToLower(strings.TrimSuffix(scheme.FindString(address), ":"))
+	open := e[name]
+	if open == nil {
+		return nil, &SchemeError{Scheme: name, Known: slices.Sorted(maps.Keys(e))}
+	}
+	place := address
+	if name != "" {
+		place = address[len(name)+1:]
+	}
+	return open(ctx, place, o)
+}
+
+// SchemeError is an address without an engine. It has no more of the
+// address than the scheme: a password may stand in it.
+type SchemeError struct {
+	Scheme string
+	Known  []string
+}
+
+func (e *SchemeError) Error() string {
+	if e.Scheme == "" {
+		return "open state: the address has no scheme"
+	}
+	return fmt.Sprintf("open state: no engine for addresses that begin with %s:", e.Scheme)
+}
+
+// Hint tells the known forms of addresses.
+func (e *SchemeError) Hint() string {
+	var forms []string
+	for _, k := range e.Known {
+		if k == "" {
+			forms = append(forms, "a folder (./DIR if it has a colon)")
+			continue
+		}
+		forms = append(forms, k+":…")
+	}
+	return "use " + strings.Join(forms, " or ")
+}
+
+// Settler is a Store with times to be opened again.
+type Settler interface {
+	// Settled is closed when it has to be, and can be.
+	Settled() <-chan struct{}
+}

@@ -395,7 +395,7 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 		switch {
 		case s.Embedded != "" && remote:
 			fault(p, "", "is either embedded or has addresses, not both")
-		case s.sink() && (remote || s.Embedded != ""), s.Dump != "" && s.Files != "":
+		case s.sink() && (remote || s.Embedded != ""), len(s.kinds()) > 1:
 			fault(p, "", "is either a dump or files, and nothing else")
 		case byPreset && !remote: // told
 		case !s.local() && !remote:

@@ -85,9 +85,6 @@ type Store struct {
 	agent string // user_agent of the configuration
 }
 
-// sink tells a mirror without a store: a dump or files.
-func (s *Store) sink() bool { return s.Dump != "" || s.Files != "" }
-
 // local tells whether a store has no addresses.
 func (s *Store) local() bool { return s.Embedded != "" || s.sink() }
 

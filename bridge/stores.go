@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/sink"
-	"github.com/rsbridge/rsbridge/destination/sink/dumpsink"
-	"github.com/rsbridge/rsbridge/destination/sink/filesink"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/settings"
@@ -83,13 +81,6 @@ func (c Store) endpoint(name string, names settings.Names, log *slog.Logger) spa
 	}
 }
 
-func (c *Store) openSink() (sink.Sink, error) {
-	if c.Files != "" {
-		return filesink.Open(c.Files)
-	}
-	return dumpsink.Open(c.Dump)
-}
-
 // embeddedAddresses are the addresses of an embedded store in records: each with its own
 // host, since two stores share nothing.
 func embeddedAddresses(name string) (query, update, graphStore string) {
@@ -101,7 +92,7 @@ func embeddedAddresses(name string) (query, update, graphStore string) {
 func (b *Bridge) openStore(ctx context.Context, name string, c Store, before *Bridge) (*store, error) {
 	var open *store // of the same place
 	for other, o := range before.cfg.Stores {
-		if s := before.stores[other]; c.local() && o.Embedded == c.Embedded && o.Files == c.Files && o.Dump == c.Dump && s.fault == nil {
+		if s := before.stores[other]; c.local() && o.place() == c.place() && s.fault == nil {
 			open = s
 		}
 	}

@@ -12,10 +12,9 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// What a store confirms is not always done: Virtuoso 7 answers 201 Created to an
-// upload that it has not read. So a store whose requests are not atomic is asked
-// after each batch what stands there now, before the checkpoint is set; and the
-// number of triples is held against the records at the end of a baseline.
+// A confirmed write may not be done: Virtuoso 7 answers 201 Created to an unread upload. So
+// each batch is read back before its checkpoint, unless requests are atomic. At the end of a
+// baseline the number of triples is compared with the records.
 
 // confirm reads the subjects (per-entity: the graphs) of a plan back.
 func (m *Mirror) confirm(ctx context.Context, p *sink.Batch) error {
@@ -79,13 +78,13 @@ func (m *Mirror) confirm(ctx context.Context, p *sink.Batch) error {
 		parts = m.reader.parts("GRAPH ?g { ?s ?p ?o } ", "?g", "?s", "?p", "?o")
 		row = func(r sparql.Row) error { return seen(r[0].IRI(), rdfres.Triple{S: r[1], P: r[2], O: r[3]}) }
 	}
-	parts.Confirm = len(p.Remove) > 0 // what a store leaves out of an answer would pass for deleted
+	parts.Confirm = len(p.Remove) > 0 // triples left out of an answer would pass for deleted
 	err := parts.Of(ctx, keys, row)
 	if errors.Is(err, sink.ErrUnconfirmed) {
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("read back what was written: %v", err) // of the reading: not a refusal of what was written
+		return fmt.Errorf("read back what was written: %v", err) // a failure of reading, no refusal
 	}
 	for i := range p.Add {
 		st := &p.Add[i]

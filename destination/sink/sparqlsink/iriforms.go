@@ -16,14 +16,13 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Stores change IRIs on some ways of writing: Jena resolves every IRI of a SPARQL
-// update, so that <http://x/a/./b> becomes <http://x/a/b>, which is another
-// entity's, and keeps it in N-Triples by the Graph Store Protocol. A probe finds
-// out once what a store does. What an update would change is inserted by the
-// Graph Store Protocol and deleted by comparing strings; what no way keeps is
-// failed, and is never written.
+// Stores change IRIs on some ways of writing. Jena resolves every IRI of a SPARQL update:
+// <http://x/a/./b> becomes <http://x/a/b>, another entity's. In N-Triples by the Graph Store
+// Protocol it stays. A probe finds out once. IRIs changed by updates are inserted by the
+// Graph Store Protocol and deleted by comparing strings. IRIs changed on all ways fail, and
+// are never written.
 
-// iriForm is a kind of IRI that some software takes for another spelling.
+// iriForm is a kind of IRI some software takes for another spelling.
 type iriForm struct {
 	name   string
 	probes []string
@@ -72,7 +71,7 @@ func iriAuthority(iri string) string {
 	return rest
 }
 
-// Rewrites are the forms that a store changes, by the way of writing.
+// Rewrites are the forms a store changes, by the way of writing.
 type Rewrites struct {
 	Update []string // SPARQL Update, graph names too
 	GSP    []string // Graph Store Protocol, N-Triples
@@ -112,7 +111,7 @@ func changes(forms []string, iri string) bool {
 	return false
 }
 
-// changedTerm gives the IRI of a term that one of the forms concerns.
+// changedTerm gives the IRI of a term in one of the forms.
 func changedTerm(forms []string, t rdfres.Term) string {
 	s := string(t)
 	switch {
@@ -141,7 +140,7 @@ func changedTriple(forms []string, t rdfres.Triple) string {
 	return ""
 }
 
-// odd gives an IRI of a statement that an update would change, "" for none.
+// odd gives an IRI of a statement an update would change, "" for none.
 func (m *Mirror) odd(st *sink.Statement) string {
 	if len(m.IRIs.Update) == 0 {
 		return ""
@@ -167,7 +166,7 @@ func (m *Mirror) Postable(sts []sink.Statement) bool {
 	return len(m.IRIs.GSP) == 0 || !slices.ContainsFunc(sts, func(st sink.Statement) bool { return m.oddToPost(&st) != "" })
 }
 
-// Keeps refuses a statement that no way of writing keeps as it is.
+// Keeps refuses a statement no way of writing keeps as it is.
 func (m *Mirror) Keeps(st *sink.Statement) error {
 	if what, why := m.dialect.refuses(m.graphFor(st), st.Triple); why != "" {
 		return fmt.Errorf("%w: %s: the store %s (%s) %s", sink.ErrUnusable, what, m.Client.Endpoint().Name, m.Caps.Product, why)
@@ -191,7 +190,7 @@ func (m *Mirror) Keeps(st *sink.Statement) error {
 	return fmt.Errorf("%w: the store %s (%s) changes the IRI <%s> when it is written, into one that means another thing%s", sink.ErrUnusable, e.Name, m.Caps.Product, clip.Middle(iri), hint)
 }
 
-// Exact tells of a statement that neither an update nor an upload changes.
+// Exact tells of a statement neither an update nor an upload changes.
 func (m *Mirror) Exact(st *sink.Statement) bool {
 	return m.odd(st) == "" && m.Keeps(st) == nil && m.oddToPost(st) == ""
 }
@@ -222,9 +221,8 @@ func (m *Mirror) SameValue(a, b rdfres.Term) bool {
 	return rdfres.ValueEqual(a, b) || m.dialect.isForm(a, b)
 }
 
-// oddDelete is an update that removes a statement by comparing strings: the
-// IRIs that the store would change do not stand in it as IRIs. Blank nodes have
-// no name in an update, so all that stand like this one go.
+// oddDelete is an update for removing a statement by comparing strings: it has no IRI
+// for the store to change. Blank nodes have no name in an update, so all similar ones go.
 func (m *Mirror) oddDelete(st *sink.Statement) string {
 	one := func(t rdfres.Triple) string {
 		var filters []string
@@ -305,8 +303,8 @@ func refusesPosts(err error) bool {
 	return errors.As(err, &e) && slices.Contains([]int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, e.Status)
 }
 
-// ProbeIRIs finds out which forms of IRIs a store changes, by writing some into
-// scratch graphs that it removes. An error means that nothing was learned.
+// ProbeIRIs finds the forms of IRIs a store changes. It writes some into scratch graphs,
+// and removes them. After an error nothing was learned.
 func (m *Mirror) ProbeIRIs(caller context.Context) (found Rewrites, err error) {
 	ctx, cancel := context.WithTimeout(caller, 30*time.Second)
 	defer cancel()
@@ -333,7 +331,7 @@ func (m *Mirror) ProbeIRIs(caller context.Context) (found Rewrites, err error) {
 			}
 		}
 	}()
-	// came reads back which objects stand with which subject and graph.
+	// came reads back the graph and subject of each object.
 	came := func() (map[string][2]string, error) {
 		s, err := m.Client.Select(ctx, fmt.Sprintf("SELECT ?g ?s ?o WHERE { GRAPH ?g { ?s %s ?o } }", property))
 		if err != nil {
@@ -424,7 +422,7 @@ func (m *Mirror) ProbeIRIs(caller context.Context) (found Rewrites, err error) {
 	if err != nil || len(found.Update) == 0 {
 		return found, err
 	}
-	for _, name := range found.Update { // only forms that an update changes are written so
+	for _, name := range found.Update { // only forms changed by updates are written so
 		i := slices.IndexFunc(iriForms, func(f iriForm) bool { return f.name == name })
 		graph := iriForms[i].probes[0] + strings.ToLower(token) // another probe at the same time has its own
 		key := "graph" + token + name

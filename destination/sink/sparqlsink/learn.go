@@ -52,7 +52,7 @@ func (m *Mirror) Learn(ctx context.Context) (*sink.Findings, error) {
 	return Findings(caps, iris), nil
 }
 
-// unwritable tells why a mirror took nothing that a probe wrote.
+// unwritable explains a mirror without any write of a probe.
 func unwritable(target string, cause error) error {
 	var e *sparql.Error
 	switch {
@@ -72,7 +72,7 @@ func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r > 0x7f })
 }
 
-// Take makes findings the ones to work with. It refuses a store that would write into
+// Take makes findings the ones to work with. It refuses a store with updates into
 // another graph.
 func (m *Mirror) Take(found *sink.Findings) error {
 	var f facts

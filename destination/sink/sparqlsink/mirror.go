@@ -28,10 +28,10 @@ type Mirror struct {
 	traits  traits                   // of the dialect
 	server  string                   // the store's own name in its last answer
 	limit   int                      // triples of one update request; adapts
-	most    int                      // that it may become
-	passed  int                      // triples of an update that went well
-	pace    int                      // triples that it would have taken in compactTime, by the last upload; 0 unknown
-	Quick   time.Duration            // an update that took less may be followed by a larger one
+	most    int                      // bound of limit
+	passed  int                      // triples of a successful update
+	pace    int                      // triples of longTime, at the speed of the last upload; 0 unknown
+	Quick   time.Duration            // after a faster update a larger one may follow
 	Fault   func(point string) error // tests: called before and after a write
 	reader  *reader
 }
@@ -45,8 +45,8 @@ func New(client *sparql.Client, place *sink.Place) *Mirror {
 	return m
 }
 
-// What a store takes in one update is learned from what is written there: from
-// the first of them twice as many each time, as long as that is quick.
+// The size of updates is learned by writing: each is twice as large as the one before, as
+// long as they are quick.
 const (
 	sureUpdateTriples  = 1_000 // whatever goes wrong with these is not for their number
 	firstUpdateTriples = 5_000
@@ -61,7 +61,7 @@ func (m *Mirror) Limit() int { return m.limit }
 // Pace is how many triples of an upload the store took lately in longTime; 0 unknown.
 func (m *Mirror) Pace() int { return m.pace }
 
-// SetLimit goes back to what is known of the store's updates.
+// SetLimit goes back to the known size of the store's updates.
 func (m *Mirror) SetLimit() {
 	m.limit, m.most, m.passed = firstUpdateTriples, mostUpdateTriples, sureUpdateTriples
 	if n := m.Caps.UpdateTriples; n > 0 { // an earlier version has tried it
@@ -71,7 +71,7 @@ func (m *Mirror) SetLimit() {
 }
 
 // grow makes updates larger after one of n triples was taken quickly, and never as
-// large as one that was refused.
+// large as a refused one.
 func (m *Mirror) grow(n int, took time.Duration) {
 	m.passed = max(m.passed, n)
 	if took < m.Quick && n >= m.limit/2 {
@@ -98,13 +98,12 @@ func (m *Mirror) CanBulk() bool {
 	return !m.Layout.PerEntity && m.Client.Endpoint().GraphStore != "" && !m.IRIs.Dead
 }
 
-// postBatches bounds one Graph Store POST, by what a batch is there: a resource may
-// have a million triples, which many stores do not take in the time that they are
-// given for an answer.
+// postBatches bounds one Graph Store POST, in batches: a resource may have a million
+// triples, too many for one answer of many stores.
 const postBatches = 2
 
 // Bulk adds statements by Graph Store POST: additive, so it can be repeated. ready is
-// what uploads has made of them ahead, nil if nothing.
+// the prepared uploads, nil if nothing.
 func (m *Mirror) Bulk(ctx context.Context, sts []sink.Statement, prepared any) error {
 	ready, _ := prepared.([]*sparql.Upload)
 	if err := m.inject("before"); err != nil {
@@ -160,7 +159,7 @@ func (m *Mirror) inject(point string) error {
 
 // Apply carries out a plan and then sets the checkpoint: in the same request
 // when everything fits into one, in the last one otherwise. Every request can be
-// repeated. A request that the store refuses is halved until it is taken or only
+// repeated. A refused request is halved until it is taken or only
 // one triple is left.
 func (m *Mirror) Apply(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
 	if p.Nothing() {
@@ -185,9 +184,8 @@ func (m *Mirror) Apply(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) 
 	return m.inject("after")
 }
 
-// writeApart writes a plan in two steps that are confirmed each: a store that
-// makes of a literal that it is given the very form that is to be removed has
-// done what it was told, and the next audit finds it rewritten.
+// writeApart writes a plan in two steps, each confirmed: a store may make the very form to
+// be removed of an added literal. The next audit finds it rewritten.
 func (m *Mirror) writeApart(ctx context.Context, p *sink.Batch, cp *sink.Checkpoint) error {
 	first := *p
 	first.Add = nil
@@ -325,7 +323,7 @@ func (m *Mirror) writeUpdates(ctx context.Context, p *sink.Batch, cp *sink.Check
 	return nil
 }
 
-// request sends ops as one update, in halves where the store refuses it whole.
+// request sends ops as one update, in halves if the store refuses it whole.
 func (m *Mirror) request(ctx context.Context, drops string, ops []updateOp, tail string) error {
 	text := m.updateText(drops, ops, tail)
 	began := time.Now()
@@ -356,7 +354,7 @@ func (m *Mirror) request(ctx context.Context, drops string, ops []updateOp, tail
 	return nil
 }
 
-// refusal tells an answer about the content of a request from a store that is
+// refusal tells an answer about the content of a request from a store
 // down, busy or locked.
 func refusal(err error) bool {
 	var e *sparql.Error
@@ -370,8 +368,8 @@ func refusal(err error) bool {
 	return e.Status >= 400
 }
 
-// tooMuch tells whether an update of n triples may do in halves: where the store has
-// refused it, and where it came to nothing and is larger than all that went well.
+// tooMuch tells whether an update of n triples may do in halves: the store has refused it,
+// or it failed and is larger than all successful ones.
 func (m *Mirror) tooMuch(err error, n int) bool {
 	var e *sparql.Error
 	if n > m.passed && errors.As(err, &e) {
@@ -508,9 +506,8 @@ func (m *Mirror) Others(ctx context.Context, graph string) (map[string]*sink.Che
 	return all, nil
 }
 
-// IsEmpty asks whether the graph (per-entity: any graph that the template could
-// name, and that is neither one of besides nor rsbridge's nor the store's own) holds
-// something.
+// IsEmpty asks for anything in the graph. Per-entity it asks for any graph of the template's
+// form, without besides, rsbridge's own and the store's own.
 func (m *Mirror) IsEmpty(ctx context.Context, besides iter.Seq[string]) (bool, error) {
 	if m.Layout.PerEntity {
 		if m.Client.Endpoint().Query == "" {
@@ -549,10 +546,9 @@ func (m *Mirror) IsEmpty(ctx context.Context, besides iter.Seq[string]) (bool, e
 	return true, nil
 }
 
-// otherForms are those in which a statement may stand in the store too: when what
-// the store gave back was loaded again, as a backup in N-Quads is, it is no longer
-// the form that was written. TDB2 shows the decimal 1 as 1.0 and 7.50 as 7.5, and does
-// not find the one by the other, nor by a variable.
+// otherForms are further forms of a statement in the store: after a backup in N-Quads was
+// loaded, it has the shown form instead of the written one. TDB2 shows the decimal 1 as 1.0
+// and 7.50 as 7.5, and finds neither by the other, nor by a variable.
 func otherForms(l *sink.Layout, st *sink.Statement) (out []rdfres.Triple) {
 	n := l.NormalForm.Triple(st.Triple)
 	if st.Rewritten {

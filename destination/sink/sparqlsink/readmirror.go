@@ -13,19 +13,18 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// errShort says that a store gave less than it counts.
+// errShort is for answers shorter than their count.
 var errShort = errors.New("the store gave less than it counts")
 
 // reader reads a mirror back.
 type reader struct {
 	m     *Mirror
-	cutAt int64 // rows after which an answer was seen to end; 0 none
+	cutAt int64 // rows of an answer cut short; 0 none
 }
 
-// ReadSingle reads the graph of a mirror: whole where the store gives as much as
-// it counts, in parts where it cuts long answers. One that breaks off is asked for
-// again, since that may have been the network; the second time it is a limit. A triple
-// may come twice. got is raised by add.
+// ReadSingle reads the graph of a mirror: whole, or in parts if the store cuts long answers.
+// A broken answer is asked for again, since the network may be the cause; the second time it
+// is a limit. A triple may come twice. got is raised by add.
 func (rd *reader) ReadSingle(ctx context.Context, got *int64, add func(rdfres.Triple) error) error {
 	for attempt := 0; ; attempt++ {
 		before, err := rd.Count(ctx)
@@ -71,7 +70,7 @@ func (rd *reader) ReadSingle(ctx context.Context, got *int64, add func(rdfres.Tr
 		case !parts:
 			rd.readInParts(n, least)
 		}
-		// Reading again only adds doubles, which the merge passes over.
+		// Reading again only adds doubles for the merge to pass over.
 	}
 }
 
@@ -84,8 +83,8 @@ func (rd *reader) cuts(rows int64) bool {
 	return limit > 0 && rows >= limit
 }
 
-// stillCuts is cuts before much is read: where only the probe says so, which may be long
-// ago, it looks whether the limit was raised since.
+// stillCuts is cuts before much is read. The probe may be old: without newer evidence it
+// looks for a raised limit.
 func (rd *reader) stillCuts(ctx context.Context, rows int64) bool {
 	if limit := rd.rowLimit(); rd.cuts(rows) && limit == rd.m.Caps.RowLimit && limit != rd.cutAt {
 		if n, err := rd.some(ctx, limit+1); err == nil && n > limit {
@@ -96,7 +95,7 @@ func (rd *reader) stillCuts(ctx context.Context, rows int64) bool {
 	return rd.cuts(rows)
 }
 
-// some counts the rows of an answer that could have so many.
+// some counts the rows of an answer, up to a number.
 func (rd *reader) some(ctx context.Context, most int64) (n int64, err error) {
 	s, err := rd.m.Client.Select(ctx, fmt.Sprintf("SELECT ?s WHERE { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } } LIMIT %d", most))
 	if err != nil {
@@ -111,7 +110,7 @@ func (rd *reader) some(ctx context.Context, most int64) (n int64, err error) {
 	return n, nil
 }
 
-// rowLimit is where the store cuts answers, as far as is known; 0 for nowhere.
+// rowLimit is the known limit of answers; 0 for none.
 func (rd *reader) rowLimit() (limit int64) {
 	for _, l := range []int64{rd.m.Caps.RowLimit, rd.m.Client.MaxRows(), rd.cutAt} {
 		if l > 0 && (limit == 0 || l < limit) {
@@ -121,10 +120,9 @@ func (rd *reader) rowLimit() (limit int64) {
 	return limit
 }
 
-// rows yields what a pattern gives for its variables: in one answer where the
-// store gives as many rows as it counts, in parts by the first variable where it
-// cuts long answers. only, where given, says for which values of that variable
-// the parts are read. A row may come twice, and is valid during the call.
+// rows yields the rows of a pattern for its variables: in one answer, or in parts by the
+// first variable if the store cuts long answers. only chooses values of the first variable;
+// nil for all. A row may come twice, and is valid during the call.
 func (rd *reader) rows(ctx context.Context, pattern string, vars []string, only func(string) (bool, error), row func(sparql.Row) error) error {
 	counted := func() (int64, error) {
 		return rd.m.Client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+pattern+"}")
@@ -189,9 +187,8 @@ func (rd *reader) oneAnswer(ctx context.Context, pattern string, vars []string, 
 	return n, nil
 }
 
-// selectReading is the format of long answers: the fastest of those that the probe
-// found, as for a scan. Of tab-separated values the client sees again that they are
-// in the W3C form, and chooses itself where nothing was found.
+// selectReading is the format of long answers: the fastest one of the probe, as for a
+// scan. For tab-separated values, and without a finding, the client chooses.
 func (rd *reader) selectReading() sparql.Reading {
 	i := slices.IndexFunc(rd.m.Caps.Readings, sparql.Reading.Selects)
 	if i < 0 || rd.m.Caps.Readings[i] == sparql.ReadSelectTSV {
@@ -200,7 +197,7 @@ func (rd *reader) selectReading() sparql.Reading {
 	return rd.m.Caps.Readings[i]
 }
 
-// readInParts notes that an answer ended after the rows that came.
+// readInParts notes the length of a cut answer.
 func (rd *reader) readInParts(came, counted int64) {
 	rd.m.Log.Info("the mirror does not come in one answer; it is read in parts", "came", came, "counted", counted)
 	rd.cutAt = max(1, came)
@@ -224,7 +221,7 @@ func (rd *reader) pattern() string {
 
 func (rd *reader) readParts(ctx context.Context, add func(rdfres.Triple) error) error {
 	p := rd.parts(rd.pattern(), "?s", "?p", "?o")
-	p.Confirm = true // rows that come twice would stand for others that do not come
+	p.Confirm = true // doubles would stand for missing rows
 	row := func(r sparql.Row) error { return add(rdfres.Triple{S: r[0], P: r[1], O: r[2]}) }
 	err := p.Keys(ctx, func(subjects []string) error { return p.Of(ctx, subjects, row) })
 	if err == nil {
@@ -233,7 +230,7 @@ func (rd *reader) readParts(ctx context.Context, add func(rdfres.Triple) error) 
 	return err
 }
 
-// Count asks for the number of triples, -1 where it cannot be asked.
+// Count asks for the number of triples, -1 for unknown.
 func (rd *reader) Count(ctx context.Context) (int64, error) {
 	if !rd.Countable() {
 		return -1, nil
@@ -241,12 +238,12 @@ func (rd *reader) Count(ctx context.Context) (int64, error) {
 	return rd.m.Client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+rd.pattern()+"}")
 }
 
-// Countable tells whether the store can be asked for what stands in the graph alone.
+// Countable tells of a store with queries for the graph alone.
 func (rd *reader) Countable() bool {
 	return rd.m.Client.Endpoint().Query != "" && (rd.m.Layout.Graph != "" || !rd.m.Caps.UnionDefault)
 }
 
-// graph streams the single graph by the fastest way that the store offers.
+// graph streams the single graph by the fastest way of the store.
 func (rd *reader) graph(ctx context.Context) iter.Seq2[rdfres.Triple, error] {
 	pattern := "{ " + rd.pattern() + "}"
 	e := rd.m.Client.Endpoint()
@@ -308,7 +305,7 @@ func (rd *reader) Has(ctx context.Context, st *sink.Statement) (bool, error) {
 	return rd.m.Client.Ask(ctx, "ASK "+pattern)
 }
 
-// shows looks for a triple among all that have its subject and predicate.
+// shows looks for a triple among all with its subject and predicate.
 func (rd *reader) shows(ctx context.Context, st *sink.Statement) (there bool, err error) {
 	pattern := string(st.Triple.S) + " " + string(st.Triple.P) + " ?o . "
 	if g := rd.m.graphFor(st); g != "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
 
-// TakeBack undoes what a refused batch may have written in part. A triple that the store
-// refuses to remove must not be there.
+// TakeBack undoes the written part of a refused batch. A triple with a refused removal must
+// not be there.
 func (m *Mirror) TakeBack(ctx context.Context, back *sink.Batch) error {
 	for _, st := range back.Remove {
 		err := m.one(ctx, updateOp{'d', &st})
@@ -25,9 +25,8 @@ func (m *Mirror) TakeBack(ctx context.Context, back *sink.Batch) error {
 	return nil
 }
 
-// lacks tells of a triple that the store refuses to remove that it does not have it, as
-// far as it can be asked: it may refuse to be asked for it too, and then for all that
-// stands in its place.
+// lacks tells of a triple, after its refused removal, that the store does not have it. The
+// store may refuse questions for it too, and for all of its subject and predicate.
 func (m *Mirror) lacks(ctx context.Context, st *sink.Statement) bool {
 	if m.Client.Endpoint().Query == "" {
 		return true

@@ -21,7 +21,7 @@ func Of(client *sparql.Client) *Store { return &Store{client} }
 // Name is the store's in the configuration.
 func (s *Store) Name() string { return s.client.Endpoint().Name }
 
-// Address is that for writing.
+// Address is the one for writing.
 func (s *Store) Address() string {
 	e := s.client.Endpoint()
 	if e.Update != "" {

@@ -11,10 +11,9 @@ import (
 )
 
 // In the per-entity layout any graph of the store may be of somebody else. So
-// the mirror itself says which ones are ours: one triple in the state graph for
-// each, GRAPH terms#mirror MARK, which comes with the graph and goes with it. By
-// them graphs are found that no record knows, after a backup of the records was
-// restored or the records were lost.
+// the mirror itself names ours: one triple in the state graph for each, GRAPH terms#mirror
+// MARK. It comes and goes with its graph. By these triples graphs without a record are found,
+// after the records were lost or restored from a backup.
 
 const (
 	ownedBy    = sink.PropPrefix + "mirror" // of a graph: the mark of its destination
@@ -29,13 +28,13 @@ func (m *Mirror) Owns() bool {
 // Tells tells whether provenance can be written.
 func (m *Mirror) Tells() bool { return true }
 
-// ownership is the triple that makes a graph ours.
+// ownership is the triple of a graph of ours.
 func (m *Mirror) ownership(graph string) sink.Statement {
 	return sink.Statement{Graph: sink.StateGraph, Triple: rdfres.Triple{S: rdfres.NewIRI(graph), P: rdfres.NewIRI(ownedBy), O: rdfres.NewIRI(m.Mark)}}
 }
 
 // CanOwn tells whether the name of a graph comes back as it was given: any other
-// name would be that of another graph.
+// name would be another graph's.
 func (m *Mirror) CanOwn(graph string) bool {
 	if !m.Owns() {
 		return false
@@ -44,7 +43,7 @@ func (m *Mirror) CanOwn(graph string) bool {
 	return m.Keeps(&st) == nil
 }
 
-// disownText is an update that removes the ownership of graphs.
+// disownText is an update to remove the ownership of graphs.
 func (m *Mirror) disownText(graphs []string) string {
 	if len(graphs) == 0 || !m.Owns() {
 		return ""
@@ -56,7 +55,7 @@ func (m *Mirror) disownText(graphs []string) string {
 	return string(append(b, "} } ;\n"...))
 }
 
-// EachOwned yields the graphs that are owned in the mirror, of any mark. One may
+// EachOwned yields the owned graphs of the mirror, of any mark. One may
 // come twice.
 func (m *Mirror) EachOwned(ctx context.Context, f func(graph, mark string) error) error {
 	const pattern = "GRAPH <" + sink.StateGraph + "> { ?g <" + ownedBy + "> ?m } "
@@ -68,7 +67,7 @@ func (m *Mirror) EachOwned(ctx context.Context, f func(graph, mark string) error
 	})
 }
 
-// EachTold yields the provenance that is of this destination. A triple may come
+// EachTold yields the provenance of this destination. A triple may come
 // twice.
 func (m *Mirror) EachTold(ctx context.Context, f func(rdfres.Triple) error) error {
 	pattern := "GRAPH <" + sink.StateGraph + "> { ?s <" + predKeptBy + "> <" + m.Mark + "> . ?s ?p ?o } "

@@ -22,15 +22,16 @@ var (
 	decimalNumber = regexp.MustCompile(`^[+-]?([0-9]{1,20}(\.[0-9]*)?|\.[0-9]+)$`)
 )
 
-// virtuosoHolds tells whether Virtuoso 7 holds the value of a literal, and, where
-// it does, whether an upload is as good as an update. As measured: NaN destroys
-// its index, after which no write passes; xsd:duration becomes a number in an
-// upload ("P1Y" 12, "PT1H" 3600.0) and is refused in an update; 2^63 becomes
-// -2^63 in an update; what is no number of its type becomes 0, or stays and
-// cannot be deleted any more. Of dates the year -1 becomes 0, those from -4717 to
-// -9999 become no dates at all, and an empty one becomes the first day; -0044
-// becomes -044, which its normal form tells, and all others stay, in years of
-// more than four digits, at 24:00:00, on days that there are not.
+// virtuosoHolds tells whether Virtuoso 7 holds the value of a literal, and whether an upload
+// is as good as an update. As measured:
+//   - NaN destroys its index: after it no write passes.
+//   - xsd:duration becomes a number in an upload ("P1Y" 12, "PT1H" 3600.0), and is refused in
+//     an update.
+//   - 2^63 becomes -2^63 in an update.
+//   - A malformed number becomes 0, or stays and cannot be deleted any more.
+//   - The year -1 becomes 0, years from -4717 to -9999 are lost, and an empty date becomes
+//     the first day. -0044 becomes -044, as in its normal form. All others stay: years of
+//     more than four digits, 24:00:00, impossible days.
 func virtuosoHolds(t rdfres.Term) (why string, upload bool) {
 	if !strings.HasPrefix(string(t), `"`) || !strings.HasSuffix(string(t), ">") {
 		return "", true
@@ -82,11 +83,11 @@ func virtuosoHolds(t rdfres.Term) (why string, upload bool) {
 	return "", true
 }
 
-// virtuosoLongest is how many bytes of an IRI Virtuoso 7 keeps. It leaves out in silence
-// what is beyond them, so that two long ones may become one.
+// virtuosoLongest bounds the bytes of an IRI in Virtuoso 7. It cuts longer ones in silence:
+// two may become one.
 const virtuosoLongest = 1880
 
-// virtuosoCuts gives an IRI of a triple, or that of its graph, that is longer.
+// virtuosoCuts gives a longer IRI of a triple or its graph.
 func virtuosoCuts(graph string, t rdfres.Triple) string {
 	for _, x := range [...]rdfres.Term{t.S, t.P, t.O} {
 		if len(x) <= virtuosoLongest {
@@ -167,8 +168,8 @@ func virtuosoGeometry(given, held rdfres.Term) bool {
 const xmlLiteral = "http://www.w3.org/1999/02/22-rdf-syntax-ns#XMLLiteral"
 
 // virtuosoXML tells whether Virtuoso has made the one of the other: it parses an
-// rdf:XMLLiteral and shows what it has parsed, with prefixes of its own for namespaces
-// that had none, and without those that nothing is in.
+// rdf:XMLLiteral and shows the parsed form: with prefixes of its own for namespaces without
+// one, and without unused ones.
 func virtuosoXML(given, held rdfres.Term) bool {
 	a, _, from := given.Literal()
 	b, _, to := held.Literal()
@@ -180,7 +181,7 @@ func virtuosoXML(given, held rdfres.Term) bool {
 	return errA == nil && errB == nil && slices.Equal(x, y)
 }
 
-// xmlTokens are what XML consists of, whatever its prefixes, quotes, order of
+// xmlTokens are the parts of XML, without regard to its prefixes, quotes, order of
 // attributes and ways of writing characters.
 func xmlTokens(text string) (out []string, err error) {
 	d := xml.NewDecoder(strings.NewReader(text))

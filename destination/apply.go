@@ -23,7 +23,7 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// op is what happens to one resource in a batch.
+// op is the change of one resource in a batch.
 type op struct {
 	loc    ledger.Hash
 	it     *feed.Item     // nil after a restart, and of small ones
@@ -31,14 +31,14 @@ type op struct {
 	wire   []byte
 	raw    []byte          // of a mirror of files
 	fault  *ledger.Fault   // instead: it could not be had, and is remembered
-	settle bool            // instead: only forget what was pending
+	settle bool            // instead: only forget the pending try
 	leaves *ledger.Leaving // with settle: it is leaving from now on
 	fresh  bool            // nothing is recorded of it
 
 	noValue string // an expression of map that has no value for it
 
-	replaces []ledger.Hash // locations that its entity has left: they go when it is stored
-	moved    bool          // it goes because its entity has another location, that of delta.main
+	replaces []ledger.Hash // former locations of its entity: they go when it is stored
+	moved    bool          // it goes because its entity has another location, delta.main
 
 	sts    []sink.Statement // made ahead by a worker, with packed and was
 	packed []byte
@@ -56,8 +56,7 @@ func (o *op) size() int {
 	return n
 }
 
-// former is what a resource was, read ahead by a worker. It holds as long as the
-// record is the same.
+// former is the old state of a resource, read ahead by a worker. It is valid for the same record.
 type former struct {
 	rec *ledger.Record
 	sts []sink.Statement
@@ -66,8 +65,8 @@ type former struct {
 // mostFormer is how many triples are read ahead for one resource.
 const mostFormer = 1000
 
-// former is nil where nothing is read ahead, or cannot be: that is told when the batch
-// is worked out. ts are what is kept, where they have been read; else nil.
+// former is nil if nothing can be read ahead: working out the batch tells the error. ts are the
+// kept triples if they have been read; else nil.
 func (d *Destination) former(ctx context.Context, loc ledger.Hash, rec *ledger.Record, ts []rdfres.Triple) *former {
 	if rec.Triples == 0 || rec.Triples > mostFormer {
 		return nil
@@ -85,12 +84,12 @@ func (d *Destination) former(ctx context.Context, loc ledger.Hash, rec *ledger.R
 	return &former{rec, sts}
 }
 
-// of tells whether it is what a record stands for.
+// of tells whether it is the state of a record.
 func (f *former) of(rec *ledger.Record) bool {
 	return f != nil && bytes.Equal(f.rec.Encode(), rec.Encode())
 }
 
-// recordedStatements are those of the kept representation, which is taken as it is.
+// recordedStatements are those of the kept representation, taken unchecked.
 func (d *Destination) recordedStatements(ctx context.Context, loc ledger.Hash, rec *ledger.Record) ([]sink.Statement, error) {
 	ts, err := d.led.Triples(ctx, loc)
 	if err != nil {
@@ -99,17 +98,17 @@ func (d *Destination) recordedStatements(ctx context.Context, loc ledger.Hash, r
 	return d.mirror.Layout.Statements(rec.Entity, ts)
 }
 
-// counts of what batches did.
+// counts of the effects of batches.
 type counts struct {
 	created, updated, deleted, unchanged, moved, refused int64
-	outside                                              int64  // of what is selected, before and after
+	outside                                              int64  // of the selection, before and after
 	unmapped                                             int64  // descriptions of which map makes nothing
 	nothing                                              string // one of them
 	mapErrors                                            int64  // descriptions for which an expression of map had no value
 	mapError                                             string // one of them, and the expression
 }
 
-// became counts what became of a resource, by whether it was and is in what is selected.
+// became counts the change of a resource, by its old and new place in the selection.
 func (c *counts) became(old, rec *ledger.Record, same bool) {
 	was, is := old != nil && !old.Has(ledger.FlagUnselected), rec != nil && !rec.Has(ledger.FlagUnselected)
 	switch {
@@ -142,14 +141,13 @@ func (c *counts) add(n counts) {
 	c.refused += n.refused
 }
 
-// errOverlap says that two resources would share a per-entity graph.
+// errOverlap is the error of two resources in one per-entity graph.
 var errOverlap = errors.New("graph belongs to another resource")
 
-// apply writes a batch: the mirror first, then the records, with the intent on
-// disk before either, so that a crash anywhere between them is made good by
-// redoing the batch. change moves the cursor in the same commit as the records.
-// A resource that the mirror refuses is taken out and remembered. ready is what was
-// worked out ahead, nil if nothing was.
+// apply writes a batch: the mirror first, then the records. The intent is on disk before either: a
+// crash anywhere between them is mended by redoing the batch. change moves the cursor in the same
+// commit as the records. A resource refused by the mirror is taken out and remembered. ready is the
+// batch worked out ahead, or nil.
 func (d *Destination) apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
 	defer f.hold(d.spaceL)()
 	if d.unfinished.Load() {
@@ -162,8 +160,8 @@ func (d *Destination) apply(ctx context.Context, f *inFlight, ops []*op, ready *
 	return err
 }
 
-// errUnfinished keeps the intent of a batch that may stand in the mirror in part, until
-// the next run has redone it.
+// errUnfinished keeps the intent of a batch, possibly in part in the mirror, until the next run has
+// redone it.
 var errUnfinished = errors.New("a batch before this one could not be written")
 
 func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
@@ -234,8 +232,8 @@ func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready 
 	return d.applyOnce(ctx, f, ops, nil, c, false, change)
 }
 
-// refusedAll is how many resources a mirror that has taken none may refuse one by
-// one, until it is the mirror that is at fault and not the resources.
+// refusedAll bounds the single refusals of a mirror without any accepted resource. Beyond it the
+// mirror is at fault and not the resources.
 const refusedAll = 5
 
 func (d *Destination) locOf(ctx context.Context, o *op) string {
@@ -261,12 +259,12 @@ type delta struct {
 	lost     bool // the old representation cannot be read
 	oldGraph string
 	newGraph string
-	main     *delta // of the location that its entity has moved to
+	main     *delta // of its entity's new location
 	refused  bool
-	leaves   int // locations that go with it
+	leaves   int // locations going with it
 }
 
-// given is the statement of that hash as the resource had it before.
+// given is the resource's old statement of a hash.
 func (ch *delta) given(hash ledger.Hash) *sink.Statement {
 	i, ok := slices.BinarySearchFunc(ch.oldSts, hash, func(st sink.Statement, h ledger.Hash) int { return bytes.Compare(st.Hash[:], h[:]) })
 	if !ok {
@@ -279,10 +277,10 @@ func (ch *delta) given(hash ledger.Hash) *sink.Statement {
 type worked struct {
 	changes []*delta
 	plan    *sink.Batch
-	small   int    // ops that are, whose triples are not in the plan
+	small   int    // small ops, without their triples in the plan
 	intent  []byte // made ahead, with uploads; nil: not yet
-	posted  bool   // all of it, so that nothing of the meta is needed before it is recorded
-	uploads any    // of what is posted
+	posted  bool   // all of it: the meta is not needed before it is recorded
+	uploads any    // of the posted part
 }
 
 func (d *Destination) work(ctx context.Context, ops []*op, c *counts) (*worked, error) {
@@ -367,7 +365,7 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 		if err := d.led.Begin(ctx, f.slot, ready.intent); err != nil {
 			return err
 		}
-		ready.intent = nil // it may be as large as all else that is kept of the batch
+		ready.intent = nil // it may be as large as the rest of the batch
 		if err := d.crashAt("intent"); err != nil {
 			return err
 		}
@@ -414,8 +412,8 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 	})
 }
 
-// workOutAll compares a batch with the records. What cannot stand in the mirror
-// becomes a fault, and the locations that it would have replaced stay.
+// workOutAll compares a batch with the records. A resource impossible in the mirror becomes a fault,
+// and the locations it would have replaced stay.
 func (d *Destination) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*delta, map[ledger.Hash]bool, error) {
 	changes := make([]*delta, 0, len(ops))
 	batch, named := map[ledger.Hash]bool{}, map[ledger.Hash]bool{}
@@ -447,7 +445,7 @@ func (d *Destination) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*
 		}
 		for _, loc := range append(returned, o.replaces...) {
 			if named[loc] {
-				continue // the batch says itself what becomes of it
+				continue // it has its own op in the batch
 			}
 			named[loc] = true
 			left, err := d.workOut(ctx, &op{loc: loc, moved: o.rec != nil}) // else its entity is gone from both
@@ -474,9 +472,9 @@ func (d *Destination) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*
 	return changes, batch, nil
 }
 
-// keptElsewhere finds the location whose deleted resource is kept, or has not gone yet, in
-// the graph that one of the same entity asks for: the entity is there again, and what was
-// kept of it goes, as it would had it come back where it was.
+// keptElsewhere finds the location of a deleted resource, kept or not gone yet, in the graph wanted
+// by another one of the same entity. The entity is there again, and its kept triples go, as they
+// would at the old location.
 func (d *Destination) keptElsewhere(ctx context.Context, ch *delta) ([]ledger.Hash, error) {
 	if !d.mirror.Layout.PerEntity || ch.newGraph == "" || ch.newGraph == ch.oldGraph {
 		return nil, nil
@@ -536,8 +534,8 @@ func (d *Destination) workOut(ctx context.Context, o *op) (*delta, error) {
 		if o.was.of(old) {
 			ch.oldSts = o.was.sts
 		} else if ch.oldSts, err = d.recordedStatements(ctx, o.loc, old); errors.Is(err, ledger.ErrDamaged) || errors.Is(err, kv.ErrNotFound) {
-			// What it owned is found in the index; what of it must go from the
-			// mirror, only a comparison can tell.
+			// The index has its triples; only a comparison finds those to remove from the
+			// mirror.
 			d.log.Error("kept representation is damaged", "loc", old.Loc, "error", err)
 			ch.lost = true
 		} else if err != nil {
@@ -574,8 +572,8 @@ func (d *Destination) workOut(ctx context.Context, o *op) (*delta, error) {
 	return ch, nil
 }
 
-// refuseOverlaps takes out resources whose per-entity graph belongs to another
-// resource, before this batch or within it, or to another destination as a whole.
+// refuseOverlaps takes out resources if their per-entity graph belongs to another resource, before
+// this batch or within it, or to another destination as a whole.
 func (d *Destination) refuseOverlaps(ctx context.Context, changes []*delta, c *counts) error {
 	leaves := map[string]bool{} // graphs given up in this batch
 	for _, ch := range changes {
@@ -620,13 +618,12 @@ func (d *Destination) refuseOverlaps(ctx context.Context, changes []*delta, c *c
 	return nil
 }
 
-// plan works out which triples go and which come. A triple goes only when no
-// resource owns it after the batch, of this destination or of another one that
-// writes into the same graph.
+// plan works out the removed and the added triples. A triple goes only if no resource owns it after
+// the batch, of any destination into the same graph.
 func (d *Destination) plan(ctx context.Context, changes []*delta, batch map[ledger.Hash]bool) (*sink.Batch, error) {
 	p := &sink.Batch{}
 	after, before := map[ledger.Hash]bool{}, map[ledger.Hash]bool{}
-	taken := map[string]bool{} // graphs that a resource of the batch has from now on
+	taken := map[string]bool{} // graphs of resources of the batch from now on
 	for _, ch := range changes {
 		taken[ch.newGraph] = true
 		for i := range ch.newSts {
@@ -674,8 +671,8 @@ func (d *Destination) plan(ctx context.Context, changes []*delta, batch map[ledg
 				continue
 			}
 			if old := ch.given(st.Hash); old != nil && old.Triple != st.Triple {
-				// The same to the store, which may show it as it was given first all
-				// the same, the type of a number for example.
+				// The same for the store. It may still show the first form, the type of a
+				// number for example.
 				p.Remove, p.Apart = append(p.Remove, *old), true
 			} else if before[st.Hash] {
 				continue
@@ -692,9 +689,9 @@ func (d *Destination) plan(ctx context.Context, changes []*delta, batch map[ledg
 	return p, d.planProvenance(p, changes)
 }
 
-// unowned are those of the candidates, by subject, that nobody outside of the batch owns.
-// What tells it lies all over the records: it is looked up in their order, so that what
-// lies near is read once, and that of many subjects side by side.
+// unowned are the candidates, by subject, without an owner outside of the batch. The owners lie all
+// over the records: they are looked up in the order of records, to read neighbours once, and of many
+// subjects side by side.
 func (d *Destination) unowned(ctx context.Context, candidates map[ledger.Hash][]*sink.Statement, batch map[ledger.Hash]bool) ([]sink.Statement, error) {
 	subjects := slices.SortedFunc(maps.Keys(candidates), ledger.Hash.Compare)
 	parts := make([][]sink.Statement, min(runtime.GOMAXPROCS(0), 1+len(subjects)/unownedEach))
@@ -720,7 +717,7 @@ func (d *Destination) unowned(ctx context.Context, candidates map[ledger.Hash][]
 	return slices.Concat(parts...), err
 }
 
-// unownedEach are subjects that are worth a goroutine.
+// unownedEach is a number of subjects worth a goroutine.
 const unownedEach = 64
 
 // ownedElsewhere tells of each statement of a subject whether a resource outside of the
@@ -741,7 +738,7 @@ func (d *Destination) ownedElsewhere(ctx context.Context, subj ledger.Hash, sts 
 	return owned, nil
 }
 
-// remember writes what is known now, and the changed meta, in one commit.
+// remember writes the new records and the changed meta in one commit.
 func (d *Destination) remember(ctx context.Context, slot byte, changes []*delta, c *counts, change func(*meta)) error {
 	ctx = context.WithoutCancel(ctx) // the mirror has it: so have the records, and the position
 	b := d.store.Batch()
@@ -831,7 +828,7 @@ func (d *Destination) remember(ctx context.Context, slot byte, changes []*delta,
 				resources++
 			}
 		}
-		next := o // what came after it
+		next := o // the op after it
 		if o.moved {
 			next = ch.main.op
 		}
@@ -880,7 +877,7 @@ func (d *Destination) remember(ctx context.Context, slot byte, changes []*delta,
 		}
 		d.led.PutBody(b, o.loc, o.packed)
 	}
-	for _, ch := range changes { // after the deletions of graphs that moved
+	for _, ch := range changes { // after the deletions of moved graphs
 		if d.mirror.Layout.PerEntity && ch.newGraph != "" && ch.newGraph != ch.oldGraph {
 			d.led.PutGraph(b, ch.newGraph, ch.op.loc)
 		}
@@ -904,7 +901,7 @@ func (d *Destination) remember(ctx context.Context, slot byte, changes []*delta,
 	return d.crashAt("recorded")
 }
 
-// undo brings what one refused op may have written in part back to the record.
+// undo brings the partial writes of a refused op back to the record.
 func (d *Destination) undo(ctx context.Context, o *op) error {
 	changes, batch, err := d.workOutAll(ctx, []*op{o}, &counts{})
 	if err != nil || len(batch) == 0 {
@@ -929,7 +926,7 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 	if err := d.mirror.Restore(ctx, dropped); err != nil {
 		return err
 	}
-	// What the op inserted and nobody owns goes; what it deleted comes back.
+	// Inserted triples without an owner go; deleted ones come back.
 	back := &sink.Batch{Add: p.Remove}
 	for i := range p.Add {
 		owned, err := d.ownedByAny(ctx, p.Add[i].Subject, p.Add[i].Hash)
@@ -968,9 +965,8 @@ func faultNote(f *ledger.Fault) string {
 	return fmt.Sprintf(" (%s: %s)", f.State, f.Reason)
 }
 
-// newFault remembers why a resource could not be had, and when to try again:
-// after a pause that doubles with each try for the same promise.
-// replaces are locations that stay until it can be had.
+// newFault remembers the error of a resource, and the time of the next try: the pause doubles with
+// each try for the same promise. The locations in replaces stay until it succeeds.
 func (d *Destination) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, err error, replaces ...ledger.Hash) *ledger.Fault {
 	now := d.opt.Now().UTC()
 	f := &ledger.Fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: clip.Middle(err.Error()), Tries: 1, First: now, Change: it.Time, Item: it.Encode(), Replaces: replaces}

@@ -20,14 +20,12 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Audit compares the source's inventory with the records and, unless the depth
-// is inventory, the records with what is read from the mirror; with the depth
-// origin every resource is fetched again as well. Repair writes what differs
-// from the kept representations, removes what is extra, fetches what the source
-// has otherwise, and audits again: the report is of the second audit, Repaired
-// of what it does not find any more. A source that cannot be asked ends an audit
-// only where there is nothing else to compare with: with the depth store the mirror
-// is compared, and repaired, all the same, and the report says so.
+// Audit compares the source's inventory with the records and, unless the depth is inventory, the records
+// with the mirror's real triples; with the depth origin it fetches every resource again as well. Repair
+// writes differing triples from the kept representations, removes extra ones, fetches resources changed at
+// the source, and audits again: the report is of the second audit, Repaired of the differences gone since.
+// An unreachable source ends an audit without anything else to compare. With the depth store the mirror is
+// compared, and repaired, all the same, and the report says so.
 func (d *Destination) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	rep, err := d.audit(ctx, o)
 	err = errors.Join(err, d.led.KeepCount(ctx))
@@ -106,7 +104,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 				return rep, fmt.Errorf("repair: %w", err)
 			}
 		}
-		if a.silent == nil || a.refetch == 0 { // else what is put whole is not proven
+		if a.silent == nil || a.refetch == 0 { // else a snapshot sink is not proven
 			if err := d.putWhole(ctx); err != nil {
 				return rep, fmt.Errorf("repair: %w", err)
 			}
@@ -147,10 +145,10 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	})
 }
 
-// firstNamed are those that are kept of a report.
+// firstNamed are the kept differences of a report.
 func firstNamed(all []Difference) []Difference { return all[:min(len(all), 20)] }
 
-// repairFromSource fetches what the source has otherwise.
+// repairFromSource fetches resources changed at the source.
 func (d *Destination) repairFromSource(ctx context.Context, r *run, o *feed.Offer) error {
 	if o.Listed() {
 		v, err := d.src.ReadInventory(ctx, o, nil)
@@ -182,27 +180,27 @@ type auditRun struct {
 	offer  *feed.Offer
 	depth  string
 	fix    bool  // repair the mirror while comparing
-	second bool  // after a repair: what is still otherwise, the store makes so
+	second bool  // after a repair: remaining differences are the store's own
 	silent error // why the source could not be asked, nil while it can
-	lost   error // why its changes, which alone tell what it has, do not tell all of it
+	lost   error // why its changes, without a list, do not tell all of it
 	older  bool  // the source's list is, and its changes do not reach back to it
-	passed int64 // resources that were not compared with it: they were changed since
+	passed int64 // resources not compared with it: changed since
 	listAt time.Time
-	from   feed.Cursor        // where the mirror stands
+	from   feed.Cursor        // the mirror's position
 	root   *feed.InventoryDoc // of the source as the audit begins, nil for none
-	ahead  bool               // it has changes that are published nowhere
+	ahead  bool               // it has unpublished changes
 	untold int64              // resources without a measure, of a source without changes
 
 	silently bool // findings are counted only
-	taken    bool // that list is the very one which the mirror was made equal to
+	taken    bool // the mirror was made equal to this very list
 
 	events        *extsort.Sorter
 	inventory     string // see AuditReport
-	through       uint64 // of an inventory that proves all: the change up to which it is
+	through       uint64 // of an inventory with a proof of all: its last change
 	origins       atomic.Int64
-	unasked       atomic.Int64 // origins on hosts that are not allowed
+	unasked       atomic.Int64 // origins on hosts without permission
 	sourceDiffers bool
-	unexplained   bool // so it does where no change tells it that the next run applies
+	unexplained   bool // a difference without a change for the next run
 	storeDiffers  bool // from the records
 	refetch       int64
 	fixed         int64
@@ -216,8 +214,8 @@ type event struct {
 	Location string `json:"l,omitempty"`
 	Detail   string `json:"d"`
 	Triples  int    `json:"n,omitempty"`
-	Broken   bool   `json:"b,omitempty"` // what is kept of it is not as recorded
-	Due      bool   `json:"a,omitempty"` // a change tells it that the next run applies
+	Broken   bool   `json:"b,omitempty"` // its kept representation is not as recorded
+	Due      bool   `json:"a,omitempty"` // the next run applies a change of it
 }
 
 // Ranks of events: the first of a resource decides its kind.
@@ -225,13 +223,13 @@ const (
 	rankMissing      = 1 // the source has it, the records do not
 	rankExtra        = 2 // the records have it, the source does not
 	rankDifferent    = 3 // both, otherwise
-	rankNoSubject    = 4 // in the mirror, of a subject that nobody owns
+	rankNoSubject    = 4 // in the mirror, of a subject without an owner
 	rankMirrorLacks  = 5 // triples of it are not in the mirror
-	rankMirrorExcess = 6 // its subjects have triples in the mirror that nobody owns
+	rankMirrorExcess = 6 // its subjects have triples without an owner in the mirror
 	rankRewritten    = 7
 )
 
-// notMirrored is what an audit says of a resource that is missing.
+// notMirrored is the finding of an audit about a missing resource.
 const notMirrored = "the source has it, it is not mirrored"
 
 func (a *auditRun) event(loc ledger.Hash, rank byte, e event) error {
@@ -266,8 +264,7 @@ func (a *auditRun) once(ctx context.Context, rep *AuditReport) error {
 	return a.conclude(ctx, rep)
 }
 
-// sawRewritten counts resources that the store keeps in another form, as its normal
-// form says.
+// sawRewritten counts resources kept in another form by the store, in agreement with its normal form.
 func (a *auditRun) sawRewritten(ctx context.Context, rec *ledger.Record) {
 	if !rec.Has(ledger.FlagRewritten) {
 		return
@@ -291,14 +288,14 @@ func (a *auditRun) sawRewritten(ctx context.Context, rec *ledger.Record) {
 	}
 }
 
-// rewrittenOnes are resources that the store keeps in another form, as its normal form says.
+// rewrittenOnes are resources kept in another form by the store, in agreement with its normal form.
 type rewrittenOnes struct {
 	n      int64
 	named  []Difference
 	recast map[ledger.Hash]recast
 }
 
-// recast is a statement that the store keeps in a form of its own, of a named resource.
+// recast is a statement of a named resource, kept by the store in a form of its own.
 type recast struct {
 	sent  rdfres.Triple
 	named int
@@ -306,15 +303,15 @@ type recast struct {
 
 const maxRecast = 1000
 
-// shows tells of a named resource what the mirror makes of its literals, by the first of them. The
-// normal form does not: it is for comparing.
+// shows tells the mirror's form of a named resource's literals, by the first of them. The normal form does
+// not: it is for comparing.
 func (w *rewrittenOnes) shows(h ledger.Hash, t rdfres.Triple) {
 	if r, ok := w.recast[h]; ok && t.O != r.sent.O && w.named[r.named].Detail == ownForm {
 		w.named[r.named].Detail = rewritingOf(r.sent, t.O)
 	}
 }
 
-// ownForm is told of a resource with literals that the store writes otherwise.
+// ownForm is the finding about a resource with literals rewritten by the store.
 const ownForm = "the store keeps literals of it in its own form"
 
 // rewritingOf tells of one literal, with its datatype.
@@ -322,8 +319,7 @@ func rewritingOf(t rdfres.Triple, kept rdfres.Term) string {
 	return fmt.Sprintf("%s, as %s for %s (%s)", ownForm, clip.Middle(string(kept)), clip.Middle(string(t.O)), clip.Middle(string(t.P)))
 }
 
-// withoutSource goes on after an error of asking the source where there is something to
-// compare without it.
+// withoutSource goes on after an error of the source if there is something to compare without it.
 func (a *auditRun) withoutSource(ctx context.Context, err error) error {
 	var gap *unprovenError
 	if err == nil || ctx.Err() != nil || a.depth != "store" && !errors.As(err, &gap) {
@@ -334,8 +330,8 @@ func (a *auditRun) withoutSource(ctx context.Context, err error) error {
 	return nil
 }
 
-// source compares the records with what the source says now: by its inventory where
-// that proves them equal, else by its list, which names what differs.
+// source compares the records with the present source: by its inventory if this proves them equal, else by
+// its list, for the names of the differences.
 func (a *auditRun) source(ctx context.Context) error {
 	d := a.d
 	a.from = d.snapshotMeta().Cursor
@@ -346,9 +342,9 @@ func (a *auditRun) source(ctx context.Context) error {
 			return err
 		}
 	}
-	// Whether the inventory has told what differs: of files it knows nothing.
+	// Whether the inventory has named the differences: it knows nothing of files.
 	told := false
-	if a.silent == nil && (a.depth != "origin" || !a.listed() || a.root.Beyond(&a.from)) { // with a list, that asks for everything in any case
+	if a.silent == nil && (a.depth != "origin" || !a.listed() || a.root.Beyond(&a.from)) { // with a list, it asks for everything in any case
 		var err error
 		told, err = a.byInventory(ctx)
 		if err == nil && a.inventory != "" {
@@ -374,9 +370,9 @@ func (a *auditRun) source(ctx context.Context) error {
 	if told {
 		a.lost = nil
 	}
-	// Of a stale list only what it says of resources counts that are as they were then: others
-	// were changed or deleted since, of which the changes that are left need not tell. A time
-	// that is told as a minute or a day may mean all of it.
+	// A stale list counts only for unchanged resources: others were changed or deleted since,
+	// and the remaining changes need not tell it. A time given as a minute or a day may mean
+	// all of it.
 	passed := func(p pairing) bool {
 		if !a.older || p.it != nil && p.it.Change != "" {
 			return false
@@ -386,7 +382,7 @@ func (a *auditRun) source(ctx context.Context) error {
 		}
 		since := p.rec.Since()
 		told := feed.Lasts(since)
-		if a.taken && since.Equal(v.At) { // the mirror was equal to that list: what differs came after it, in its very instant
+		if a.taken && since.Equal(v.At) { // the mirror was equal to that list: the difference came after it, in its very instant
 			return p.fault == nil
 		}
 		return since.IsZero() || since.After(v.At) || told > time.Minute && !since.Add(told).Before(v.At)
@@ -451,7 +447,7 @@ func (a *auditRun) source(ctx context.Context) error {
 		}
 		a.sourceDiffers = true
 	}
-	if m := d.snapshotMeta(); kept && m.HeldDeletions != nil && a.lost == nil { // it may be what waits
+	if m := d.snapshotMeta(); kept && m.HeldDeletions != nil && a.lost == nil { // it may be among the held ones
 		a.lost = errors.New(m.HeldDeletions.Reason)
 	}
 	if a.silent == nil && !told {
@@ -462,11 +458,11 @@ func (a *auditRun) source(ctx context.Context) error {
 		}
 	}
 	switch {
-	case a.ahead: // what is there now may be of changes that are not published
+	case a.ahead: // the present answer may be of unpublished changes
 	case a.depth == "origin":
 		return a.origin(ctx, v, snap)
 	case a.silent == nil && d.snapshotMeta().Until.IsZero():
-		if m := d.snapshotMeta(); !a.offer.Followed() && !(a.offer.ResourceList == "" && v.Taken(&m.position.Position) && m.CompareSource == "") { // a dump that was taken has them
+		if m := d.snapshotMeta(); !a.offer.Followed() && !(a.offer.ResourceList == "" && v.Taken(&m.position.Position) && m.CompareSource == "") { // a taken dump has them
 			a.untold = unseen
 		}
 		return a.withoutSource(ctx, a.confirmTaken(ctx, snap))
@@ -474,8 +470,7 @@ func (a *auditRun) source(ctx context.Context) error {
 	return nil
 }
 
-// notTaken makes a finding of what the source told of and the mirror could not take. The next run
-// tries it.
+// notTaken makes a finding of a resource the mirror could not take. The next run tries it.
 func (a *auditRun) notTaken(p pairing) error {
 	e := event{Entity: p.fault.Entity, Location: p.fault.Loc, Detail: "what the source has could not be taken" + faultNote(p.fault), Due: true}
 	if p.here() {
@@ -485,7 +480,7 @@ func (a *auditRun) notTaken(p pairing) error {
 	return a.event(p.loc, rankMissing, e)
 }
 
-// confirmTaken asks again for what was taken without a promise.
+// confirmTaken asks again for resources taken without a promise.
 func (a *auditRun) confirmTaken(ctx context.Context, snap kv.Reader) error {
 	d := a.d
 	b := d.batcher(ctx, &counts{}, false)
@@ -516,13 +511,13 @@ func (a *auditRun) confirmTaken(ctx context.Context, snap kv.Reader) error {
 	return errors.Join(err, b.writeMarks(ctx))
 }
 
-// listed tells whether the source has told all that it has.
+// listed tells whether the source has named all its resources.
 func (a *auditRun) listed() bool {
 	return a.silent == nil && a.offer.Listed()
 }
 
-// list reads what the source says: everything, or, where it has no list, what changed
-// since; nothing where it cannot be asked.
+// list reads the source's resources: everything, or, without a list, the changes since; nothing of an
+// unreachable source.
 func (a *auditRun) list(ctx context.Context) (v *feed.Inventory, err error) {
 	d := a.d
 	from := d.snapshotMeta().Cursor
@@ -562,7 +557,7 @@ func (a *auditRun) list(ctx context.Context) (v *feed.Inventory, err error) {
 		var gap *feed.GapError
 		if errors.As(err, &gap) {
 			a.lost = fmt.Errorf("gap: %w; the source has no inventory to compare with", gap)
-			if gap.Missing != nil { // what is there may have been changed again there
+			if gap.Missing != nil { // resources may have been changed again there
 				return nil
 			}
 			return d.src.EachChange(ctx, a.offer, &from, false, add)
@@ -578,8 +573,7 @@ func (a *auditRun) list(ctx context.Context) (v *feed.Inventory, err error) {
 	return v, nil
 }
 
-// origin fetches every recorded resource again, from where the source has it now, and
-// compares the graphs.
+// origin fetches every recorded resource again, from its present place, and compares the graphs.
 func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader) error {
 	d := a.d
 	jobs := func(yield func(job, error) bool) {
@@ -602,7 +596,7 @@ func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader
 			if p.there() {
 				it.Promise.Type = p.it.Promise.Type
 				for _, other := range p.it.Others {
-					if other.Promise.Type != p.it.Promise.Type { // no copy, which may be a bad one
+					if other.Promise.Type != p.it.Promise.Type { // no copy: it may be a bad one
 						other.Promise = fetch.Promise{Length: -1, Type: other.Promise.Type, Encoding: other.Promise.Encoding}
 					}
 					it.Others = append(it.Others, other)
@@ -702,7 +696,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		lacks  int
 		broken bool
 		some   bool
-		due    bool // what the source has otherwise, if anything
+		due    bool // the source's own difference, if any
 	)
 	emit := func() error {
 		if !some {
@@ -825,8 +819,8 @@ func (d *Destination) statementCount(ctx context.Context, loc ledger.Hash) (int,
 	return len(sts), err
 }
 
-// statementsOf computes what a recorded resource has in the mirror, from its
-// kept representation, which is proven by its digest.
+// statementsOf computes the statements of a recorded resource in the mirror, from its kept representation,
+// proven by its digest.
 func (d *Destination) statementsOf(ctx context.Context, loc ledger.Hash) ([]sink.Statement, *ledger.Record, error) {
 	rec, err := d.led.Record(ctx, loc)
 	if err != nil {

@@ -18,34 +18,32 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// mirrorCompare compares what the records own with what the mirror holds: the
-// graph is read, the hashes of its triples are sorted on disk by subject and merged
-// with the ownership index, which is in the same order. Subjects that have triples
-// which nobody owns are read again, to tell which ones: those of a mirror that is as
-// it should be are never sorted themselves. With fix the mirror is repaired on the way.
+// mirrorCompare compares the owned triples of the records with the mirror's: it reads the graph, sorts the
+// hashes of its triples on disk by subject, and merges them with the ownership index, in the same order.
+// Subjects with triples without an owner are read again, to name them: the triples of a right mirror are
+// never sorted themselves. With fix the mirror is repaired on the way.
 type mirrorCompare struct {
 	d      *Destination
 	fix    bool
 	second bool
-	alone  bool // the source cannot be asked: what must be fetched again stays as it is
+	alone  bool // the source is unreachable: resources to be fetched again stay as they are
 	event  func(ledger.Hash, byte, event) error
 	saw    func(ledger.Hash, rdfres.Triple) // nil, or gets each triple as the mirror shows it
 
 	plan    sink.Batch
 	fixed   int64 // triples written or removed, and dropped
-	ghosts  int64 // graphs that the mirror says are ours and no record knows
-	dropped int64 // those of them that were removed
-	others  int64 // graphs of the store that this mirror does not own
-	unseen  int64 // triples in another form than given that the normal form does not explain
-	refetch int64 // resources whose kept representation is not as recorded
+	ghosts  int64 // graphs of ours in the mirror, without a record
+	dropped int64 // removed ones of them
+	others  int64 // graphs of the store beyond this mirror
+	unseen  int64 // triples in another form than given, against the normal form
+	refetch int64 // resources with a kept representation not as recorded
 	broken  map[ledger.Hash]bool
 
 	lastLoc ledger.Hash
 	lastSts map[ledger.Hash]*sink.Statement
 }
 
-// compareMirror is the comparison that Sync makes when state and mirror do not
-// stand at the same write.
+// compareMirror is the comparison of Sync if state and mirror do not stand at the same write.
 func (d *Destination) compareMirror(ctx context.Context, r *run) error {
 	mc := &mirrorCompare{d: d, fix: true, event: func(ledger.Hash, byte, event) error { return nil }}
 	if err := mc.run(ctx); err != nil {
@@ -57,8 +55,8 @@ func (d *Destination) compareMirror(ctx context.Context, r *run) error {
 	if mc.dropped > 0 {
 		r.why("%d graphs that no resource has were removed", mc.dropped)
 	}
-	if mc.fixed > 0 && !d.snapshotMeta().Ahead { // what is put whole is put at the end
-		lacking := 0 // what a store confirms again and again and does not do
+	if mc.fixed > 0 && !d.snapshotMeta().Ahead { // a snapshot sink is written at the end
+		lacking := 0 // writes confirmed again and again, and not done
 		again := &mirrorCompare{d: d, second: true, event: func(_ ledger.Hash, rank byte, _ event) error {
 			if rank == rankMirrorLacks {
 				lacking++
@@ -174,7 +172,7 @@ func (c *mirrorCompare) byTriple(ctx context.Context, snap kv.Reader, of *subjec
 	err = c.read(ctx, func(graph string, t, normal rdfres.Triple) error {
 		s := sink.SubjectHash(graph, normal.S)
 		if normal.S.Kind() == rdfres.KindBlank {
-			if err := of.add(s); err != nil { // by the label that it has in this answer
+			if err := of.add(s); err != nil { // by its label in this answer
 				return err
 			}
 		} else if !of.maybe(s) {
@@ -320,15 +318,15 @@ func (g *group) done() *group {
 	return g
 }
 
-// lack is an owned triple that the mirror does not have.
+// lack is an owned triple missing from the mirror.
 type lack struct {
 	hash  ledger.Hash
 	st    *sink.Statement // nil: the kept representation is gone
 	owner ledger.Owner
 }
 
-// tolerated are the triples of a subject that the store rewrites by itself, each with
-// what it makes of it. What was recorded before both were (empty) counts no more.
+// tolerated are the triples of a subject rewritten by the store itself, each with its form there. Older
+// records without both (empty) do not count.
 func (d *Destination) tolerated(ctx context.Context, subj ledger.Hash) (map[ledger.Hash]ledger.Hash, error) {
 	var all map[ledger.Hash]ledger.Hash
 	prefix := ledger.Key(ledger.KindRewritten, d.space, subj)
@@ -347,9 +345,8 @@ func (d *Destination) tolerated(ctx context.Context, subj ledger.Hash) (map[ledg
 	return all, nil
 }
 
-// explained are the triples that the mirror has which the store has made of some that
-// are missing: extra ones, that nobody owns, or owned ones. What it made and somebody has
-// removed explains nothing.
+// explained are the mirror's triples made by the store of missing ones: extra ones without an owner, or
+// owned ones. A form made and then removed by somebody explains nothing.
 func (g *group) explained(tolerated map[ledger.Hash]ledger.Hash, missing []ledger.Hash, extra []held) map[ledger.Hash]bool {
 	if len(tolerated) == 0 {
 		return nil
@@ -364,7 +361,7 @@ func (g *group) explained(tolerated map[ledger.Hash]ledger.Hash, missing []ledge
 	return made
 }
 
-// differ works on one subject whose triples are not as owned.
+// differ works on one subject with other triples than owned.
 func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.Hash, extra []held) error {
 	d := c.d
 	tolerated, err := d.tolerated(ctx, g.subj)
@@ -379,7 +376,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 			break
 		}
 	}
-	rewritten := map[ledger.Hash]string{} // resources, and what the store makes of them
+	rewritten := map[ledger.Hash]string{} // resources, and their form in the store
 	var lacks []lack
 	var others []lack // of other destinations
 	for _, h := range missing {
@@ -406,7 +403,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 		l.st = st
 		lacks = append(lacks, l)
 	}
-	// Triples that the store has in another form than it was given.
+	// Triples in another form than given.
 	kept := extra[:0]
 	triples := make([]rdfres.Triple, 0, len(extra))
 	for _, e := range extra {
@@ -438,7 +435,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 					match = i
 					break
 				}
-				if c.second && match < 0 { // any other, where none is like it
+				if c.second && match < 0 { // any other, if none is like it
 					match = i
 				}
 			}
@@ -530,8 +527,8 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 	return nil
 }
 
-// madeOf is which of the triples that other destinations lack the store may have made a
-// triple of, -1 for none: a literal of the same predicate.
+// madeOf finds the likely source of a triple among those missing for other destinations, -1 for none: a
+// literal of the same predicate.
 func (c *mirrorCompare) madeOf(ctx context.Context, others []lack, t rdfres.Triple) (int, error) {
 	if t.O.Kind() != rdfres.KindLiteral {
 		return -1, nil
@@ -551,8 +548,8 @@ func (c *mirrorCompare) madeOf(ctx context.Context, others []lack, t rdfres.Trip
 	return -1, nil
 }
 
-// theirs is a triple that another destination owns in the same graph, an empty one where
-// what is kept of it is damaged.
+// theirs is a triple owned by another destination in the same graph, an empty one if its kept
+// representation is damaged.
 func (d *Destination) theirs(ctx context.Context, o ledger.Owner, hash ledger.Hash) (*sink.Statement, error) {
 	m, err := ledger.MetaOf(ctx, d.store, o.Dest)
 	if err != nil {
@@ -579,8 +576,8 @@ func (c *mirrorCompare) tell(ctx context.Context, loc ledger.Hash, rank byte, de
 	return c.event(loc, rank, e)
 }
 
-// statement finds a triple of a resource by its hash; nil when the kept
-// representation is not as recorded, which makes the resource be fetched again.
+// statement finds a triple of a resource by its hash. It is nil if the kept representation is not as
+// recorded: then the resource is fetched again.
 func (c *mirrorCompare) statement(ctx context.Context, loc, h ledger.Hash) (*sink.Statement, error) {
 	if c.lastSts == nil || c.lastLoc != loc {
 		c.lastLoc, c.lastSts = loc, map[ledger.Hash]*sink.Statement{}
@@ -604,8 +601,7 @@ func (c *mirrorCompare) statement(ctx context.Context, loc, h ledger.Hash) (*sin
 	return c.lastSts[h], nil
 }
 
-// forget makes the next comparison fetch a resource again: what is recorded of
-// it is not trusted any more.
+// forget makes the next comparison fetch a resource again: its record is not trusted any more.
 func (d *Destination) forget(ctx context.Context, loc ledger.Hash) error {
 	rec, err := d.led.Record(ctx, loc)
 	if err != nil || rec == nil {

@@ -20,9 +20,8 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// baseline brings records and mirror to a snapshot of the source: by the dump or by
-// comparing with the Resource List, as costs less. It can be interrupted anywhere;
-// what is done is not done again.
+// baseline brings records and mirror to a snapshot of the source: by the dump or by comparing with the
+// Resource List, whichever is cheaper. It can be interrupted anywhere; the next run goes on from there.
 func (d *Destination) baseline(ctx context.Context, r *run, o *feed.Offer) error {
 	m := d.snapshotMeta()
 	err := d.takeBaseline(ctx, r, o, m)
@@ -93,12 +92,12 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *feed.Offer, m
 	default:
 		r.why("the source has neither list nor dump; its changes are applied from the first one")
 		gap := ""
-		if d.follows(&m.Identity) && m.Cursor.HasRead() { // what is lost is told by where we stand alone, and stays lost
+		if d.follows(&m.Identity) && m.Cursor.HasRead() { // only our position tells the lost changes, and they stay lost
 			if !r.dry {
 				err = d.increment(ctx, r, o, 0)
 			}
 			gap = cmp.Or(d.snapshotMeta().Gap, r.rep.Held)
-			if strings.HasPrefix(r.rep.Held, "gap:") { // what is to be done about it is being done
+			if strings.HasPrefix(r.rep.Held, "gap:") { // it is being repaired
 				r.rep.Held = ""
 			}
 			if why, _, stop := strings.Cut(gap, gapStops); stop {
@@ -137,7 +136,7 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *feed.Offer, m
 	})
 }
 
-// ownFailure tells failures of our side, which another document does not help.
+// ownFailure tells failures of our side: another document does not help.
 func (d *Destination) ownFailure(err error) bool {
 	var fe *fetch.Error
 	switch {
@@ -149,15 +148,14 @@ func (d *Destination) ownFailure(err error) bool {
 	return feed.IsOwnFailure(err) || errors.Is(err, errMirror) || errors.Is(err, errInjected)
 }
 
-// errMirror marks failures of the mirror; errInjected those that tests make.
+// errMirror marks failures of the mirror; errInjected those of tests.
 var (
 	errMirror   = errors.New("mirror")
 	errInjected = errors.New("injected")
 )
 
-// compare makes the records and the mirror equal to the Resource List (and the
-// changes after it), fetching only what differs. It returns what the meta says
-// after it.
+// compare makes the records and the mirror equal to the Resource List (and the changes after it), and
+// fetches only differing resources. It returns the change of the meta.
 func (d *Destination) compare(ctx context.Context, r *run, o *feed.Offer, known *feed.ListState) (func(*meta), error) {
 	v, err := d.src.ReadInventory(ctx, o, known)
 	if err != nil {
@@ -170,8 +168,7 @@ func (d *Destination) compare(ctx context.Context, r *run, o *feed.Offer, known 
 	return d.compareWith(ctx, r, o, v)
 }
 
-// errStaleList says that a list or dump cannot tell what is lost, and would set the
-// mirror back.
+// errStaleList is the error of a list or dump without the lost changes: it would set the mirror back.
 var errStaleList = errors.New("the Resource List or Dump is older than what is mirrored, and the changes do not reach back to it")
 
 // compareNewer is compare, unless the list is stale.
@@ -189,7 +186,7 @@ func (d *Destination) compareNewer(ctx context.Context, r *run, o *feed.Offer, k
 	return d.compareWith(ctx, r, o, v)
 }
 
-// dumpNewer is dumpIf, unless that is stale.
+// dumpNewer is dumpIf, unless the dump is stale.
 func (d *Destination) dumpNewer(ctx context.Context, r *run, o *feed.Offer, known *feed.ListState) (func(*meta), error) {
 	c := d.snapshotMeta().Cursor
 	return d.dumpIf(ctx, r, o, known, func(v *feed.Inventory) (bool, error) {
@@ -209,7 +206,7 @@ func (d *Destination) dumpNewer(ctx context.Context, r *run, o *feed.Offer, know
 	})
 }
 
-// compareWith is compare with an inventory that was read, which it closes.
+// compareWith is compare with a read inventory, and closes it.
 func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v *feed.Inventory) (func(*meta), error) {
 	defer v.Close()
 	r.compared = true
@@ -217,14 +214,14 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v 
 	defer snap.Close()
 	var (
 		gone, told []ledger.Hash // inferred from absence, told by a change
-		settled    []ledger.Hash // pending ones that are not listed any more, or as recorded: nothing to wait for
+		settled    []ledger.Hash // pending ones no longer listed, or as recorded: nothing to wait for
 		faulty     bool          // entries of it fail: the list may be wrong
 		held       int64
-		// of those, and of gone and told, resources outside of what is selected
+		// of those, and of gone and told, resources outside of the selection
 		heldOutside, goneOutside, toldOutside int64
 		unchanged                             int64
 		unasked                               int64 // resources without a measure, not fetched
-		outside                               int64 // of what is selected, and so it stays
+		outside                               int64 // of the selection, and it stays so
 		planned                               counts
 		now                                   = d.opt.Now()
 		total                                 = v.Sorter.Len()
@@ -299,7 +296,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v 
 							return
 						}
 					}
-					continue // what was pending for it is settled
+					continue // its pending try is settled
 				}
 				planned.became(p.rec, d.expected(p.it), false)
 			case p.there() && len(replaces) > 0:
@@ -396,7 +393,7 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v 
 		return nil, err
 	}
 	r.c.outside += outside
-	r.c.unchanged += unchanged // not before: a batch that is being written counts too
+	r.c.unchanged += unchanged // not before: a batch being written counts too
 	if v.Overlaid || !o.Followed() {
 		r.complete = true
 	}
@@ -412,10 +409,9 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v 
 	}, nil
 }
 
-// underWay forgets which list or dump the mirror is of: should this run be cut off, it is
-// of none, and the one of before is not taken for known if the source has it again. Where
-// changes are followed, part of the mirror is ahead of the cursor then: the next run compares
-// it again.
+// underWay forgets the list or dump of the mirror. After an interruption the mirror is of none, and the
+// former list is read anew if the source has it again. With changes, part of the mirror may then be ahead
+// of the cursor: the next run compares it again.
 func (d *Destination) underWay(ctx context.Context, r *run, o *feed.Offer) error {
 	if r.dry {
 		return nil
@@ -428,7 +424,7 @@ func (d *Destination) underWay(ctx context.Context, r *run, o *feed.Offer) error
 	})
 }
 
-// note counts what a report tells besides.
+// note counts further numbers of a report.
 func (r *run) note(o *outcome) {
 	if o.notRDF {
 		r.notRDF++
@@ -438,7 +434,7 @@ func (r *run) note(o *outcome) {
 	}
 }
 
-// flushAfter keeps what was fetched before a run broke off, where that can be done.
+// flushAfter keeps the resources fetched before a run broke off, if possible.
 func flushAfter(ctx context.Context, b *batcher, err error) error {
 	if ctx.Err() != nil || errors.Is(err, errInjected) || !errors.Is(err, fetch.ErrSourceGone) {
 		return nil
@@ -446,16 +442,14 @@ func flushAfter(ctx context.Context, b *batcher, err error) error {
 	return b.settle(ctx)
 }
 
-// packageError is of a package that cannot be had or read, which says nothing of what was
-// read before it.
+// packageError is of an unreadable or missing package. It says nothing of the packages before it.
 type packageError struct{ err error }
 
 func (e *packageError) Error() string { return e.err.Error() }
 func (e *packageError) Unwrap() error { return e.err }
 
-// dumpIf loads the packages of a Resource Dump if it is wanted; else it is errStaleList. What a
-// package does not have in order is fetched from its own location. Of the inventory there are only
-// the times.
+// dumpIf loads the packages of a Resource Dump if it is wanted; else it is errStaleList. A broken resource
+// of a package is fetched from its own location. The inventory has only the times.
 func (d *Destination) dumpIf(ctx context.Context, r *run, o *feed.Offer, known *feed.ListState, wanted func(*feed.Inventory) (bool, error)) (func(*meta), error) {
 	began := d.opt.Now()
 	dl, rd, err := d.src.UnlessKnown(ctx, o.ResourceDump, resourcesync.ResourceDump, known)
@@ -496,9 +490,9 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *feed.Offer, known *
 	if err := d.underWay(ctx, r, o); err != nil {
 		return nil, err
 	}
-	b := d.batcher(ctx, &r.c, d.meta.Stage == ledger.Baseline) // else no write would count that goes by Graph Store POST
+	b := d.batcher(ctx, &r.c, d.meta.Stage == ledger.Baseline) // else no write by Graph Store POST would count
 	defer b.wait()
-	var listed *extsort.Sorter // nil: all that is recorded will be from this dump, and nothing is pending
+	var listed *extsort.Sorter // nil: all records will be from this dump, and nothing is pending
 	if b.first == nil || !d.led.NoFaults() {
 		if listed, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/4); err != nil {
 			return nil, err
@@ -508,7 +502,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *feed.Offer, known *
 	n := int64(0)
 	ready, stop := d.src.Docs.DownloadAhead(ctx, packages)
 	defer stop()
-	var bad error // of the first package that cannot be used; the others are read all the same
+	var bad error // of the first broken package; the others are read all the same
 	inRow := 0
 	for i, p := range packages {
 		d.opt.Progress("packages", int64(i), int64(len(packages)))
@@ -560,10 +554,10 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *feed.Offer, known *
 	}, nil
 }
 
-// badPackages are so many in a row that no more are tried.
+// badPackages in a row end the tries.
 const badPackages = 3
 
-// loadPackage streams the manifest of the package that is ready next.
+// loadPackage streams the manifest of the next ready package.
 func (d *Destination) loadPackage(ctx context.Context, r *run, p feed.Package, ready <-chan feed.Downloaded, listed *extsort.Sorter, each func(*outcome) error) error {
 	next, ok := <-ready
 	if !ok {
@@ -614,7 +608,7 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p feed.Package, r
 
 var errStopped = errors.New("stopped")
 
-// list notes what a dump has, by location and entity.
+// list notes a resource of a dump, by location and entity.
 func list(listed *extsort.Sorter, it *feed.Item) error {
 	if listed == nil {
 		return nil
@@ -628,7 +622,7 @@ func list(listed *extsort.Sorter, it *feed.Item) error {
 	return listed.Add(loc[:], entity)
 }
 
-// dropUnlisted lets leave what a dump that was read whole does not have.
+// dropUnlisted lets resources leave if a fully read dump does not have them.
 func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, listed *extsort.Sorter) error {
 	if listed == nil {
 		return nil
@@ -678,8 +672,7 @@ func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, list
 	return b.settle(ctx)
 }
 
-// settleUnlisted forgets what was pending and is neither recorded nor in a dump: there is
-// nothing to wait for.
+// settleUnlisted forgets pending resources neither recorded nor in a dump: there is nothing to wait for.
 func (d *Destination) settleUnlisted(ctx context.Context, b *batcher, listed *extsort.Sorter) error {
 	next, stop := iter.Pull2(listed.Sort())
 	defer stop()

@@ -9,11 +9,9 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink"
 )
 
-// A first baseline is nothing but new resources, whose triples all come. Some stores
-// take a batch of 200,000 of them in half the time that they take four of 50,000
-// (TDB2: what an update costs it by itself grows with what it holds). So that as many
-// can be held, of each resource is kept only what is posted, packed, and what the
-// ownership index gets.
+// A first baseline has only new resources, and all their triples come. Some stores take a batch of 200,000
+// triples in half the time of four of 50,000 (TDB2: the fixed cost of an update grows with the store). To
+// hold as many, only the posted part of each resource is kept, packed, and its part of the ownership index.
 
 const (
 	// compactOps bounds their number.
@@ -22,7 +20,7 @@ const (
 	compactResource = 10_000
 )
 
-// compacted is what is kept of the statements of an op.
+// compacted is the kept part of an op's statements.
 type compacted struct {
 	owned []ledger.Owned
 	text  []byte // packed N-Triples, nil: they are op.packed
@@ -30,8 +28,8 @@ type compacted struct {
 	rest  itemRest
 }
 
-// itemRest is what an item has that its record has not, where that is little: items of
-// two batches and a half, with their strings, are a fifth of what a baseline holds.
+// itemRest is the little part of an item missing from its record: items of two batches and a half, with
+// their strings, are a fifth of a baseline's memory.
 type itemRest struct {
 	path, pkg, typ, encoding string
 	graph                    bool // the graph's digest was promised
@@ -65,8 +63,7 @@ func (b *batcher) canCompact() bool {
 	return b.first != nil && !b.d.cfg.Provenance && m.CanPostPacked()
 }
 
-// isNew tells whether nothing is recorded of a location, nor will be by a batch that
-// is being written.
+// isNew tells whether a location has no record, and gets none by a batch being written.
 func (b *batcher) isNew(ctx context.Context, loc ledger.Hash) bool {
 	if b.first == nil || b.busy(loc) {
 		return false
@@ -75,8 +72,8 @@ func (b *batcher) isNew(ctx context.Context, loc ledger.Hash) bool {
 	return err == nil && rec == nil
 }
 
-// compact makes an op of a new resource small, where that can be: all of its triples
-// are as they were described, and can be posted.
+// compact makes an op of a new resource small, if possible: all its triples are as described, and can be
+// posted.
 func (o *op) compact(m *mirror) {
 	if o.rec == nil || len(o.packed) == 0 || len(o.sts) == 0 || len(o.sts) > compactResource || int64(len(o.sts)) != o.rec.Triples {
 		return
@@ -120,9 +117,8 @@ func (o *op) expand() (err error) {
 	return err
 }
 
-// smallOps counts them in a batch. Where they have few triples none stays small, and
-// they go with the checkpoint; nor beside an op that may take triples away: what it
-// must not take is found by the statements of the others.
+// smallOps counts them in a batch. With few triples none stays small, and they go with the checkpoint. None
+// stays small beside an op with removals either: the statements of the others protect their triples.
 func (d *Destination) smallOps(ops []*op) (n int, err error) {
 	removes, triples := false, int64(0)
 	for _, o := range ops {
@@ -146,7 +142,7 @@ func expandAll(ops []*op) error {
 	return nil
 }
 
-// bytes is about what it takes in memory.
+// bytes is its rough size in memory.
 func (c *compacted) bytes() (n int64) {
 	for _, o := range c.owned {
 		n += int64(len(o.Hashes)) + 40
@@ -156,7 +152,7 @@ func (c *compacted) bytes() (n int64) {
 
 // postSmall uploads the triples of small ops, and some statements.
 func (d *Destination) postSmall(ctx context.Context, ops []*op, sts []sink.Statement) error {
-	p := &sink.Packed{} // a request that has failed may read on while the ops are expanded
+	p := &sink.Packed{} // a failed request may read on while the ops are expanded
 	for _, o := range ops {
 		if o.small == nil {
 			continue

@@ -28,21 +28,21 @@ import (
 // Config of a destination.
 type Config struct {
 	Name           string
-	Names          []string // of all destinations of this state that there are; nil: it is not known
+	Names          []string // of all destinations of this state; nil: unknown
 	Source         string   // site, well-known address, Source Description, Capability List, Resource List, Change List, Resource Dump
 	Set            string   // name or address of the set when the source has several
 	Graph          string   // "single" (default) or "per-entity"
 	GraphIRI       string   // single: the graph, "" the default graph; per-entity: template with {entity}, default "{entity}"
 	MaxDeleteRatio float64  // default 0.2; 1 or more: everything may go; less than 0: no share of them, only a few at once
-	Adopt          bool     // take over a graph that already holds something; what the source does not have is extra then
+	Adopt          bool     // take over a graph with data; triples unknown to the source are extra then
 	OnGap          string   // "baseline" (default) or "stop"
-	Keep           string   // "current" (default), "deleted" (nothing is ever removed) or "versions" (what was, is kept in the state: Versions)
+	Keep           string   // "current" (default), "deleted" (nothing is ever removed) or "versions" (old versions are kept in the state: Versions)
 	Allow          []string // hosts (host or host:port) beside the source's own
-	Linked         []string // relations by which RDF is taken that a page links to; nil: describedby and alternate
+	Linked         []string // relations from a page to its RDF; nil: describedby and alternate
 	Select         struct{ Classes, Prefixes []string }
-	Map            string // a CONSTRUCT that each description goes through before it is stored; ?entity is what it is about
-	Files          string // folder for resources that are no RDF, at the paths of their addresses; "": they are only counted
-	Provenance     bool   // tell in the mirror's state graph where each description is from, of when, and its digest
+	Map            string // a CONSTRUCT over each description before it is stored; ?entity is its entity
+	Files          string // folder for non-RDF resources, at the paths of their addresses; "": they are only counted
+	Provenance     bool   // keep origin, time and digest of each description in the mirror's state graph
 	Concurrency    int    // fetches at once; default 8
 	// Of one representation, unpacked; beyond them it fails, by name. Defaults 256 MiB,
 	// 5,000,000.
@@ -55,7 +55,7 @@ type Config struct {
 
 	Settings settings.Names // of the settings in hints
 
-	relocate bool // relocate opens records whose mirror is at another address, see Relocate
+	relocate bool // relocate opens records of a mirror at another address, see Relocate
 }
 
 // Options of Open.
@@ -83,7 +83,7 @@ type Destination struct {
 	to      sink.Sink
 	mirror  *mirror
 	mapping *embedstore.Mapping // nil: none
-	content content             // what the mirror keeps of resources
+	content content             // form of resources in the mirror
 	files   *files              // of the mirror or beside it, nil for none
 	beside  *beside             // the folder of resources without RDF, nil for none
 	led     *ledger.Ledger
@@ -115,9 +115,8 @@ var (
 	spaces sync.Map // of *spaceLock (of a probe *sync.Mutex), by target and graph: writers into one graph take turns
 )
 
-// Open opens the records of a destination in store, which all destinations of a
-// state share. The mirror is in the sink to; nothing is asked before the first run. The
-// caller closes store and sink.
+// Open opens the records of a destination in store, shared by all destinations of a state. The mirror is in
+// the sink to; nothing is asked before the first run. The caller closes store and sink.
 func Open(ctx context.Context, store kv.Store, to sink.Sink, cfg Config, o Options) (*Destination, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
@@ -318,9 +317,8 @@ func (d *Destination) markMirrors(mark string) {
 	}
 }
 
-// takeFormer makes the records of a destination that has another name now its own: of the
-// same source, set and graph, and not configured any more. Else what they own in the graph
-// would stay there whatever the source says, since somebody owns it.
+// takeFormer makes the records of a renamed destination its own: those of the same source, set and graph,
+// without a configuration. Else their triples in the graph would stay for ever, since somebody owns them.
 func (d *Destination) takeFormer(ctx context.Context, b kv.Batch, graph string) error {
 	if len(d.cfg.Names) == 0 {
 		return nil
@@ -381,7 +379,7 @@ func (d *Destination) Close() error {
 	return nil
 }
 
-// snapshotMeta is a copy of where the destination stands.
+// snapshotMeta is a copy of the destination's meta.
 func (d *Destination) snapshotMeta() meta {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -400,7 +398,7 @@ func (d *Destination) commit(ctx context.Context, b kv.Batch, change func(*meta)
 	return d.withMeta(change, func(m *ledger.Meta) error { return d.led.Commit(ctx, b, m) })
 }
 
-// done is commit of the batch whose intent stands in a slot.
+// done is commit of the batch with its intent in a slot.
 func (d *Destination) done(ctx context.Context, slot byte, b kv.Batch, change func(*meta)) error {
 	return d.withMeta(change, func(m *ledger.Meta) error { return d.led.Done(ctx, slot, b, m) })
 }

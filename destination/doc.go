@@ -1,39 +1,34 @@
-// Package destination follows a ResourceSync source, verifies what it fetches,
-// keeps a target store equal to it, and proves it.
+// Package destination follows a ResourceSync source, verifies its resources, keeps a target store equal to
+// it, and proves it.
 //
-// A Destination is opened over the records of a state (a kv.Store) and a client
-// of the mirror. Sync finds the source's set from whatever address it was given,
+// A Destination is opened over the records of a state (a kv.Store) and a client of the mirror. Sync finds
+// the source's set from any address,
 // loads a baseline from a Resource Dump or a Resource List, follows Change Lists
 // from then on, and closes gaps by comparing with the list. Audit proves that
-// mirror, records and source agree, and repairs what does not.
+// mirror, records and source agree, and repairs differences.
 //
-// What is written where, and in which order, is the point of the package:
+// The order of writes is the point of the package:
 //
 //	fetch, verify length and hashes, parse, name blank nodes    (represent.go)
 //	intent: the batch, durable in our records                   (apply.go)
 //	mirror: DELETE DATA, INSERT DATA, checkpoint in one request (mirror.go)
 //	records, ownership and cursor, in one commit                (apply.go)
 //
-// A crash anywhere between leaves an intent, which the next run redoes; redoing
-// changes nothing that already stands. A triple that several resources have
-// belongs to all of them and goes with the last. A resource that cannot be had
-// is a durable fault with growing pauses, and never stops the others.
+// A crash anywhere between leaves an intent, and the next run redoes it; redoing changes nothing done
+// before. A triple of several resources belongs to all of them and goes with the last. A resource not
+// fetched is a durable fault with growing pauses, and never stops the others.
 //
-// The log of a source is followed only while it is the one that was followed: the
-// last applied change is looked for in every poll (feed/newest.go), and when another
-// stands in its place, as after restoring a backup, everything is compared. A list
-// that is named and not there is never gone past, unless it lies before the cursor
-// (feed/missing.go). An entity that gets another location has moved and is no deletion
-// (moves.go).
+// The log of a source is followed while it stays the same: every poll looks for the last applied change
+// (feed/newest.go). If another one stands in its place, as after a restored backup, everything is compared.
+// A missing list is never passed, unless it lies before the cursor (feed/missing.go). An entity with
+// another location has moved, and this is no deletion (moves.go).
 //
-// In a single graph an audit proves the whole graph. With a graph for each entity
-// it proves the graphs that are owned, and those whose name has the form of the
-// template: with the bare template {entity} that is any name, so other graphs of
-// the store are somebody else's, are not looked at and never touched.
+// In a single graph an audit proves the whole graph. With a graph for each entity it proves the owned
+// graphs, and those with a name in the form of the template. The bare template {entity} has any name: then
+// other graphs of the store are foreign, and never looked at or touched.
 //
-// Stores keep some literals and IRIs otherwise than they were given. What they do
-// is probed (probe.go, iriforms.go), and probed again when the store names itself
-// otherwise or an audit sees what the probe did not.
+// Stores rewrite some literals and IRIs. A probe finds their forms (probe.go, iriforms.go), and probes
+// again if the store has another name or version, or if an audit finds an unknown form.
 //
 // Sources are not trusted: only their own host and the configured ones are
 // asked, and everything they send is bounded (limits.go).

@@ -21,7 +21,7 @@ import (
 //   - An odd one is taken when a later run receives the same, and asked for again each time that it
 //     has stood twice as long. It is empty, has no subject of before, or came for another resource too.
 
-// doubtfulError is of an odd answer that is not taken yet.
+// doubtfulError is of an odd answer not taken yet.
 type doubtfulError struct {
 	why  string
 	came rdfres.Digest
@@ -31,11 +31,11 @@ func (e *doubtfulError) Error() string {
 	return "the answer " + e.why + ", and neither length nor hash is promised: it is taken when a later run receives the same"
 }
 
-// unpromised tells that nothing is promised of the bytes of a place.
+// unpromised tells whether nothing is promised of the bytes of a place.
 func unpromised(p feed.Place) bool { return p.Promise.Unproven() && p.Promise.Length < 0 }
 
-// answered notes what proves an answer. The time of a file, told by the list and by its server, is
-// a proof.
+// answered notes the proof of an answer. The time of a file, the same in the list and from its server, is a
+// proof.
 func (o *outcome) answered(a *fetch.Answer, p feed.Place) {
 	modified, err := http.ParseTime(a.Header.Get("Last-Modified"))
 	if !unpromised(p) || err == nil && !o.it.LastMod.IsZero() && modified.Unix() == o.it.LastMod.Unix() {
@@ -46,7 +46,7 @@ func (o *outcome) answered(a *fetch.Answer, p feed.Place) {
 	}
 }
 
-// stateOf is the digest of a representation, zero where none is kept.
+// stateOf is the digest of a kept representation, zero for none.
 func (d *Destination) stateOf(rec *ledger.Record) rdfres.Digest {
 	if rec == nil || rec.Has(ledger.FlagKept) {
 		return rdfres.Digest{}
@@ -54,7 +54,7 @@ func (d *Destination) stateOf(rec *ledger.Record) rdfres.Digest {
 	return d.content.state(rec)
 }
 
-// leavingState is the state that an emptied resource gets once it may, zero where there is none.
+// leavingState is the next state of an emptied resource, zero for none.
 func (d *Destination) leavingState(ctx context.Context, loc ledger.Hash) (rdfres.Digest, error) {
 	l, err := d.led.Leaving(ctx, loc)
 	if err != nil {
@@ -64,7 +64,7 @@ func (d *Destination) leavingState(ctx context.Context, loc ledger.Hash) (rdfres
 	return d.stateOf(rec), err
 }
 
-// isStrange tells that triples say nothing of any subject that the recorded description has.
+// isStrange tells whether triples have no subject of the recorded description.
 func (d *Destination) isStrange(ctx context.Context, rec *ledger.Record, ts []rdfres.Triple) bool {
 	loc := ledger.HashOf(rec.Loc)
 	old, err := d.led.Record(ctx, loc)
@@ -89,13 +89,12 @@ func (d *Destination) isStrange(ctx context.Context, rec *ledger.Record, ts []rd
 	return len(subjects) > 0
 }
 
-// twins are unproven answers of a run by their digest, to find those that came for several
-// resources.
+// twins are unproven answers of a run by their digest, to find equal ones of several resources.
 type twins map[rdfres.Digest]twin
 
 type twin struct {
 	loc    string
-	before rdfres.Digest // what was recorded of it
+	before rdfres.Digest // of its record
 }
 
 // mostTwins bounds how many are remembered.
@@ -118,7 +117,7 @@ func (t *twins) of(loc string, before, came rdfres.Digest) string {
 	return other.loc
 }
 
-// weigh decides whether an unproven answer is taken, and what is asked again.
+// weigh decides whether an unproven answer is taken, and notes the next question.
 func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 	d := b.d
 	if o.err != nil || !o.unproven || !o.it.AsOf.IsZero() || d.planning != nil {
@@ -174,7 +173,7 @@ func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 	return nil
 }
 
-// confirm takes note of a second answer that is the same.
+// confirm takes note of a second equal answer.
 func (b *batcher) confirm(loc ledger.Hash, g *ledger.Doubt) {
 	if g.Run == b.d.runName() {
 		return
@@ -197,7 +196,7 @@ func (b *batcher) changedMarks() kv.Batch {
 	return b.marks
 }
 
-// writeMarks makes the doubts durable, before what they are about.
+// writeMarks makes the doubts durable, before their resources.
 func (b *batcher) writeMarks(ctx context.Context) error {
 	if b.marks == nil {
 		return nil
@@ -208,7 +207,7 @@ func (b *batcher) writeMarks(ctx context.Context) error {
 	return marks.Commit(ctx, false)
 }
 
-// confirmTaken asks again for what earlier runs took without a promise.
+// confirmTaken asks again for resources taken by earlier runs without a promise.
 func (d *Destination) confirmTaken(ctx context.Context, r *run) error {
 	if r.dry || !d.snapshotMeta().Until.IsZero() {
 		return nil
@@ -246,7 +245,7 @@ func (d *Destination) confirmTaken(ctx context.Context, r *run) error {
 	return b.settle(ctx)
 }
 
-// doubted are jobs that ask again for what earlier runs took without a promise.
+// doubted are jobs to ask again for resources taken by earlier runs without a promise.
 func (d *Destination) doubted(ctx context.Context, snap kv.Reader, wanted func(*ledger.Doubt) bool) iter.Seq2[job, error] {
 	return func(yield func(job, error) bool) {
 		for loc, g := range d.led.Doubts(ctx, snap) {
@@ -289,7 +288,7 @@ func (d *Destination) doubted(ctx context.Context, snap kv.Reader, wanted func(*
 	}
 }
 
-// confirms tells that an answer is the one in doubt.
+// confirms tells whether an answer equals the one in doubt.
 func (o *outcome) confirms(d *Destination) bool {
 	return o.same || o.rec != nil && d.stateOf(o.rec) == o.doubt.Graph
 }

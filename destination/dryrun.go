@@ -11,25 +11,23 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// A dry run is a run of a shadow: another Destination over the same records,
-// whose writes are forgotten, that reads source and mirror as any run does and
-// gives up where it would fetch representations. So nothing of it is left.
+// A dry run is a run of a shadow: another Destination over the same records, without lasting writes. It
+// reads source and mirror as any run does, and stops before the first representation. Nothing of it is left.
 
-// Plan is what a dry run found that a sync would do. The counts are those of the
-// report. What a source does not tell before it is fetched is left out: the
-// lengths that it does not promise, and what changes until then.
+// Plan is the work of a sync, found by a dry run. The counts are those of the report. Facts unknown before
+// the fetching are left out: lengths without a promise, and later changes.
 type Plan struct {
 	Store     string         `json:"store"`              // the mirror, by its name in the configuration
-	Graph     string         `json:"graph"`              // that would be filled: an IRI, a template of them, or "default"
+	Graph     string         `json:"graph"`              // to be filled: an IRI, a template of them, or "default"
 	Resources *int64         `json:"resources"`          // in the mirror then; null: the source does not tell without being fetched
-	Bytes     int64          `json:"bytes"`              // of packages and representations, as the source tells; at most, where it has patches or a Change Dump
-	Unknown   int64          `json:"unknown,omitempty"`  // packages and representations whose length it does not tell
-	ByClass   bool           `json:"by_class,omitempty"` // classes select, which are not known before descriptions are fetched: fewer may come
-	Retry     int64          `json:"retry,omitempty"`    // pending resources that would be tried again
-	Documents []PlanDocument `json:"documents"`          // what would be taken, in this order
+	Bytes     int64          `json:"bytes"`              // of packages and representations, by the source; at most, with patches or a Change Dump
+	Unknown   int64          `json:"unknown,omitempty"`  // packages and representations of unknown length
+	ByClass   bool           `json:"by_class,omitempty"` // selected by classes, unknown before descriptions are fetched: fewer may come
+	Retry     int64          `json:"retry,omitempty"`    // pending resources to be tried again
+	Documents []PlanDocument `json:"documents"`          // to be taken, in this order
 }
 
-// PlanDocument is a list or dump that a sync would take resources or changes from.
+// PlanDocument is a list or dump with resources or changes for a sync.
 type PlanDocument struct {
 	Address string     `json:"address"`
 	Kind    string     `json:"kind"`            // resourcedump, resourcelist, changelist, changedump (a package of it)
@@ -38,7 +36,7 @@ type PlanDocument struct {
 	Bytes   int64      `json:"bytes,omitempty"` // of a dump: its packages
 }
 
-// shadow is a Destination that leaves nothing.
+// shadow is a Destination without lasting writes.
 func (d *Destination) shadow(p *planning) (*Destination, error) {
 	s := &Destination{planning: p, cfg: d.cfg, opt: d.opt, lim: d.lim, log: d.log, store: kv.Forget(d.store), led: d.led.Forgetful(), fetch: d.fetch, contexts: fetch.NewContexts(d.fetch), repeats: d.repeats,
 		mapping: d.mapping, to: d.to, files: d.files, beside: d.beside, dest: d.dest, space: d.space, target: d.target, spaceL: d.spaceL, meta: d.snapshotMeta()}
@@ -47,8 +45,7 @@ func (d *Destination) shadow(p *planning) (*Destination, error) {
 	return s, s.openMirror(&place)
 }
 
-// known takes what is known of the mirror. A probe of one that is not known would
-// write.
+// known takes the kept probe of the mirror. Probing an unknown one would write.
 func (d *Destination) known(ctx context.Context) error {
 	if d.mirror.learner == nil {
 		return nil
@@ -63,10 +60,10 @@ func (d *Destination) known(ctx context.Context) error {
 // planning fills the plan of a dry run.
 type planning struct {
 	Plan
-	total   *int64         // resources that the mirror would have, nil where unknown
+	total   *int64         // resources of the mirror afterwards, nil if unknown
 	base    bool           // a dump would be loaded
 	at      time.Time      // of it
-	whole   bool           // what the changes after it do is in its counts
+	whole   bool           // its counts have the changes after it
 	changes map[string]int // index of a document, by address
 }
 
@@ -94,8 +91,7 @@ func (p *planning) Change(list string, kind resourcesync.Capability) {
 	p.Documents[i].Entries++
 }
 
-// wouldAskAgain tells that a record would be forgotten, for what is configured
-// otherwise than it was.
+// wouldAskAgain tells whether a record would be forgotten after a change of the configuration.
 func (d *Destination) wouldAskAgain(ctx context.Context, r *run, loc ledger.Hash, rec *ledger.Record) bool {
 	return r.remapped || r.reselected && d.outdated(ctx, loc, rec)
 }
@@ -105,7 +101,7 @@ func (d *Destination) needed(it *feed.Item) bool {
 	return !d.outside(it) && !(d.files == nil && d.passedOver(it))
 }
 
-// Fetch counts what would be fetched.
+// Fetch counts a resource to be fetched.
 func (p *planning) Fetch(pr *fetch.Promise) {
 	if pr.Length < 0 {
 		p.Unknown++
@@ -114,9 +110,8 @@ func (p *planning) Fetch(pr *fetch.Promise) {
 	}
 }
 
-// planDump tells what loading a dump would do: from the manifests where they can
-// be had without the packages, else from the Resource List. What has changed since
-// comes from the Change Lists.
+// planDump plans the loading of a dump: from separate manifests, else from the Resource List. Later changes
+// come from the Change Lists.
 func (d *Destination) planDump(ctx context.Context, r *run, o *feed.Offer, state feed.ListState, sequence *uint64, packages []feed.Package) (func(*meta), error) {
 	doc := PlanDocument{Address: state.URL, Kind: string(resourcesync.ResourceDump), At: timeOrNil(state.At), Entries: int64(len(packages))}
 	for _, p := range packages {
@@ -150,7 +145,7 @@ func (d *Destination) planDump(ctx context.Context, r *run, o *feed.Offer, state
 	return func(m *meta) { m.Cursor = feed.CursorAt(state.At, sequence) }, nil
 }
 
-// planChange counts what applying a change would do.
+// planChange counts the effect of a change.
 func (d *Destination) planChange(ctx context.Context, r *run, it *feed.Item) error {
 	rec, err := d.led.Record(ctx, ledger.HashOf(it.Loc))
 	if err != nil {
@@ -201,7 +196,7 @@ func (d *Destination) planChange(ctx context.Context, r *run, it *feed.Item) err
 	return nil
 }
 
-// tellPlan puts the plan of a dry run that went through into its report.
+// tellPlan puts the plan of a finished dry run into its report.
 func (d *Destination) tellPlan(r *run) {
 	p := &r.plan
 	p.ByClass = len(d.cfg.Select.Classes) > 0

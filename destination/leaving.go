@@ -16,25 +16,23 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// A resource that the source deletes, or does not list any more, is leaving: the records
-// say so, the mirror keeps it. At the end of the run all that is leaving is weighed
-// together, so that many small Change Lists may not delete what one may not. Then it goes,
-// or it is held until a person accepts it. Other changes do not wait for that.
+// A resource deleted by the source, or no longer listed, is leaving: the records say so, the mirror
+// keeps it. At the end of the run all leaving resources are weighed together: many small Change Lists
+// must not delete more than one may. Then they go, or are held until a person accepts them. Other
+// changes do not wait for that.
 //
-// So it is with a resource whose description becomes empty: its record stays, and all that
-// the mirror has of it would go.
+// A resource with an empty new description is leaving too: its record stays, and its triples in the
+// mirror would go.
 //
-// A resource that the source has again stays. What a person accepted goes, whatever is
-// leaving beside it.
+// A resource back at the source stays. An accepted deletion goes, with any others beside it.
 
-// ErrNotHeld comes from a sync that accepts what is not held.
+// ErrNotHeld comes from a sync with an unknown id to accept.
 var ErrNotHeld = errors.New("nothing of that id is held")
 
 // alwaysAllowed is how many deletions are never too many, unless they are all.
 const alwaysAllowed = 10
 
-// deletionOf is the change that deleted a leaving resource, nil where a list lacks it or it
-// becomes empty.
+// deletionOf is the deleting change of a leaving resource, nil if a list lacks it or it becomes empty.
 func deletionOf(l *ledger.Leaving) (*feed.Item, error) {
 	if l.Becomes != nil {
 		return nil, nil
@@ -42,7 +40,7 @@ func deletionOf(l *ledger.Leaving) (*feed.Item, error) {
 	return changeOf(l)
 }
 
-// changeOf is what the source told of a leaving resource, nil where a list lacks it.
+// changeOf is the source's last change of a leaving resource, nil if a list lacks it.
 func changeOf(l *ledger.Leaving) (*feed.Item, error) {
 	if len(l.Item) == 0 {
 		return nil, nil
@@ -50,8 +48,8 @@ func changeOf(l *ledger.Leaving) (*feed.Item, error) {
 	return feed.DecodeItem(l.Item)
 }
 
-// leave makes a resource leave, with the locations that its entity had before. it is the
-// change that deleted it, nil where that is not at hand.
+// leave makes a resource leave, with the former locations of its entity. it is the deleting change,
+// nil if not at hand.
 func (b *batcher) leave(ctx context.Context, loc ledger.Hash, it *feed.Item, how ledger.Leaving) error {
 	d := b.d
 	how.Since = d.opt.Now().UTC()
@@ -96,12 +94,11 @@ func (b *batcher) leave(ctx context.Context, loc ledger.Hash, it *feed.Item, how
 	return nil
 }
 
-// mostEmptied bounds the bytes that are kept of a file until it may take the place of
-// another.
+// mostEmptied bounds the kept bytes of a file until it may take the place of another.
 const mostEmptied = 64 << 10
 
-// empties makes a resource leave of which the mirror would have nothing any more, and tells
-// whether it does. What other settings of the mirror leave out is meant so.
+// empties makes a resource leave if the mirror would have nothing of it any more, and tells whether it
+// does. Triples left out by new settings of the mirror do not count.
 func (b *batcher) empties(ctx context.Context, p *op, empty bool) (bool, error) {
 	d := b.d
 	if p.rec == nil || !d.content.void(p.rec, empty) || len(p.replaces) > 0 || len(p.raw) > mostEmptied {
@@ -127,7 +124,7 @@ func (b *batcher) empties(ctx context.Context, p *op, empty bool) (bool, error) 
 	return true, b.add(ctx, &op{loc: p.loc, it: p.it, settle: true, leaves: l})
 }
 
-// becoming is the record that a leaving resource gets, nil where it goes.
+// becoming is the next record of a leaving resource, nil if it goes.
 func becoming(l *ledger.Leaving) (*ledger.Record, error) {
 	if l == nil || l.Becomes == nil {
 		return nil, nil
@@ -145,7 +142,7 @@ func (d *Destination) withLeaving(b kv.Batch, o *op) {
 	}
 }
 
-// stay keeps what is leaving and listed, unless it is listed as what it is to become.
+// stay keeps listed leaving resources, unless the entry is of their next state.
 func (d *Destination) stay(ctx context.Context, v *feed.Inventory, snap kv.Reader) error {
 	if d.led.NoneLeaving() {
 		return nil
@@ -171,17 +168,17 @@ func (d *Destination) stay(ctx context.Context, v *feed.Inventory, snap kv.Reade
 	return b.Commit(ctx, true)
 }
 
-// weight is what is leaving, and what there is.
+// weight is the number of leaving resources, and of all.
 type weight struct {
-	leaving, empty int64 // that nobody accepted; of them, those that an empty list lacks
-	emptied        int64 // of them, those that stay without a description
+	leaving, empty int64 // not accepted; of them, those missing from an empty list
+	emptied        int64 // of them, those staying without a description
 	accepted       int64
 	of             int64
 	implied        bool // some are leaving only because a list lacks them
 	id             string
 }
 
-// weigh adds up what is leaving. Resources outside of what is selected do not count.
+// weigh adds up the leaving resources. Those outside of the selection do not count.
 func (d *Destination) weigh(ctx context.Context, r kv.Reader) (w weight, err error) {
 	h := sha256.New()
 	for loc, l := range d.led.AllLeaving(ctx, r, nil) {
@@ -213,7 +210,7 @@ func (d *Destination) weigh(ctx context.Context, r kv.Reader) (w weight, err err
 	return w, nil
 }
 
-// tooMuch says why a person has to accept it, "" if that is not so.
+// tooMuch is the reason for a person to accept it, "" for none.
 func (d *Destination) tooMuch(w weight) string {
 	ratio := d.cfg.MaxDeleteRatio
 	allowed := max(int64(ratio*float64(w.of)), alwaysAllowed)
@@ -252,8 +249,8 @@ func resourcesAre(n int64) string {
 	return fmt.Sprintf("%d resources are", n)
 }
 
-// depart lets go what is leaving, or holds it. free lets go everything that no empty list
-// lacks: a mirror of a time was asked for.
+// depart lets the leaving resources go, or holds them. free lets go everything but those missing from an
+// empty list: it is for a mirror of a point in time.
 func (d *Destination) depart(ctx context.Context, r *run, free bool) error {
 	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
@@ -318,7 +315,7 @@ func (d *Destination) planDepart(ctx context.Context, r *run) error {
 	}
 	w.of += r.planned.created
 	goes := &r.planned.deleted
-	if d.cfg.Keep == "deleted" { // what changes delete stays
+	if d.cfg.Keep == "deleted" { // resources deleted by changes stay
 		goes = &r.planGone
 	}
 	if r.plan.total == nil && !r.plan.base { // else it was met again
@@ -339,7 +336,7 @@ func (d *Destination) planDepart(ctx context.Context, r *run) error {
 	return nil
 }
 
-// accept lets exactly what is held go at the end of this run.
+// acceptHeld lets exactly the held resources go at the end of this run.
 func (d *Destination) acceptHeld(ctx context.Context, id string) error {
 	switch m := d.snapshotMeta(); {
 	case m.HeldDeletions == nil:
@@ -361,8 +358,7 @@ func (d *Destination) acceptHeld(ctx context.Context, id string) error {
 	return b.Commit(ctx, true)
 }
 
-// Held is what waits for a person: deletions, of so many resources. Items are a page of
-// them; Next goes on, "" at the end.
+// Held are deletions waiting for a person. Items are a page of them; Next goes on, "" at the end.
 type Held struct {
 	ID        string     `json:"id"`
 	Reason    string     `json:"reason"`
@@ -373,8 +369,8 @@ type Held struct {
 	Next      string     `json:"next,omitempty"`
 }
 
-// HeldItem is one resource that would go. Label is of its description, where that has one.
-// A file has the entity that leads to it.
+// HeldItem is one held resource. Label is of its description, if that has one. A file has the entity
+// with the link to it.
 type HeldItem struct {
 	Entity   string `json:"entity"`
 	Location string `json:"location"`
@@ -383,8 +379,8 @@ type HeldItem struct {
 	Empty    bool   `json:"empty,omitempty"` // it would stay, without a description
 }
 
-// Held is what is held, nil for nothing, with up to limit of the resources after a place
-// (Held.Next; "" is the beginning).
+// Held are the held deletions, nil for none, with up to limit of the resources after a place (Held.Next;
+// "" is the beginning).
 func (d *Destination) Held(ctx context.Context, after string, limit int) (*Held, error) {
 	m := d.snapshotMeta()
 	if m.HeldDeletions == nil {
@@ -426,14 +422,14 @@ func (d *Destination) Held(ctx context.Context, after string, limit int) (*Held,
 	return out, nil
 }
 
-// labelOf is a name of an entity for people, by what is kept of its description.
+// labelOf is a name of an entity for people, by its kept description.
 func (d *Destination) labelOf(ctx context.Context, loc ledger.Hash, rec *ledger.Record) string {
 	if rec.Triples == 0 || rec.Triples > mostFormer {
 		return ""
 	}
 	ts, err := d.led.Triples(ctx, loc)
 	if err != nil {
-		return "" // a label is all that is lost
+		return "" // only a label is lost
 	}
 	return rdfres.Label(rdfres.NewIRI(rec.Entity), ts)
 }

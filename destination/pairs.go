@@ -10,7 +10,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// merged pairs what the source says with what is recorded, by location.
+// merged pairs the source's resources with the records, by location.
 func (d *Destination) merged(ctx context.Context, v *feed.Inventory, snap kv.Reader) iter.Seq2[pairing, error] {
 	return func(yield func(pairing, error) bool) {
 		nextItem, stopItems := iter.Pull2(v.Items())
@@ -48,13 +48,13 @@ func (d *Destination) merged(ctx context.Context, v *feed.Inventory, snap kv.Rea
 	}
 }
 
-// withFaults adds the faults to pairs, also those of locations that have neither.
+// withFaults adds the faults to pairs, also those of locations without a pair.
 func (d *Destination) withFaults(ctx context.Context, pairs iter.Seq2[pairing, error]) iter.Seq2[pairing, error] {
 	return func(yield func(pairing, error) bool) {
 		next, stop := iter.Pull2(d.led.Faults(ctx))
 		defer stop()
 		loc, f, ok := next()
-		before := func(other *ledger.Hash) bool { // yields those before another location; nil: all that are left
+		before := func(other *ledger.Hash) bool { // yields the faults before another location; nil: all others
 			for ok && f.Err == nil && (other == nil || bytes.Compare(loc[:], other[:]) < 0) {
 				if !yield(pairing{loc: loc, fault: f.Fault}, nil) {
 					return false
@@ -101,7 +101,7 @@ func (p *pairing) there() bool { return p.it != nil && p.it.Change != "deleted" 
 // here tells whether we have it as current.
 func (p *pairing) here() bool { return p.rec != nil && !p.rec.Has(ledger.FlagKept) }
 
-// disagrees tells that the two are otherwise.
+// disagrees tells whether the two differ.
 func (p *pairing) disagrees() bool {
 	if p.there() && p.here() {
 		v, _ := p.it.Differs(p.rec)
@@ -110,7 +110,7 @@ func (p *pairing) disagrees() bool {
 	return p.there() != p.here()
 }
 
-// file tells a file that descriptions lead to.
+// file tells a file behind descriptions.
 func (p *pairing) file() bool {
 	return p.it != nil && p.it.File || p.rec != nil && p.rec.Has(ledger.FlagFile)
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// A part of a source is mirrored with Config.Select: the entities with one of the
-// prefixes or of the classes. What is outside is recorded without triples, so that
-// it is compared with lists and never fetched again while it stays as it is; where
-// there are prefixes alone and the source names the entity, it is not fetched at all.
+// A part of a source is mirrored with Config.Select: the entities with one of the prefixes or of
+// the classes. Outside resources are recorded without triples: they are compared with lists, and
+// not fetched again without a change. With prefixes alone, and the entity named by the source,
+// they are not fetched at all.
 
-// whole tells that no part of the source is configured.
+// whole tells whether no part of the source is configured.
 func (d *Destination) whole() bool {
 	return len(d.cfg.Select.Prefixes)+len(d.cfg.Select.Classes) == 0
 }
@@ -39,13 +39,13 @@ func (d *Destination) selected(entity string, ts []rdfres.Triple) bool {
 
 const rdfType rdfres.Term = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 
-// selectedOther tells whether what is no RDF is in the part: by prefix of the
-// entity or of the address, since it has no class.
+// selectedOther tells whether a non-RDF resource is in the part: by prefix of the entity or of the
+// address, since it has no class.
 func (d *Destination) selectedOther(rec *ledger.Record) bool {
 	return d.whole() || d.hasPrefix(rec.Entity) || d.hasPrefix(rec.Loc)
 }
 
-// inPart leaves out what is no RDF and not in the part.
+// inPart leaves non-RDF resources outside of the part out.
 func (d *Destination) inPart(o *outcome) bool {
 	if d.selectedOther(o.rec) {
 		return true
@@ -55,14 +55,12 @@ func (d *Destination) inPart(o *outcome) bool {
 	return false
 }
 
-// outside tells that a resource need not be fetched to know that it is not in the
-// part.
+// outside tells whether a resource is known to be outside of the part without fetching it.
 func (d *Destination) outside(it *feed.Item) bool {
 	return len(d.cfg.Select.Classes) == 0 && !d.whole() && it.Bad == "" && it.Entity != "" && !d.hasPrefix(it.Entity) && !d.hasPrefix(it.Loc)
 }
 
-// expected is what is known of a resource before it is fetched: by classes it may be outside
-// as well.
+// expected is the record of a resource before it is fetched: by classes it may still be outside.
 func (d *Destination) expected(it *feed.Item) *ledger.Record {
 	if d.outside(it) {
 		return &ledger.Record{Flags: ledger.FlagUnselected}
@@ -70,7 +68,7 @@ func (d *Destination) expected(it *feed.Item) *ledger.Record {
 	return &ledger.Record{}
 }
 
-// left is the outcome of what is outside. Its promises stand for it.
+// left is the outcome of an outside resource. Its promises stand for it.
 func (d *Destination) left(it *feed.Item) *outcome {
 	rec := it.Record()
 	rec.Flags |= ledger.FlagUnselected
@@ -80,7 +78,7 @@ func (d *Destination) left(it *feed.Item) *outcome {
 	return &outcome{it: it, rec: rec}
 }
 
-// partID names what is configured of the part, and of what is kept beyond it.
+// partID names the settings of the part, and of kept resources beyond it.
 func (d *Destination) partID() string {
 	if d.whole() && d.cfg.Keep != "deleted" {
 		return "whole"
@@ -92,9 +90,8 @@ func (d *Destination) partID() string {
 	return fmt.Sprintf("%x", sha256.Sum256(raw))
 }
 
-// outdated tells that a record may be otherwise with what is configured now: it
-// is in the part and was not, or the other way round, or only its description
-// tells; or it was kept, and nothing is any more.
+// outdated tells whether a record may differ under the present configuration: it is newly in the
+// part or outside of it, or only its description tells; or it was kept, and nothing is any more.
 func (d *Destination) outdated(ctx context.Context, loc ledger.Hash, rec *ledger.Record) bool {
 	if rec.Has(ledger.FlagKept) {
 		return d.cfg.Keep != "deleted"
@@ -116,8 +113,7 @@ func (d *Destination) outdated(ctx context.Context, loc ledger.Hash, rec *ledger
 	return err != nil || !d.selected(rec.Entity, ts)
 }
 
-// reselect makes what another part of the source concerns be compared and fetched
-// again, where the part is configured otherwise than it was.
+// reselect has resources compared and fetched again after a change of the part's configuration.
 func (d *Destination) reselect(ctx context.Context, r *run) (bool, error) {
 	id := d.partID()
 	m := d.snapshotMeta()

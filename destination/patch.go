@@ -16,10 +16,9 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
-// updateJob fetches an update: as a patch of what is kept where that is less to
-// fetch and both ends can be verified, else whole. An RDF Patch comes first: it
-// applies to the triples that are kept, a JSON Patch to a document that must be
-// made of them and read again.
+// updateJob fetches an update: as a patch of the kept version if this is shorter and both ends can
+// be verified, else whole. An RDF Patch comes first: it applies to the kept triples. A JSON Patch
+// needs a document made of them, and read again.
 func (d *Destination) updateJob(it *feed.Item, loc ledger.Hash, rec *ledger.Record) job {
 	var usable []feed.PatchOffer
 	for _, p := range it.Patches {
@@ -47,9 +46,9 @@ func (d *Destination) updateJob(it *feed.Item, loc ledger.Hash, rec *ledger.Reco
 	}
 }
 
-// fits tells whether a patch is of what is kept, makes what is promised, and is
-// shorter than the whole: a JSON Patch at most half of it, for what it changes is
-// read from the records, written, patched and read again.
+// fits tells whether a patch has the kept base and the promised result, and is shorter than the
+// whole. A JSON Patch must be at most half of it, for its base is read from the records, written,
+// patched and read again.
 func fits(p *feed.PatchOffer, it *feed.Item, rec *ledger.Record) bool {
 	if rec.Has(ledger.FlagMapped) || !rec.Has(ledger.FlagWireNames) || rec.Triples == 0 || it.Promise.Graph.IsZero() || it.Promise.Hashes.SHA256 == "" || it.Promise.Length <= p.Promise.Length {
 		return false
@@ -60,7 +59,7 @@ func fits(p *feed.PatchOffer, it *feed.Item, rec *ledger.Record) bool {
 	return 2*p.Promise.Length <= it.Promise.Length && p.Base.String() == rec.Hashes.SHA256 && p.Result.String() == it.Promise.Hashes.SHA256
 }
 
-// rank is lower for what costs less to apply.
+// rank is lower for a cheaper patch.
 func rank(p *feed.PatchOffer) int {
 	if p.Promise.Type == rdfres.RDFPatchType {
 		return 0

@@ -107,8 +107,8 @@ func (d *Destination) pipelineRaw(ctx context.Context, jobs iter.Seq2[job, error
 	return err
 }
 
-// prepare does the work on an outcome that needs no records, so that it runs on
-// all workers: hashes of the statements, compression.
+// prepare does the work on an outcome without a need for records, on all workers: hashes of the
+// statements, compression.
 func (d *Destination) prepare(o *outcome) {
 	ts, err := o.triples()
 	if o.ts = nil; err == nil && len(ts) > 0 {
@@ -123,14 +123,14 @@ func (d *Destination) prepare(o *outcome) {
 	}
 }
 
-// batcher collects ops into batches that the mirror takes well. One batch is
-// written while the next is collected, and of a first baseline the one before it is
-// recorded; batches never overtake each other. The caller ends with wait, on every path.
+// batcher collects ops into batches of a good size for the mirror. One batch is written while the
+// next is collected. In a first baseline the one before it is recorded meanwhile. Batches never
+// overtake each other. The caller ends with wait, on every path.
 type batcher struct {
 	d        *Destination
 	c        *counts
 	bulk     bool
-	first    *newcomers // nothing was recorded before, so that most resources are new; else nil
+	first    *newcomers // nothing was recorded before: most resources are new; else nil
 	compacts bool       // those are kept small
 	ops      []*op
 	seen     map[ledger.Hash]bool
@@ -139,17 +139,16 @@ type batcher struct {
 	limit    int // triples of one update, as it is while nothing is written
 	most     int // triples of a batch of small ones, by how long the one before took
 
-	recording *inFlight // the batch that is sent and being recorded; nil: none
-	running   *inFlight // the one after it, that is being sent; nil: none
+	recording *inFlight // the batch sent, being recorded; nil: none
+	running   *inFlight // the one after it, being sent; nil: none
 	held      holding
 
 	marks kv.Batch // doubts, written before the batch; nil: none
 }
 
-// newcomers is a Bloom filter of the locations of a first baseline, with four bits
-// for each: what it has not seen is not recorded and need not be looked for. It
-// takes 2 MiB. Of a million locations it takes one in 500 for seen, of ten million two
-// in three: those are looked for.
+// newcomers is a Bloom filter of the locations of a first baseline, with four bits for each. An
+// unseen location has no record and need not be looked for. It takes 2 MiB. It has one in 500
+// false positives at a million locations, two in three at ten million: those are looked for.
 type newcomers [1 << 18]uint64
 
 // add tells whether a location is certainly new.
@@ -166,8 +165,8 @@ func (n *newcomers) add(loc ledger.Hash) (fresh bool) {
 // firstTriples are enough for the first of those batches: the mirror need not wait.
 const firstTriples = 10_000
 
-// earlyTriples are enough for a batch while none is being written: the mirror works
-// from early on beside the fetching, and what it falls behind makes batches larger.
+// earlyTriples are enough for a batch while none is being written: the mirror works early on beside
+// the fetching. The further it falls behind, the larger are the batches.
 const earlyTriples = 400
 
 func (d *Destination) batcher(ctx context.Context, c *counts, bulk bool) *batcher {
@@ -175,7 +174,7 @@ func (d *Destination) batcher(ctx context.Context, c *counts, bulk bool) *batche
 	if prefix := ledger.Key(ledger.KindResource, d.dest); bulk && d.snapshotMeta().Resources == 0 {
 		b.first = &newcomers{}
 		for range d.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
-			b.first = nil // of what is kept, or no RDF, or it cannot be read
+			b.first = nil // kept, or no RDF, or unreadable
 			break
 		}
 	}
@@ -190,10 +189,10 @@ func (b *batcher) learnLimit() {
 	b.learnPace()
 }
 
-// learnPace is called while nothing is being sent: a store that is slow makes it smaller.
+// learnPace is called while nothing is being sent: a slow store makes it smaller.
 func (b *batcher) learnPace() { b.most = max(b.d.mirror.Pace(), b.d.mirror.BulkTriples()) }
 
-// outcome adds what came of fetching a resource.
+// outcome adds the outcome of fetching a resource.
 func (b *batcher) outcome(ctx context.Context, o *outcome) error {
 	if o.it.Change == "deleted" && o.err == nil && o.rec == nil && b.d.cfg.Keep != "deleted" {
 		return b.leave(ctx, ledger.HashOf(o.it.Loc), o.it, ledger.Leaving{})
@@ -219,9 +218,8 @@ func (b *batcher) outcome(ctx context.Context, o *outcome) error {
 	return b.add(ctx, p)
 }
 
-// add takes an op. What has been collected goes to the mirror before it when that is
-// enough: the last op stays for the flush that commits where we are then, so that
-// the mirror says so too.
+// add takes an op. If enough ops are collected, they go to the mirror before it: the last op stays
+// for the flush with the new position, so the mirror has the position too.
 func (b *batcher) add(ctx context.Context, p *op) error {
 	if b.seen[p.loc] || b.full() { // one op for each resource; order is kept
 		if err := b.flush(ctx, nil); err != nil {
@@ -251,7 +249,7 @@ func (b *batcher) collect(p *op) {
 	case p.rec != nil && p.fresh:
 		b.triples += int(p.rec.Triples)
 	case p.rec != nil:
-		b.triples += 2 * int(p.rec.Triples) // what it was may go
+		b.triples += 2 * int(p.rec.Triples) // the old ones may go
 	default:
 		b.triples += 20 // deletions are read from the records
 	}
@@ -262,7 +260,7 @@ func (b *batcher) collect(p *op) {
 	if p.small != nil {
 		b.bytes += int64(len(p.packed)) + p.small.bytes()
 	}
-	if p.was != nil { // their size is not that of what changes
+	if p.was != nil { // their size is not the size of the change
 		b.bytes += int64(len(p.was.sts)+len(p.sts)) * statementBytes
 	}
 	b.triples += 20 * len(p.replaces)
@@ -285,7 +283,7 @@ func differing(a, b []sink.Statement) int {
 	return n
 }
 
-// statementBytes is about what a statement takes in memory, with its text.
+// statementBytes is the rough size of a statement in memory, with its text.
 const statementBytes = 250
 
 // full tells whether no more may be collected for a batch.
@@ -303,21 +301,20 @@ func (b *batcher) full() bool {
 	return b.triples >= limit || len(b.ops) >= ops || b.bytes > bytes
 }
 
-// early tells that what is collected makes a batch because the mirror waits for one.
+// early tells whether the collected ops make a batch because the mirror waits for one.
 func (b *batcher) early() bool { return !b.bulk && b.triples >= earlyTriples && b.idle() }
 
-// idle tells that nothing is being sent to the mirror.
+// idle tells whether nothing is being sent to the mirror.
 func (b *batcher) idle() bool {
 	return b.running == nil || isClosed(b.running.sent)
 }
 
-// busy tells whether a batch with that location is being written.
+// busy tells whether a batch with a location is being written.
 func (b *batcher) busy(loc ledger.Hash) bool { return b.recording.has(loc) || b.running.has(loc) }
 
-// flush writes what is collected. With change it waits until everything is
-// written, and change is committed with the last batch, or alone when there is
-// nothing; without, the writing goes on beside the caller and its error comes
-// from the next flush.
+// flush writes the collected ops. With change it waits until everything is written, and commits
+// change with the last batch, or alone without ops. Without change the writing goes on beside the
+// caller, and its error comes from the next flush.
 func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 	if err := b.writeMarks(ctx); err != nil {
 		return err
@@ -353,7 +350,7 @@ func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 	return nil
 }
 
-// makeWay waits until a batch may be written; one that overlaps may while the one
+// makeWay waits until a batch may be written. An overlapping one may be written while the one
 // before it is still being recorded, unless another destination waits for its turn.
 func (b *batcher) makeWay(overlaps bool) error {
 	if !overlaps || b.running == nil {
@@ -374,7 +371,7 @@ func (b *batcher) makeWay(overlaps bool) error {
 	return nil
 }
 
-// settle writes everything that is collected and waits for it.
+// settle writes all collected ops and waits for them.
 func (b *batcher) settle(ctx context.Context) error {
 	if err := b.flush(ctx, nil); err != nil {
 		return err
@@ -382,7 +379,7 @@ func (b *batcher) settle(ctx context.Context) error {
 	return b.wait()
 }
 
-// wait waits for the batches that are being written.
+// wait waits for the batches being written.
 func (b *batcher) wait() (err error) {
 	if b.running == nil && b.recording == nil {
 		return nil
@@ -398,7 +395,7 @@ func (b *batcher) wait() (err error) {
 	return err
 }
 
-// inFlight is a batch that is being written.
+// inFlight is a batch being written.
 type inFlight struct {
 	slot   byte // of its intent
 	locs   map[ledger.Hash]bool
@@ -454,7 +451,7 @@ func (f *inFlight) hold(l *spaceLock) (release func()) {
 // spaceLock is held from the plan of a batch to its record.
 type spaceLock struct {
 	sync.Mutex
-	waiting atomic.Int32 // who would have it
+	waiting atomic.Int32 // number of waiting destinations
 }
 
 func (l *spaceLock) Lock() {
@@ -463,7 +460,7 @@ func (l *spaceLock) Lock() {
 	l.waiting.Add(-1)
 }
 
-// holding is the lock of a space held by batches that overlap one another.
+// holding is the lock of a space held by overlapping batches.
 type holding struct {
 	mu sync.Mutex
 	n  int

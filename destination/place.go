@@ -11,17 +11,16 @@ import (
 	"github.com/rsbridge/rsbridge/internal/clip"
 )
 
-// A configured address is resolved anew by each run, and what a run finds counts. The place of
-// earlier runs is a preference only: an answer that looks wrong beside it is refused while it
-// may be wrong, and never for good. A mirror that is led to another place is compared with all
-// that is there, on the way there and on the way back.
+// Each run resolves the configured address anew, and its result counts. The place of earlier runs
+// is a preference only: a doubtful answer is refused for a while, and never for good. A mirror led
+// to another place is compared with everything there, and again on its way back.
 
-// resolvedSource is the place to which the configured address leads, and the way there.
+// resolvedSource is the place behind the configured address, and the way there.
 type resolvedSource struct {
 	Way     feed.Way  `json:"way"`
 	To      string    `json:"to"`
 	Sitemap bool      `json:"sitemap,omitempty"` // To is a plain Sitemap or a feed
-	Runs    int       `json:"runs,omitempty"`    // Runs counts those that found this place, up to confirmedRuns
+	Runs    int       `json:"runs,omitempty"`    // Runs counts the runs with this result, up to confirmedRuns
 	Before  []string  `json:"before,omitempty"`  // Before has the confirmed places of before, the latest first
 	Doubted time.Time `json:"doubted,omitzero"`  // Doubted is when the address led elsewhere for the first time since
 }
@@ -31,7 +30,7 @@ const (
 	maxPlacesKept = 8
 )
 
-// resolved names the set that was found.
+// resolved names the found set.
 func resolved(o *feed.Offer) resolvedSource {
 	return resolvedSource{Way: o.Way, To: o.Address(), Sitemap: o.Plain}
 }
@@ -51,8 +50,8 @@ func (was *resolvedSource) doubts(now resolvedSource, rootConfigured bool) bool 
 	return now.Way > was.Way
 }
 
-// follows tells whether records are of the configured source and set. Fields whose values are
-// hidden count too: they may tell one source from another.
+// follows tells whether records are of the configured source and set. Hidden values of fields
+// count too: they may tell one source from another.
 func (d *Destination) follows(m *ledger.Identity) bool {
 	return m.Source == d.cfg.Source && m.Set == d.cfg.Set && m.Fields == d.secrets.Digest(m.Mark)
 }
@@ -62,7 +61,7 @@ func (d *Destination) follow(m *meta) {
 	m.Source, m.Set, m.Fields = d.cfg.Source, d.cfg.Set, d.secrets.Digest(m.Mark)
 }
 
-// accept refuses an offer that looks wrong for the moment, as while a site is mended.
+// accept refuses a doubtful offer for the moment: a site may be under repair.
 func (d *Destination) accept(ctx context.Context, o *feed.Offer) error {
 	m, now := d.snapshotMeta(), resolved(o)
 	was := &m.Resolved
@@ -81,8 +80,8 @@ func (d *Destination) accept(ctx context.Context, o *feed.Offer) error {
 	return fmt.Errorf("discover %s: %s, and the mirror is of %s; nothing was changed: where the source has moved for good, give its new address", clip.Middle(d.cfg.Source), o.Found, clip.Middle(was.To))
 }
 
-// noteResolved keeps where the source was found. Of another place nothing is known that was
-// learned of the one before, and everything is compared.
+// noteResolved keeps the place of the source. At another place the experience with the former one
+// is void, and everything is compared.
 func (d *Destination) noteResolved(ctx context.Context, r *run, o *feed.Offer) error {
 	m := d.snapshotMeta()
 	was, now := m.Resolved, resolved(o)
@@ -109,8 +108,8 @@ func (d *Destination) noteResolved(ctx context.Context, r *run, o *feed.Offer) e
 	})
 }
 
-// leaveSource forgets what is known of lists that are not followed any more. The cursor stays:
-// where there are changes alone it tells that some were lost.
+// leaveSource forgets the lists of the former place. The cursor stays: for a source of changes
+// alone it shows that some were lost.
 func (m *meta) leaveSource() {
 	m.Inventory, m.Missing, m.Rises, m.Recheck = feed.ListState{}, feed.Missing{}, false, recheck{}
 }

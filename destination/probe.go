@@ -24,17 +24,17 @@ type probed struct {
 	At     time.Time `json:"at,omitzero"`
 }
 
-// form is the normal form in which the ownership index of a space is made.
+// form is the normal form of the ownership index of a space.
 type form struct {
 	Rules []string `json:"rules"`
 	Busy  bool     `json:"busy,omitempty"` // it is being made anew
 }
 
-// errProbedAnew ends a run whose normal form another destination has replaced.
+// errProbedAnew ends a run after another destination has replaced the normal form.
 var errProbedAnew = errors.New("the mirror's store was probed anew during this run and keeps literals otherwise than it did: run again")
 
-// ready loads what is known of the mirror, after probing it where nothing is,
-// and brings the ownership index to the normal form that was found.
+// ready loads the probe of the mirror, or probes it, and brings the ownership index to its normal
+// form.
 func (d *Destination) ready(ctx context.Context) error {
 	if d.mirror.learner == nil {
 		return d.indexInForm(ctx)
@@ -49,8 +49,8 @@ func (d *Destination) ready(ctx context.Context) error {
 	return d.take(ctx, p)
 }
 
-// probedOnce is what is known of the mirror's store, after probing it where nothing is:
-// once, however many destinations begin at the same time.
+// probedOnce is the probe of the mirror's store. It probes an unknown store once, even with many
+// destinations at the same time.
 func (d *Destination) probedOnce(ctx context.Context) (*probed, error) {
 	d.probeL.Lock()
 	defer d.probeL.Unlock()
@@ -63,13 +63,13 @@ func (d *Destination) probedOnce(ctx context.Context) (*probed, error) {
 	}
 	if unknown := p.NormalForm.Unknown(); len(unknown) > 0 || len(p.Unanswered) > 0 {
 		d.log.Info("the mirror's store was probed by another version of rsbridge, or was busy then, and is probed again", "rules", strings.Join(unknown, ", "), "unanswered", strings.Join(p.Unanswered, ", "))
-		d.mirror.Layout.NormalForm = p.NormalForm // in which the ownership index was made
+		d.mirror.Layout.NormalForm = p.NormalForm // of the ownership index
 		return d.probe(ctx, p)
 	}
 	return p, nil
 }
 
-// take makes a probe the one that is worked with.
+// take makes a probe valid.
 func (d *Destination) take(ctx context.Context, p *probed) error {
 	if err := d.mirror.learner.Take(&p.Findings); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (d *Destination) probeRecord(ctx context.Context) (*probed, error) {
 	return p, nil
 }
 
-// probe asks the store what it does. old is what was known, nil for nothing.
+// probe examines the store. old is the last probe, nil for none.
 func (d *Destination) probe(ctx context.Context, old *probed) (*probed, error) {
 	p := &probed{At: d.opt.Now().UTC(), Server: d.mirror.learner.Named()}
 	found, err := d.mirror.learner.Learn(ctx)
@@ -104,8 +104,8 @@ func (d *Destination) probe(ctx context.Context, old *probed) (*probed, error) {
 	return p, d.saveProbe(ctx, p, old != nil)
 }
 
-// saveProbe remembers a probe. Before one is replaced, every space of the store
-// that does not tell its normal form yet is given that of before.
+// saveProbe remembers a probe. Before it replaces another one, every space of the store without a
+// normal form yet gets the old one.
 func (d *Destination) saveProbe(ctx context.Context, p *probed, replaces bool) error {
 	raw, err := json.Marshal(p)
 	if err != nil {
@@ -188,8 +188,8 @@ func (d *Destination) setForm(ctx context.Context, k []byte, busy bool) error {
 	return b.Commit(ctx, true)
 }
 
-// reindex makes the ownership index of the space from the kept representations
-// of all destinations that write into it.
+// reindex makes the ownership index of the space from the kept representations of all its
+// destinations.
 func (d *Destination) reindex(ctx context.Context) error {
 	b := d.store.Batch()
 	defer b.Close()
@@ -274,8 +274,7 @@ func (d *Destination) reindex(ctx context.Context) error {
 // name themselves differently in turn.
 const probePause = 24 * time.Hour
 
-// sawServer probes again when the store is another one, or another version, than
-// the one that was probed.
+// sawServer probes again if the store is another one, or another version, than the probed one.
 func (d *Destination) sawServer(ctx context.Context) error {
 	if d.mirror.learner == nil {
 		return nil
@@ -297,8 +296,8 @@ func (d *Destination) sawServer(ctx context.Context) error {
 	return err
 }
 
-// recent tells of a probe that is not older than that. One that is still to come was made
-// by a clock that has been set back since.
+// recent tells whether a probe is at most so old. A probe of the future was made by a clock set
+// back since.
 func (d *Destination) recent(p *probed, age time.Duration) bool {
 	since := d.opt.Now().Sub(p.At)
 	return since >= 0 && since < age
@@ -317,8 +316,8 @@ func (d *Destination) probeAgain(ctx context.Context, old *probed) (changed bool
 	return !slices.Equal(before, p.NormalForm.Rules), nil
 }
 
-// unexplained is told how many triples an audit found in another form than given,
-// which the normal form does not explain: the store may have become another one.
+// unexplained takes the number of triples an audit found in another form than given, against the
+// normal form: the store may have become another one.
 func (d *Destination) unexplained(ctx context.Context, n int64) (changed bool, err error) {
 	p, err := d.probeRecord(ctx)
 	if err != nil || p == nil || n == 0 || d.recent(p, time.Hour) {

@@ -14,11 +14,10 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// With Config.Provenance the mirror itself says of each description where it is
-// from and of when, in the state graph and never among the data. The subject is
-// urn:rsbridge:description: + the number of the destination's mark + : + the hash of
-// the location. All of it follows from the record, so it is written with the data,
-// replaced and removed with it, and an audit can tell what should be there.
+// With Config.Provenance the mirror itself has the origin and time of each description, in the
+// state graph and never among the data. The subject is urn:rsbridge:description: + the number
+// of the destination's mark + : + the hash of the location. All of it follows from the record:
+// it is written, replaced and removed with the data, and an audit knows its right value.
 const (
 	descriptionPrefix = "urn:rsbridge:description:"
 
@@ -38,8 +37,8 @@ func (d *Destination) descriptionOf(loc ledger.Hash) string {
 	return descriptionPrefix + strings.TrimPrefix(d.mirror.Mark, sink.MarkPrefix) + ":" + hex.EncodeToString(loc[:])
 }
 
-// provenanceOf is what the mirror says of a recorded description; nothing of what
-// has no triples in it. A triple that the store would change is left out.
+// provenanceOf is the provenance of a recorded description, nothing for one without triples. A
+// triple the store would change is left out.
 func (d *Destination) provenanceOf(loc ledger.Hash, r *ledger.Record, source string) []sink.Statement {
 	if source == "" || r == nil || r.Triples == 0 {
 		return nil
@@ -79,7 +78,7 @@ func (d *Destination) provenanceOf(loc ledger.Hash, r *ledger.Record, source str
 	return out
 }
 
-// planProvenance adds to a plan what changes in the provenance.
+// planProvenance adds the changes of the provenance to a plan.
 func (d *Destination) planProvenance(p *sink.Batch, changes []*delta) error {
 	source := d.snapshotMeta().Provenance
 	if source == "" {
@@ -91,7 +90,7 @@ func (d *Destination) planProvenance(p *sink.Batch, changes []*delta) error {
 			continue
 		}
 		before, after := d.provenanceOf(o.loc, ch.old, source), d.provenanceOf(o.loc, o.rec, source)
-		if ch.old != nil && ch.old.Graph.IsZero() { // forgotten: what stands there is not known
+		if ch.old != nil && ch.old.Graph.IsZero() { // forgotten: the present provenance is unknown
 			p.ClearSubjects = append(p.ClearSubjects, d.descriptionOf(o.loc))
 			p.Add = append(p.Add, after...)
 			continue
@@ -116,8 +115,8 @@ func (d *Destination) planProvenance(p *sink.Batch, changes []*delta) error {
 	return nil
 }
 
-// provenanceMoved writes the provenance of everything, or removes it, when that is
-// configured otherwise than it was, or the source has another address.
+// provenanceMoved writes the provenance of everything, or removes it, after a change of its
+// setting or of the source's address.
 func (d *Destination) provenanceMoved(ctx context.Context, r *run) error {
 	m := d.snapshotMeta()
 	source := ""
@@ -163,7 +162,7 @@ func (d *Destination) provenanceMoved(ctx context.Context, r *run) error {
 	return d.saveMeta(ctx, func(m *meta) { m.Provenance = source })
 }
 
-// provenance compares what the mirror says of the descriptions with the records.
+// provenance compares the provenance in the mirror with the records.
 func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 	d := c.d
 	source := d.snapshotMeta().Provenance
@@ -199,7 +198,7 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 	told := func(detail string) error {
 		if loc == (ledger.Hash{}) {
 			if last == ledger.HashOf(at[:16]) {
-				return nil // one is told of a subject that no resource has
+				return nil // one of a subject without a resource is reported
 			}
 			last = ledger.HashOf(at[:16])
 			return c.event(ledger.HashOf("told\x00"+at[:16]), rankNoSubject, event{Entity: found[0].S.IRI(), Detail: "the mirror tells the provenance of a description that is not mirrored"})

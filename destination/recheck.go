@@ -12,18 +12,18 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// A list may be wrong: a part of it, an old copy, another source's. What a mirror took from one
-// list alone rests on it until the next list, or the source's inventory, says the same. Changes
-// do not tell again what a list left out.
+// A list may be wrong: a part of it, an old copy, another source's. The effects of one list alone
+// rest on it until the next list, or the source's inventory, agrees. Later changes do not repeat
+// the entries left out of a list.
 
-// recheck is a comparison with what the source lists that is still due.
+// recheck is a due comparison with the source's list.
 type recheck struct {
 	Why  string    `json:"why,omitempty"` // Why the mirror differs from the source. It is not in sync until then.
 	Next time.Time `json:"next,omitzero"` // Next is when the last list changed the mirror, while no other list was compared since.
 }
 
-// compareDue makes the comparison that is due, after the changes were applied: what it finds then
-// no change told. The cursor stays.
+// compareDue makes the due comparison, after the changes were applied: it finds differences
+// without a change. The cursor stays.
 func (d *Destination) compareDue(ctx context.Context, r *run, o *feed.Offer) error {
 	m := d.snapshotMeta()
 	due := m.Recheck
@@ -36,7 +36,7 @@ func (d *Destination) compareDue(ctx context.Context, r *run, o *feed.Offer) err
 		return nil
 	case due.Why == "" && (m.HeldGap != "" || m.gap() != ""):
 		return nil
-	case due.Why == "" && o.ResourceList == "": // a dump costs too much to be read only for that
+	case due.Why == "" && o.ResourceList == "": // a dump is too expensive for this
 		another, err := d.anotherDump(ctx, o, &m)
 		if err != nil || !another {
 			return err
@@ -51,8 +51,8 @@ func (d *Destination) compareDue(ctx context.Context, r *run, o *feed.Offer) err
 	return nil
 }
 
-// anotherDump tells whether the source has another Resource Dump of the time of the one that was
-// taken: one of the two is wrong.
+// anotherDump tells whether the source has another Resource Dump of the same time as the taken
+// one: one of the two is wrong.
 func (d *Destination) anotherDump(ctx context.Context, o *feed.Offer, m *meta) (bool, error) {
 	dl, r, err := d.src.Docs.Document(ctx, fetch.Request{URL: o.ResourceDump, ETag: m.Inventory.ETag, Modified: m.Inventory.Modified}, resourcesync.ResourceDump)
 	if err != nil {
@@ -116,9 +116,9 @@ func (d *Destination) compareNext(ctx context.Context, r *run, o *feed.Offer, m 
 	return nil
 }
 
-// mend makes the mirror equal to an inventory, which it closes, and keeps the cursor: a list may
-// not promise enough to tell what the changes tell. The cursor never stands behind what is
-// mirrored: a source that is set back to there would seem to go on.
+// mend makes the mirror equal to an inventory, closes it, and keeps the cursor: the promises of a
+// list may be too weak to replace changes. The cursor never stands behind the mirror: a source set
+// back to there would seem to go on.
 func (d *Destination) mend(ctx context.Context, r *run, o *feed.Offer, v *feed.Inventory) error {
 	end, err := d.compareWith(ctx, r, o, v)
 	if err != nil {
@@ -139,7 +139,7 @@ func (d *Destination) mend(ctx context.Context, r *run, o *feed.Offer, v *feed.I
 	})
 }
 
-// provenByInventory tells whether the source's inventory is that of the records.
+// provenByInventory tells whether the source's inventory equals the records.
 func (d *Destination) provenByInventory(ctx context.Context, o *feed.Offer) (bool, error) {
 	root, err := d.src.InventoryRoot(ctx, o)
 	if err != nil || root == nil {
@@ -162,8 +162,8 @@ func (d *Destination) provenByInventory(ctx context.Context, o *feed.Offer) (boo
 	return err == nil && have.Digest == want, err
 }
 
-// recheckAfter is what is due after a list or dump was compared. It is confirmed where nothing
-// was otherwise.
+// recheckAfter is the next due comparison after one with a list or dump. A comparison without a
+// difference confirms the list.
 func (d *Destination) recheckAfter(confirmed bool) recheck {
 	if confirmed {
 		return recheck{}

@@ -11,7 +11,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// elsewhere says that the records are of a mirror in another place than the configured one.
+// elsewhere is the error of records of a mirror in another place than the configured one.
 func (d *Destination) elsewhere(ctx context.Context, graph string) error {
 	spaces, err := ledger.Spaces(ctx, d.store)
 	if err != nil {
@@ -28,28 +28,27 @@ func (d *Destination) elsewhere(ctx context.Context, graph string) error {
 	return e
 }
 
-// MovedError comes from opening a destination whose store has another address than the
-// mirror was kept at.
+// MovedError comes from opening a destination with another store address than its mirror's.
 type MovedError struct{ Name, From, To, Store string }
 
-// Error names both addresses and what to do.
+// Error names both addresses and a remedy.
 func (e *MovedError) Error() string {
 	return fmt.Sprintf("its mirror is at %s, and the store is configured at %s: if that is the same store or a copy of it, rsbridge move %s --to %s; else give the new mirror a new name", e.From, e.To, e.Name, e.Store)
 }
 
-// MoveReport is what Relocate did.
+// MoveReport is the report of Relocate.
 type MoveReport struct {
 	Name       string `json:"name"`
 	From       string `json:"from"`
 	To         string `json:"to"`
 	Moved      bool   `json:"moved"` // false: it was there already
 	Resources  int64  `json:"resources"`
-	Generation uint64 `json:"generation"` // write of the checkpoint that both stores name
+	Generation uint64 `json:"generation"` // write of the common checkpoint
 }
 
-// Relocate makes another address the place of the mirror. That store must hold the checkpoint
+// Relocate makes another address the place of the mirror. The new store must have the checkpoint
 // of the last write; the next sync compares everything in it. The destination is closed. An
-// interrupted Relocate has changed nothing that counts, or all of it.
+// interrupted Relocate has changed nothing of effect, or all of it.
 func Relocate(ctx context.Context, store kv.Store, name string, to sink.Sink, o Options) (rep MoveReport, err error) {
 	k, err := KeptAs(ctx, store, name)
 	if err == nil && (k == nil || !k.Mirrored) {
@@ -71,7 +70,7 @@ func Relocate(ctx context.Context, store kv.Store, name string, to sink.Sink, o 
 	return MoveReport{Name: name, From: k.At(), To: d.at(), Moved: k.space != d.space, Resources: k.Resources, Generation: d.meta.Generation}, nil
 }
 
-// takePlace moves the records from a space to that of the target.
+// takePlace moves the records from a space to the target's.
 func (d *Destination) takePlace(ctx context.Context, from ledger.ID) error {
 	if from == d.space {
 		return nil
@@ -88,7 +87,7 @@ func (d *Destination) takePlace(ctx context.Context, from ledger.ID) error {
 	return d.endMove(ctx, from)
 }
 
-// holdsCheckpoint refuses a store that does not stand at the last write of the records.
+// holdsCheckpoint refuses a store not at the last write of the records.
 func (d *Destination) holdsCheckpoint(ctx context.Context) error {
 	cp, err := d.mirror.Checkpoint(ctx)
 	switch {
@@ -99,7 +98,7 @@ func (d *Destination) holdsCheckpoint(ctx context.Context) error {
 	case cp.IsOf(d.meta.Generation, d.meta.Writer) && cp.Phase == d.meta.phase():
 		return nil
 	}
-	for slot := range byte(2) { // of a batch that was interrupted, which may stand there
+	for slot := range byte(2) { // of an interrupted batch: it may stand there
 		if _, err := d.led.Intent(ctx, slot); err == nil && cp.Generation == fmt.Sprint(d.meta.Generation+1) {
 			return nil
 		}
@@ -107,8 +106,7 @@ func (d *Destination) holdsCheckpoint(ctx context.Context) error {
 	return fmt.Errorf("%s stands at write %s, the records at %d; nothing was changed: copy the store again while the mirror is paused", d.at(), cp.Generation, d.meta.Generation)
 }
 
-// endMove makes the new space the one that counts, in one step, and removes what is left of
-// the old one.
+// endMove makes the new space valid, in one step, and removes the rest of the old one.
 func (d *Destination) endMove(ctx context.Context, from ledger.ID) error {
 	defer ledger.LockNumbers()()
 	old := d.led.In(from)
@@ -137,8 +135,8 @@ func (d *Destination) endMove(ctx context.Context, from ledger.ID) error {
 	return old.LeaveSpace(ctx)
 }
 
-// takeForm takes the normal form of the ownership index along. Where the new space has
-// another one, the index is made anew by the next run.
+// takeForm takes the normal form of the ownership index along. If the new space has another one,
+// the next run makes the index anew.
 func (d *Destination) takeForm(ctx context.Context, b kv.Batch, from ledger.ID, others bool) error {
 	old, err := d.store.Get(ctx, ledger.Key(ledger.KindForm, from))
 	if errors.Is(err, kv.ErrNotFound) {

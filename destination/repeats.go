@@ -8,10 +8,9 @@ import (
 	"sync"
 )
 
-// repeats counts the lines of a log. A source can make any number of them, one for each of
-// its entries: of a message the first ones of a run are written, then each tenth of a
-// power (the 100th, the 1,000th), and at the end of the run how many there were. Lines of
-// the level debug are all written: who asks for them wants each.
+// repeats counts the lines of a log. A source can cause any number of them, one for each of its
+// entries. The first lines of a message in a run are written, then the 100th, the 1,000th and so
+// on, and at the end of the run their number. At level debug all lines are written.
 type repeats struct {
 	mu    sync.Mutex
 	times map[repeated]int
@@ -24,10 +23,10 @@ type repeated struct {
 
 const (
 	firstRepeats = 20
-	maxRepeated  = 1000 // messages that are told apart
+	maxRepeated  = 1000 // different messages
 )
 
-// handler passes on to h what is to be written.
+// handler passes written lines on to h.
 func (r *repeats) handler(h slog.Handler) slog.Handler { return &repeatsHandler{h, r} }
 
 // write tells whether the next line with a message is written, and the how manieth it is.
@@ -49,7 +48,7 @@ func (r *repeats) write(l repeated) (bool, int) {
 	return n <= firstRepeats || n >= 100 && round == 1, n
 }
 
-// settle writes how often lines came that were not all written, and begins anew.
+// settle writes the numbers of partly written lines, and begins anew.
 func (r *repeats) settle(log *slog.Logger) {
 	r.mu.Lock()
 	times := r.times

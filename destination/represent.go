@@ -42,14 +42,14 @@ type outcome struct {
 	noValue string // an expression of map that has no value for it
 	raw     []byte // the verified body, for a mirror of files
 
-	patched  bool            // fetched as a patch of what was kept
-	before   []rdfres.Triple // that, until former has taken it
-	replaces []ledger.Hash   // locations that the entity has left
+	patched  bool            // fetched as a patch of the kept version
+	before   []rdfres.Triple // the kept version, until former has taken it
+	replaces []ledger.Hash   // former locations of the entity
 
 	empty    bool   // the body says nothing
 	strange  bool   // it says nothing of any subject of before
 	unproven bool   // the source promised nothing of the answer
-	etag     string // of loc, where the answer is its
+	etag     string // of loc, if it answered
 	same     bool   // loc is unchanged since the ETag of the item
 	doubt    *ledger.Doubt
 }
@@ -57,17 +57,16 @@ type outcome struct {
 // errContent marks a verified response without a graph that can be stored.
 var errContent = errors.New("cannot be used")
 
-// acceptRDF is for an address of which nothing is promised: it may be a generic one that
-// shows a page to who does not ask for data.
+// acceptRDF is for an address without promises: a generic address may show a page to clients
+// without a wish for data.
 const acceptRDF = "application/n-triples, text/turtle;q=0.9, application/n-quads;q=0.8, application/ld+json;q=0.7, application/rdf+xml;q=0.7, application/trig;q=0.6, */*;q=0.5"
 
 // bigBody is the size from which representations are worked on one at a time.
 const bigBody = 4 << 20
 
-// obtain fetches a resource from the best place and verifies it. The immutable
-// version comes first, then loc, then what else offers it; a place on another
-// host or of an unknown scheme is passed over.
-// What is in none may still be in the package that told of it.
+// obtain fetches a resource from the best place and verifies it. The immutable version comes
+// first, then loc, then the other places; those on another host or of an unknown scheme are
+// passed over. A resource in none of them may still be in the package with its entry.
 func (d *Destination) obtain(ctx context.Context, it *feed.Item) *outcome {
 	o := d.obtainSingly(ctx, it)
 	if o.err == nil || it.Package == "" || it.Path == "" || it.Bad != "" || ctx.Err() != nil || errors.Is(o.err, errContent) || errors.Is(o.err, fetch.ErrSourceGone) {
@@ -92,7 +91,7 @@ func (d *Destination) obtainSingly(ctx context.Context, it *feed.Item) *outcome 
 		rec := it.Record()
 		rec.NotRDF(it.File)
 		o := &outcome{it: it, rec: rec, notRDF: true}
-		sum, _ := rdfres.ParseDigest(it.Promise.Hashes.SHA256) // zero where none is promised
+		sum, _ := rdfres.ParseDigest(it.Promise.Hashes.SHA256) // zero without a promise
 		d.otherwise(o, sum, nil)
 		return o
 	}
@@ -103,7 +102,7 @@ func (d *Destination) obtainSingly(ctx context.Context, it *feed.Item) *outcome 
 	plain := feed.Place{URL: it.Loc, Promise: it.Promise}
 	isRDF := feed.IsTypeOfRDF(it.Promise.Type)
 	others := d.others(it)
-	if !isRDF && it.Promise.Type != "" && d.content.seeksRDF() { // those of another type come first, and only where loc is not RDF
+	if !isRDF && it.Promise.Type != "" && d.content.seeksRDF() { // places of another type come first, only if loc is not RDF
 		var rest []feed.Place
 		for _, o := range others {
 			if o.Promise.Type != it.Promise.Type {
@@ -116,7 +115,7 @@ func (d *Destination) obtainSingly(ctx context.Context, it *feed.Item) *outcome 
 	}
 	places = append(append(places, plain), others...)
 	var first error
-	var page *outcome // what loc gives is no RDF
+	var page *outcome // loc has no RDF
 	generic := it.Promise.Type == "" && d.content.seeksRDF()
 	for i := 0; i < len(places); i++ {
 		p := places[i]
@@ -159,8 +158,7 @@ func (d *Destination) obtainSingly(ctx context.Context, it *feed.Item) *outcome 
 	return page
 }
 
-// others are the further places of a resource, with the RDF that it links to by the
-// relations that are configured.
+// others are the further places of a resource, with its links to RDF by the configured relations.
 func (d *Destination) others(it *feed.Item) []feed.Place {
 	var out []feed.Place
 	for _, p := range it.Others {
@@ -171,7 +169,7 @@ func (d *Destination) others(it *feed.Item) []feed.Place {
 	return out
 }
 
-// linked gives the RDF that a page links to, by its headers or in its head.
+// linked gives the RDF linked from a page, by its headers or in its head.
 func (d *Destination) linked(a *fetch.Answer) (out []feed.Place) {
 	base, err := url.Parse(a.URL)
 	if err != nil || len(d.cfg.Linked) == 0 {
@@ -194,9 +192,8 @@ func (d *Destination) linked(a *fetch.Answer) (out []feed.Place) {
 // maxHead is as much of a page as is looked at for links.
 const maxHead = 256 << 10
 
-// passedOver tells what a triple store has no use for, so that it is counted and
-// never fetched: files that the source calls so, and what is promised to be of a
-// type that is no RDF, with no other form that is.
+// passedOver tells whether a triple store has no use for a resource: it is counted and never
+// fetched. These are declared files, and resources of a promised non-RDF type without an RDF form.
 func (d *Destination) passedOver(it *feed.Item) bool {
 	if it.File {
 		return true
@@ -290,8 +287,8 @@ func (d *Destination) represent(ctx context.Context, it *feed.Item, p feed.Place
 	return d.content.represent(ctx, it, p, body, kind)
 }
 
-// representRDF makes the wire form of a verified body and the record to come. What
-// is no RDF gives a record without triples.
+// representRDF makes the wire form of a verified body and its record. A non-RDF resource has a
+// record without triples.
 func (d *Destination) representRDF(ctx context.Context, it *feed.Item, p feed.Place, body []byte, kind fetch.Kind) (*outcome, error) {
 	rec := it.Record()
 	if rec.Hashes.SHA256 == "" && rec.Hashes.SHA1 == "" && rec.Hashes.MD5 == "" && p.URL == it.Loc {
@@ -350,7 +347,7 @@ func (d *Destination) representRDF(ctx context.Context, it *feed.Item, p feed.Pl
 	if rec.Entity == "" {
 		rec.Entity = guessEntity(it.Loc, ts)
 	}
-	if rec.Graph = it.Promise.Graph; !wireNames { // else that was compared
+	if rec.Graph = it.Promise.Graph; !wireNames { // else it was compared
 		rec.Graph = sha256.Sum256(wire)
 	}
 	o := &outcome{it: it, rec: rec, empty: len(ts) == 0, strange: unpromised(p) && d.isStrange(ctx, rec, ts)}
@@ -362,7 +359,7 @@ func (d *Destination) representRDF(ctx context.Context, it *feed.Item, p feed.Pl
 	return o, nil
 }
 
-// listKind names the document of ResourceSync, or Sitemap, that a body is, "" for any other.
+// listKind names a body's kind of ResourceSync document, or Sitemap, "" for any other.
 func listKind(body []byte) string {
 	first := body[:min(len(body), fetch.FirstBytes)]
 	if fetch.IsGzip(first) {
@@ -387,9 +384,8 @@ func listKind(body []byte) string {
 	}
 }
 
-// readRDF reads the triples of a body; ok is false where it is no RDF. What is packed with
-// gzip is read as what it holds: no format of RDF begins with its two bytes, whatever
-// type and suffix say.
+// readRDF reads the triples of a body; ok is false for no RDF. A body packed with gzip is
+// unpacked, of any type and suffix: no format of RDF begins with its two bytes.
 func (d *Destination) readRDF(ctx context.Context, p feed.Place, base string, body []byte, kind fetch.Kind) (ts []rdfres.Triple, ok bool, err error) {
 	for layer := 0; layer < 2 && err == nil && fetch.IsGzip(body); layer++ {
 		if body, err = fetch.Gunzip(body, d.lim.Resource); err != nil {
@@ -416,8 +412,7 @@ func (o *outcome) triples() ([]rdfres.Triple, error) {
 	return ledger.ParseWire(o.wire)
 }
 
-// appendLines appends the wire form of sorted triples, whose SHA-256 is their graph
-// digest.
+// appendLines appends the wire form of sorted triples. Its SHA-256 is their graph digest.
 func appendLines(b []byte, ts []rdfres.Triple) []byte {
 	n := 0
 	for _, t := range ts {
@@ -430,9 +425,9 @@ func appendLines(b []byte, ts []rdfres.Triple) []byte {
 	return b
 }
 
-// chooseFormat finds the serialization: by the promised type, the type of the
-// answer, the suffix, the content. certain is false when only the content spoke.
-// A type or suffix that much else has as well counts when the content is like it.
+// chooseFormat finds the serialization: by the promised type, the type of the answer, the suffix,
+// the content. certain is false by the content alone. A type or suffix common to other formats
+// counts if the content is like it.
 func chooseFormat(p feed.Place, body []byte, contentType string) (f rdfres.Format, certain, ok bool) {
 	for _, t := range []string{p.Promise.Type, contentType} {
 		if f, ok := rdfres.FormatByMediaType(t); ok && feed.IsTypeOfRDF(t) {
@@ -462,8 +457,8 @@ func chooseFormat(p feed.Place, body []byte, contentType string) (f rdfres.Forma
 	return f, false, ok
 }
 
-// formatOfName is the format that the suffix of an address tells, before .gz if there is
-// that; certain if only RDF has such a suffix.
+// formatOfName is the format by the suffix of an address, before any .gz; certain if only RDF has
+// such a suffix.
 func formatOfName(address string) (f rdfres.Format, certain, ok bool) {
 	name := address
 	if u, err := url.Parse(address); err == nil {
@@ -474,8 +469,8 @@ func formatOfName(address string) (f rdfres.Format, certain, ok bool) {
 	return f, ok && !strings.HasSuffix(name, ".xml") && !strings.HasSuffix(name, ".json"), ok
 }
 
-// sniff guesses the format by the content. What begins as Turtle may name its graph
-// further down, and is read as TriG, which takes both.
+// sniff guesses the format by the content. A beginning like Turtle may be followed by a named
+// graph: it is read as TriG, a superset.
 func sniff(body []byte) (rdfres.Format, bool) {
 	f, ok := codec.SniffFormat(body[:min(len(body), 4096)])
 	if f == rdfres.Turtle {
@@ -484,8 +479,8 @@ func sniff(body []byte) (rdfres.Format, bool) {
 	return f, ok
 }
 
-// likeRDF tells whether a body that is said to be plain text, XML or JSON can be of the
-// format that such a type stands for, or of another one.
+// likeRDF tells whether a body declared as plain text, XML or JSON can be of the RDF format of
+// that type, or of another one.
 func likeRDF(f rdfres.Format, body []byte) (rdfres.Format, bool) {
 	switch f {
 	case rdfres.RDFXML:
@@ -516,9 +511,8 @@ func allWireNames(ts []rdfres.Triple) bool {
 	return true
 }
 
-// guessEntity names what a document is about where no link says it: the
-// document's address without its suffix if it is a subject, else the subject
-// with the most triples.
+// guessEntity names the entity of a document without a link to it: the document's address
+// without its suffix if it is a subject, else the subject with the most triples.
 func guessEntity(loc string, ts []rdfres.Triple) string {
 	bare := loc
 	if u, err := url.Parse(loc); err == nil {

@@ -20,21 +20,20 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// SyncOptions of Sync. Full compares with the whole inventory whatever the
-// cursor says, and tries again everything that is pending. DryRun tells what
-// would be done and what it would cost, and changes nothing.
+// SyncOptions of Sync. Full compares with the whole inventory at any position of the cursor,
+// and tries all pending resources again. DryRun reports the plan and its cost, and changes
+// nothing.
 type SyncOptions struct {
 	Full, DryRun bool
-	Retry        bool // try what is pending at once, whatever its pause
+	Retry        bool // try pending resources at once, without their pauses
 
-	// Accept is the id of deletions that are held (Held): these go. Without such an id held
-	// it is ErrNotHeld.
+	// Accept is the id of held deletions (Held): these go. An id not held is ErrNotHeld.
 	Accept string
 
-	// Until makes the mirror what the source was at this time, instead of what it
-	// is now, from the versions, Change Lists and archives that the source has. It
-	// stays there until the next Sync without it. An error tells what the source
-	// lacks for it; single resources whose version cannot be had are failed.
+	// Until makes the mirror equal to the source at this time, instead of now, from the
+	// source's versions, Change Lists and archives. It stays there until the next Sync without
+	// it. An error tells what the source lacks for it; single resources without their version
+	// are failed.
 	Until time.Time
 }
 
@@ -45,28 +44,28 @@ type run struct {
 	dry      bool // d is a shadow then
 	plan     planning
 	remapped bool
-	// another part of the source is selected, or what was kept goes
+	// another part of the source is selected, or kept resources go
 	reselected   bool
 	full         bool
 	retry        bool
-	gap          string // the last one that was met
-	askedNewer   bool   // a newer list was looked for, since the Change Lists may not reach back to the one that was taken
+	gap          string // the last one
+	askedNewer   bool   // a newer list was looked for: the Change Lists may not reach back to the taken one
 	nothingNewer bool   // the list or dump was asked for to close a gap, and is not newer than the mirror
 	planned      counts // dry run
 	notRDF       int64
-	leftOut      int64 // files that the dump that was read does not have
-	blind        int64 // entries of a dump that do not tell which resource they mean
+	leftOut      int64 // files missing from the read dump
+	blind        int64 // entries of a dump without a known resource
 	complete     bool  // the source was read up to its newest change
 	until        time.Time
 	compared     bool                 // with a list or dump
-	accept       string               // id of the deletions that are held and go
-	departs      bool                 // what is leaving is weighed at the end
-	root         *feed.InventoryDoc   // of the source as the run begins, where that alone tells how far it is
-	planGone     int64                // dry run: resources that a list lacks
+	accept       string               // id of the accepted held deletions
+	departs      bool                 // the deletions are weighed at the end
+	root         *feed.InventoryDoc   // of the source at the run's beginning, if nothing else tells its position
+	planGone     int64                // dry run: resources missing from a list
 	planEmpty    bool                 // dry run: that list is empty
-	absent       bool                 // what was tried again is not there
+	absent       bool                 // a retried resource is not there
 	failing      bool                 // it may be listed no more
-	passed       map[ledger.Hash]bool // changes that are behind what was compared, though the cursor is before them
+	passed       map[ledger.Hash]bool // changes older than the compared list, though the cursor is before them
 }
 
 func (r *run) why(format string, a ...any) {
@@ -77,17 +76,16 @@ func (r *run) why(format string, a ...any) {
 	r.rep.Why = s
 }
 
-// mode keeps the most telling of what a run did.
+// mode keeps the most telling mode of a run.
 func (r *run) mode(m string) {
 	if r.rep.Mode == "" || r.rep.Mode == "none" || m == "baseline" {
 		r.rep.Mode = m
 	}
 }
 
-// Sync brings the mirror to what the source says now: by a baseline or by the
-// changes since the last run, whichever is right; Why tells. What could not be
-// had is pending and does not stop the rest. An error means that the run could
-// not be finished; what was done stands and is taken up by the next run.
+// Sync makes the mirror equal to the source: by a baseline or by the changes since the last
+// run; Why tells the reason. A resource not fetched is pending and does not stop the rest.
+// After an error the finished part stands, and the next run goes on from it.
 func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, error) {
 	start := d.opt.Now()
 	r := &run{dry: o.DryRun, full: o.Full, retry: o.Retry || o.Full, until: o.Until, accept: o.Accept}
@@ -102,7 +100,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	}
 	err := d.sync(ctx, r)
 	if r.departs && ctx.Err() == nil && (err == nil || !d.ownFailure(err)) {
-		// Nobody relies yet on what the first run mirrors.
+		// Nobody relies yet on the result of the first run.
 		err = errors.Join(err, d.depart(ctx, r, !r.until.IsZero() || d.snapshotMeta().LastSync.IsZero()))
 	}
 	switch {
@@ -166,7 +164,7 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	if err := d.src.StillNamed(ctx, offer); err != nil {
 		return err
 	}
-	if offer.ChangeList == "" { // which tells each change as soon as the inventory
+	if offer.ChangeList == "" { // a Change List has each change as soon as the inventory
 		if r.root, err = d.src.InventoryRoot(ctx, offer); err != nil {
 			return err
 		}
@@ -239,7 +237,7 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		if err := d.compareMirror(ctx, r); err != nil {
 			return err
 		}
-		if d.snapshotMeta().CompareSource != "" { // what is kept of some cannot be trusted any more
+		if d.snapshotMeta().CompareSource != "" { // some kept data cannot be trusted any more
 			if err := d.baseline(ctx, r, offer); err != nil {
 				return err
 			}
@@ -280,8 +278,8 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	return d.confirmTaken(ctx, r)
 }
 
-// checkMirror compares the checkpoint in the mirror with ours, and refuses a
-// graph that holds what is not ours.
+// checkMirror compares the checkpoint in the mirror with ours, and refuses a graph with
+// foreign data.
 func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 	if !d.mirror.remark {
 		return nil
@@ -313,7 +311,7 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 	var earlier, shared, foreign string // of this destination, of another one of this state, of somebody else
 	for _, mark := range slices.Sorted(maps.Keys(marks)) {
 		switch other := marks[mark]; {
-		case other.Graph != d.graphName() && (!d.cfg.Adopt || slices.Contains(d.cfg.Names, other.Name)): // adopted only of one that is gone
+		case other.Graph != d.graphName() && (!d.cfg.Adopt || slices.Contains(d.cfg.Names, other.Name)): // adopted only from a removed one
 			return fmt.Errorf("%s is the graph %s, the mirror of %q: a dump has one graph; nothing was changed: give both the same %s, or choose another file", d.at(), other.Graph, other.Name, d.cfg.Settings.Of("graph_iri"))
 		case slices.Contains(ours, mark):
 			shared = mark
@@ -326,7 +324,7 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 	switch {
 	case earlier != "" && d.mirror.Layout.PerEntity && !d.cfg.Adopt:
 		return fmt.Errorf("the graphs %s of %s were kept by a destination %q of the same source, whose records are lost or elsewhere; nothing was changed: bring its state back, or give %s to take the graphs over, after which those of them that the source does not have are removed", d.graphName(), d.at(), marks[earlier].Name, d.cfg.Settings.Of("adopt: true"))
-	case foreign != "" && shared == "" && !d.cfg.Adopt: // with an earlier one too: a comparison would remove what it has there
+	case foreign != "" && shared == "" && !d.cfg.Adopt: // with an earlier one too: a comparison would remove its data
 		return fmt.Errorf("graph %s of %s is the mirror of %q (%s), kept by another rsbridge, or by this one with a state that is lost; nothing was changed: choose another %s, bring the state back, or give %s to take it over", d.graphName(), d.at(), marks[foreign].Name, marks[foreign].Source, d.cfg.Settings.Of("graph_iri"), d.cfg.Settings.Of("adopt: true"))
 	case earlier != "":
 		if !r.dry {
@@ -348,7 +346,7 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 	return d.refuseForeign(ctx)
 }
 
-// refuseForeign refuses a graph that holds something.
+// refuseForeign refuses a graph with data.
 func (d *Destination) refuseForeign(ctx context.Context) error {
 	singles, err := d.singles(ctx)
 	if err != nil {
@@ -368,8 +366,8 @@ func (d *Destination) refuseForeign(ctx context.Context) error {
 	return nil
 }
 
-// isTheMirror refuses a graph without a checkpoint that holds something, but none of
-// what we have written last: it is of another store than before, at the same address.
+// isTheMirror refuses a graph with data, but without a checkpoint and without our last writes:
+// it is of another store at the same address.
 func (d *Destination) isTheMirror(ctx context.Context) error {
 	if !d.mirror.Asks() || d.putsWhole() {
 		return nil
@@ -399,8 +397,7 @@ func (d *Destination) isTheMirror(ctx context.Context) error {
 	return d.refuseForeign(ctx)
 }
 
-// plainTriple is a triple of a resource that every store has as it was written, nil where
-// there is none.
+// plainTriple is a triple of a resource unchanged in every store, nil for none.
 func (d *Destination) plainTriple(ctx context.Context, loc ledger.Hash, rec *ledger.Record) *sink.Statement {
 	if rec.Triples == 0 {
 		return nil
@@ -418,12 +415,11 @@ func (d *Destination) plainTriple(ctx context.Context, loc ledger.Hash, rec *led
 	return &sts[i]
 }
 
-// sampleMirror is how many resources are looked for in a mirror that has lost its
-// checkpoint.
+// sampleMirror is the number of resources looked for in a mirror without its checkpoint.
 const sampleMirror = 20
 
-// sharesWith refuses a graph that only a destination that is not configured any more has
-// kept: nobody would remove what it owns.
+// sharesWith refuses a graph kept before by a removed destination alone: nobody would remove
+// its data.
 func (d *Destination) sharesWith(ctx context.Context) error {
 	if len(d.cfg.Names) == 0 {
 		return nil
@@ -437,7 +433,7 @@ func (d *Destination) sharesWith(ctx context.Context) error {
 		switch {
 		case name == d.cfg.Name || m.Stage == ledger.None || m.Space != d.space:
 		case slices.Contains(d.cfg.Names, name):
-			return nil // a catalogue, of which sources come and go
+			return nil // a catalogue: sources come and go
 		default:
 			former = name
 		}
@@ -456,8 +452,8 @@ func (d *Destination) noteCompare(ctx context.Context, why string) error {
 	return d.saveMeta(ctx, func(m *meta) { m.OweMirror(why) })
 }
 
-// ourMarks are the marks of all destinations of this state; of a dump, which is replaced
-// whole, those of which the records are kept for the same one.
+// ourMarks are the marks of all destinations of this state; of a dump, replaced as a whole, the
+// ones with records for the same dump.
 func (d *Destination) ourMarks(ctx context.Context) ([]string, error) {
 	metas, err := d.metas(ctx)
 	var marks []string
@@ -497,7 +493,7 @@ func (d *Destination) checkpoint(ctx context.Context, stage ledger.Stage, change
 	return err
 }
 
-// retry tries again what is pending and due.
+// retry tries due pending resources again.
 func (d *Destination) retry(ctx context.Context, r *run) error {
 	now := d.opt.Now()
 	b := d.batcher(ctx, &r.c, false)
@@ -543,9 +539,9 @@ func (d *Destination) retry(ctx context.Context, r *run) error {
 	return b.settle(ctx)
 }
 
-// unlisted compares with a list or dump that is newer than the one that was taken, because
-// the source does not have what it told of: what it does not list either is gone, whether or
-// not a change told so. What fails for long is looked for in the same list too.
+// unlisted compares with a newer list or dump, because the source lacks a resource of its
+// changes: without an entry there too it is gone, with or without a change. Resources failing
+// for long are looked for in the same list.
 func (d *Destination) unlisted(ctx context.Context, r *run, o *feed.Offer) error {
 	m := d.snapshotMeta()
 	if !o.Followed() || !m.Until.IsZero() || m.told() != "" {
@@ -651,7 +647,7 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 		}
 	}
 	if m.HeldDeletions != nil && (oldest.IsZero() || m.HeldDeletions.Since.Before(oldest)) {
-		oldest = m.HeldDeletions.Since // a list that lacks a resource tells no time
+		oldest = m.HeldDeletions.Since // a resource missing from a list has no time
 	}
 	for _, a := range m.Absent {
 		r.why("%s is named and not there", clip.Middle(a))

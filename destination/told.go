@@ -7,15 +7,13 @@ import (
 	"github.com/rsbridge/rsbridge/destination/feed"
 )
 
-// The log tells, at level debug, what became of every change that was met: "change is
-// applied", "change is superseded" (by a later change of the same resource, or by a
-// list or dump that is of a later time) or "change is pending" (with the error; it is
-// applied or superseded later). What a run tells counts when it also tells that
-// "changes are applied" through them; what it told after that and a kill kept from
-// being written is met, and told, again.
+// The log tells, at level debug, the fate of every change: "change is applied", "change is
+// superseded" (by a later change of the same resource, or by a later list or dump) or "change
+// is pending" (with the error; it is applied or superseded later). The line "changes are
+// applied" makes the lines before it final. After a kill, the changes behind it are met, and
+// told, again.
 
-// tell tells what became of the change of an op, and of one that was pending for the
-// same resource.
+// tell tells the fate of the change of an op, and of a pending one for the same resource.
 func (d *Destination) tell(ctx context.Context, o *op) {
 	if !d.telling() {
 		return
@@ -49,8 +47,8 @@ func (d *Destination) telling() bool {
 	return d.planning == nil && d.log.Enabled(context.Background(), slog.LevelDebug)
 }
 
-// superseded tells that of a change; by is nil or of no change where a list or dump
-// took its place.
+// superseded tells it of a change; by is nil, or of no change, if a list or dump took its
+// place.
 func (d *Destination) superseded(it, by *feed.Item) {
 	switch {
 	case !d.telling():
@@ -65,7 +63,7 @@ func (d *Destination) tellFate(fate string, it *feed.Item, more ...any) {
 	d.log.Debug(fate, append([]any{"sequence", it.Sequence, "change", it.Change, "time", it.Time, "loc", it.Loc}, more...)...)
 }
 
-// tellThrough tells up to where changes are applied.
+// tellThrough tells the position of the applied changes.
 func (d *Destination) tellThrough(c *feed.Cursor) {
 	if !d.telling() {
 		return
@@ -73,7 +71,7 @@ func (d *Destination) tellThrough(c *feed.Cursor) {
 	d.log.Debug("changes are applied", "through", c.Number(), "until", c.Time())
 }
 
-// tellPassed tells of the changes that a comparison has passed over.
+// tellPassed tells of the changes passed over by a comparison.
 func (d *Destination) tellPassed(before, after *feed.Cursor) {
 	if !d.telling() {
 		return

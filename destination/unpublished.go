@@ -12,14 +12,14 @@ import (
 // of its list. Its inventory tells how far it is. Until the changes are published the mirror is
 // neither in sync nor proven to be equal.
 
-// unpublished is what a source has changed and not published yet.
+// unpublished are the changes of a source not published yet.
 type unpublished struct {
-	Sequence uint64    `json:"sequence,omitempty"` // Sequence is that of its newest change, 0: everything is published.
+	Sequence uint64    `json:"sequence,omitempty"` // Sequence of its newest change, 0: everything is published.
 	Since    time.Time `json:"since,omitzero"`     // Since is the time of the first such change, as far as polls have seen it.
 }
 
-// notePublished keeps what the source had changed when the run began and what no list or dump had
-// at its end. root is of the beginning.
+// notePublished keeps the source's changes before the run that no list or dump had at its end.
+// root is of the beginning.
 func (d *Destination) notePublished(ctx context.Context, root *feed.InventoryDoc) error {
 	m := d.snapshotMeta()
 	var next unpublished
@@ -37,7 +37,7 @@ func (d *Destination) notePublished(ctx context.Context, root *feed.InventoryDoc
 	return d.saveMeta(ctx, func(m *meta) { m.Unpublished = next })
 }
 
-// notPublished says so in words, "" where everything is published.
+// notPublished says so in words, "" if everything is published.
 func (m *meta) notPublished() string {
 	if m.Unpublished.Sequence == 0 {
 		return ""
@@ -45,7 +45,7 @@ func (m *meta) notPublished() string {
 	return fmt.Sprintf("the source stands at change %d and publishes its changes up to %d", m.Unpublished.Sequence, m.Cursor.Number())
 }
 
-// behind tells whether changes are published that are not applied.
+// behind tells whether some published changes are not applied.
 func (a *auditRun) behind(ctx context.Context) (bool, error) {
 	probe := &auditRun{d: a.d, offer: a.offer, depth: a.depth, silently: true}
 	err := probe.published(ctx, false)

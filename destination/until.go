@@ -13,14 +13,13 @@ import (
 	"github.com/rsbridge/rsbridge/internal/clip"
 )
 
-// A mirror of a point in time is a comparison with an inventory of that time. It
-// is made from a Resource List of before, archived or not, and the changes after
-// it; or from the list of now and the changes since, backwards: what changed later
-// is in the last change before, or has a TimeGate, or did not exist. Only Change
-// Lists that cover all the time between list and point prove that nothing else
-// changed, so without them there is an error and no mirror.
+// A mirror of a point in time is a comparison with an inventory of that time. It is made from
+// an earlier Resource List, archived or not, and the changes after it; or from the present list
+// and the changes since, backwards. A resource changed later is in its last change before the
+// time, or has a TimeGate, or did not exist. Only Change Lists over all the time between list
+// and point prove the rest unchanged: without them there is an error and no mirror.
 
-// syncUntil makes the mirror what the source was at r.until.
+// syncUntil makes the mirror equal to the source at r.until.
 func (d *Destination) syncUntil(ctx context.Context, r *run, o *feed.Offer) error {
 	if now := d.opt.Now(); r.until.After(now) {
 		return fmt.Errorf("until %s is in the future", feed.Stamp(r.until))
@@ -41,7 +40,7 @@ func (d *Destination) syncUntil(ctx context.Context, r *run, o *feed.Offer) erro
 		return err
 	}
 	r.retry = true
-	if why := d.snapshotMeta().CompareMirror; why != "" { // before, so that what is kept of some and cannot be trusted is fetched
+	if why := d.snapshotMeta().CompareMirror; why != "" { // first, to fetch the untrusted kept ones
 		r.why("%s: everything in the mirror is compared", why)
 		if err := d.compareMirror(ctx, r); err != nil {
 			v.Close()
@@ -81,10 +80,10 @@ func (d *Destination) leaveUntil(ctx context.Context, r *run) error {
 	})
 }
 
-// obtainAsOf fetches the version of a time from a TimeGate (RFC 7089). A TimeGate knows
-// whole seconds, so one of the second that is asked for may have come later. The lists
-// tell every change since that second began, and none of this resource up to the time:
-// then it is the last of the second before.
+// obtainAsOf fetches the version of a time from a TimeGate (RFC 7089). A TimeGate knows whole
+// seconds, so a version of the requested second may be later than the time. The lists have every
+// change since the second began. If none of them, up to the time, is of this resource, the
+// version is the last of the second before.
 func (d *Destination) obtainAsOf(ctx context.Context, it *feed.Item) *outcome {
 	fail := func(format string, a ...any) *outcome {
 		return &outcome{it: it, err: fmt.Errorf("its version of %s %w: "+format, append([]any{feed.Stamp(it.AsOf), errContent}, a...)...)}

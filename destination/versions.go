@@ -10,8 +10,8 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// keepVersion puts what o replaces or deletes, at its location or the one that it has
-// left, among the versions.
+// keepVersion puts the old state of a replaced or deleted resource, at its present or former
+// location, among the versions.
 func (d *Destination) keepVersion(ctx context.Context, b kv.Batch, number uint64, loc ledger.Hash, o *op, old *ledger.Record) error {
 	until := d.opt.Now().UTC()
 	switch {
@@ -28,8 +28,8 @@ func (d *Destination) keepVersion(ctx context.Context, b kv.Batch, number uint64
 	return nil
 }
 
-// leftBefore is the deletion after which a resource came back before it had gone, nil for
-// none: a version ends with that.
+// leftBefore is the unapplied deletion of a resource back again, nil for none: a version ends
+// with it.
 func (d *Destination) leftBefore(ctx context.Context, ch *delta) (*op, error) {
 	if d.cfg.Keep != "versions" || ch.old == nil || ch.op.rec == nil {
 		return nil, nil
@@ -45,7 +45,7 @@ func (d *Destination) leftBefore(ctx context.Context, ch *delta) (*op, error) {
 	return &op{loc: ch.op.loc, it: it}, nil
 }
 
-// keepLeft keeps the version of a resource that came back as it was.
+// keepLeft keeps the version of a resource back without a change.
 func (d *Destination) keepLeft(ctx context.Context, b kv.Batch, past *uint64, ch *delta) error {
 	left, err := d.leftBefore(ctx, ch)
 	if err != nil || left == nil {
@@ -55,11 +55,9 @@ func (d *Destination) keepLeft(ctx context.Context, b kv.Batch, past *uint64, ch
 	return d.keepVersion(ctx, b, d.meta.Versions+*past, ch.op.loc, left, ch.old)
 }
 
-// Versions yields the versions of an entity that are not current any more, the
-// oldest first, as far as the mirror has seen them: keep: versions keeps every
-// one that a Change List told, with the bytes where the source has versions
-// (mementos) and otherwise as often as it was asked. The sequence ends after the
-// first error.
+// Versions yields the seen former versions of an entity, the oldest first. keep: versions keeps
+// each version in a Change List. A source with mementos gives the bytes of all, another source
+// only those current at some poll. The sequence ends after the first error.
 func (d *Destination) Versions(ctx context.Context, entity string) iter.Seq2[ledger.Version, error] {
 	return d.led.Versions(ctx, entity)
 }

@@ -20,8 +20,8 @@ import (
 // putsWhole tells of a mirror replaced as a whole, at the end of a run.
 func (d *Destination) putsWhole() bool { return d.mirror.whole != nil }
 
-// putWhole puts the single graph of a store without updates from the records of
-// every destination that writes into it.
+// putWhole puts the single graph of a store without updates from the records of all its
+// destinations.
 func (d *Destination) putWhole(ctx context.Context) error {
 	if !d.putsWhole() || !d.meta.Ahead && !d.mirror.whole.Absent() {
 		return nil
@@ -72,8 +72,8 @@ func (d *Destination) putLines(ctx context.Context) error {
 // partBytes are about those of the lines of a part.
 const partBytes = 64 << 10
 
-// eachWhole hands out what stands in the single graph, with its blank nodes, whole
-// resources at a time. They are read beside put.
+// eachWhole hands out the single graph, with its blank nodes, whole resources at a time. They
+// are read beside put.
 func (d *Destination) eachWhole(ctx context.Context, put sink.PutPart) error {
 	type part struct {
 		authority string

@@ -33,8 +33,8 @@ type window struct {
 // maxTogether bounds the changes of one number, in windows.
 const maxTogether = 10
 
-// window begins at a cursor. Where the changes themselves come from the Change Dump,
-// it is no other place of their bytes.
+// window begins at a cursor. If the changes themselves come from the Change Dump, it is no
+// further place of their bytes.
 func (d *Destination) window(r *run, o *feed.Offer, from feed.Cursor) *window {
 	from.NextPoll()
 	w := &window{d: d, r: r, items: map[ledger.Hash]int{}, at: from, ahead: from.Ahead()}
@@ -91,14 +91,13 @@ func (w *window) add(ctx context.Context, c feed.Change) error {
 	return nil
 }
 
-// unmet is the gap that a source has which does not tell any more of changes that a run
-// applied in part before it was cut off.
+// unmet is the gap of a source that dropped changes applied in part by an interrupted run.
 func (w *window) unmet() error {
 	return &feed.GapError{Why: fmt.Sprintf("the source does not tell of a change any more up to which a run was under way that did not end (%s): it was set back, as by restoring a backup, or what told of it is not offered any more", w.ahead)}
 }
 
-// again tells that the last of what is collected is of before the cursor, as where lists
-// overlap. The run after one that was cut off may not meet it.
+// again tells whether the last collected change is older than the cursor, as with
+// overlapping lists. The run after an interrupted one may not meet it.
 func (w *window) again() bool {
 	was := w.d.snapshotMeta().Cursor
 	return w.at.Precedes(&was)
@@ -112,7 +111,7 @@ func (w *window) limit() int {
 	return w.d.lim.window
 }
 
-// apply fetches and applies what is collected.
+// apply fetches and applies the collected changes.
 func (w *window) apply(ctx context.Context, then func(*meta)) error {
 	d, r := w.d, w.r
 	items := w.order
@@ -214,7 +213,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 	return err
 }
 
-// withFormer reads beside the others what a resource was.
+// withFormer reads the former state of a resource beside the others.
 func (d *Destination) withFormer(j job, loc ledger.Hash, rec *ledger.Record) job {
 	return func(ctx context.Context) *outcome {
 		o := j(ctx)
@@ -225,7 +224,7 @@ func (d *Destination) withFormer(j job, loc ledger.Hash, rec *ledger.Record) job
 	}
 }
 
-// finish applies the rest and remembers the document that was read to its end.
+// finish applies the rest and remembers the finished document.
 func (w *window) finish(ctx context.Context, dl *feed.Download, address string) error {
 	w.r.complete, w.stays = true, false
 	if w.any {
@@ -241,7 +240,7 @@ func (w *window) finish(ctx context.Context, dl *feed.Download, address string) 
 	return w.apply(ctx, func(m *meta) { m.HeldGap = "" })
 }
 
-// fromPackage is the job of a change whose bytes are in a package, nil for others.
+// fromPackage is the job of a change with its bytes in a package, nil for others.
 func (w *window) fromPackage(it *feed.Item) job {
 	if it.Opened == nil || it.Path == "" || it.Bad != "" {
 		return w.packagedElsewhere(it)
@@ -309,8 +308,8 @@ func (w *window) packagedElsewhere(it *feed.Item) job {
 	}
 }
 
-// packaged represents a member of a package; where that is not as promised, the
-// resource is fetched by itself.
+// packaged represents a member of a package. After a broken promise the resource is fetched
+// by itself.
 func (d *Destination) packaged(ctx context.Context, it *feed.Item, body []byte, err error) *outcome {
 	if it.Bad != "" {
 		return d.obtainSingly(ctx, it)

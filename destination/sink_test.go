@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -624,4 +625,29 @@ func dumpLines(t *testing.T, s sink.Sink) []string {
 		t.Fatal(err)
 	}
 	return slices.Collect(strings.Lines(string(raw)))
+}
+
+// A file has the bytes of its own address: RDF linked from a page never stands for it.
+func TestFolderTakesNoAlternate(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	s.changes = false
+	dir := t.TempDir()
+	open := b.intoFolder(dir)
+	s.types["a.html"] = "text/html"
+	badBody(s, "a.html", http.NotFound)
+	answerAt(s, "/set/r/a.ttl", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/turtle")
+		w.Write([]byte(`<http://ex.org/a> <http://ex.org/v> "1" .`))
+	})
+	s.damage = func(doc string) string {
+		return strings.Replace(doc, "</url>", `<rs:ln rel="alternate" href="`+s.url(s.folder+"a.ttl")+`" type="text/turtle"/></url>`, 1)
+	}
+	rep, err := open().Sync(t.Context(), SyncOptions{})
+	if err != nil || rep.Pending != 1 {
+		t.Errorf("%+v %v", rep, err)
+	}
+	if got := filesIn(t, dir); len(got) > 0 {
+		t.Errorf("the folder has %q", got)
+	}
 }

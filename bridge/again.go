@@ -18,14 +18,18 @@ func IsFull(err error) bool { return guardfs.IsFull(err) }
 // opened now.
 func (b *Bridge) Again() <-chan struct{} { return b.again }
 
-// watchRoom closes again. It ends with ctx.
-func (b *Bridge) watchRoom(ctx context.Context, settled <-chan struct{}) {
-	var full []string // folders of stores
-	for name, s := range b.stores {
+// fullFolders are the folders of stores unopened on a full disk.
+func fullFolders(c *Config, stores map[string]*store) (full []string) {
+	for name, s := range stores {
 		if IsFull(s.fault) {
-			full = append(full, b.cfg.Stores[name].Embedded)
+			full = append(full, c.Stores[name].Embedded)
 		}
 	}
+	return full
+}
+
+// watchRoom closes again, once a folder has room or the state has settled. It ends with ctx.
+func watchRoom(ctx context.Context, settled <-chan struct{}, full []string, again chan<- struct{}) {
 	go func() {
 		tick := time.NewTicker(roomPause)
 		defer tick.Stop()
@@ -34,13 +38,13 @@ func (b *Bridge) watchRoom(ctx context.Context, settled <-chan struct{}) {
 			case <-ctx.Done():
 				return
 			case <-settled:
-				close(b.again)
+				close(again)
 				return
 			case <-tick.C:
 			}
 			for _, dir := range full {
 				if guardfs.RoomToOpen(dir) == nil {
-					close(b.again)
+					close(again)
 					return
 				}
 			}

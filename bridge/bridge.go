@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -61,8 +60,7 @@ type Bridge struct {
 
 	answering answering // requests to PublicHandler
 	again     chan struct{}
-	reopen    chan struct{}   // see Reopen
-	asked     sync.Once       // for it
+	reopen    reopening
 	settled   <-chan struct{} // of the state: see watchRoom
 	unwatch   context.CancelFunc
 }
@@ -101,7 +99,7 @@ func Open(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error) {
 }
 
 func newBridge(cfg *Config, o Options) *Bridge {
-	b := &Bridge{cfg: cfg, o: o, log: o.Logger, now: o.Now, stores: map[string]*store{}, sets: map[string]*set{}, dests: map[string]*mirror{}, again: make(chan struct{}), reopen: make(chan struct{})}
+	b := &Bridge{cfg: cfg, o: o, log: o.Logger, now: o.Now, stores: map[string]*store{}, sets: map[string]*set{}, dests: map[string]*mirror{}, again: make(chan struct{}), reopen: reopening{asked: make(chan struct{})}}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
@@ -122,7 +120,7 @@ func (b *Bridge) openState(ctx context.Context) (err error) {
 	if b.holder, err = hold(ctx, b.cfg.State, b.o); err != nil {
 		return err
 	}
-	if err := b.vacant(); err != nil {
+	if err := b.cfg.vacant(); err != nil {
 		return err
 	}
 	state, err := engines.Open(ctx, b.cfg.stateAddress(), kv.OpenOptions{Logger: b.log})
@@ -133,10 +131,10 @@ func (b *Bridge) openState(ctx context.Context) (err error) {
 	if s, ok := state.(kv.Settler); ok {
 		b.settled = s.Settled()
 	}
-	if err := os.RemoveAll(b.tempDir()); err != nil { // left by a crash
+	if err := os.RemoveAll(b.cfg.tempDir()); err != nil { // left by a crash
 		return fmt.Errorf("clean the temporary folder of the state: %w", err)
 	}
-	if err := os.MkdirAll(b.tempDir(), ownfile.FolderMode); err != nil {
+	if err := os.MkdirAll(b.cfg.tempDir(), ownfile.FolderMode); err != nil {
 		return fmt.Errorf("make the temporary folder of the state: %w", err)
 	}
 	return nil
@@ -145,7 +143,11 @@ func (b *Bridge) openState(ctx context.Context) (err error) {
 // openAll opens the stores, sets and destinations. It takes the open stores of before.
 func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
 	b.records = kv.Prefix(b.kv, prefixOwn)
-	if err := b.openStores(ctx, before); err != nil {
+	stores := storeOpener{cfg: b.cfg, before: &Config{}, log: b.log}
+	if before != nil {
+		stores.before, stores.open = before.cfg, before.stores
+	}
+	if err := stores.all(ctx, b.stores); err != nil {
 		return err
 	}
 	if err := b.openSets(ctx); err != nil {
@@ -154,11 +156,11 @@ func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
 	if err := b.openDestinations(ctx); err != nil {
 		return err
 	}
-	if err := b.tellRemoved(ctx); err != nil {
+	if err := b.memory().tellRemoved(ctx); err != nil {
 		return err
 	}
 	ctx, b.unwatch = context.WithCancel(context.WithoutCancel(ctx)) // ended by Close
-	b.watchRoom(ctx, b.settled)
+	watchRoom(ctx, b.settled, fullFolders(b.cfg, b.stores), b.again)
 	return nil
 }
 
@@ -168,20 +170,20 @@ func (b *Bridge) openRunner(ctx context.Context) (err error) {
 }
 
 // vacant refuses a new state folder with a foreign tmp: each start empties tmp.
-func (b *Bridge) vacant() error {
-	if _, err := os.Stat(filepath.Join(b.cfg.State, "kv")); err == nil {
+func (c *Config) vacant() error {
+	if _, err := os.Stat(filepath.Join(c.State, "kv")); err == nil {
 		return nil
 	}
-	if left, err := os.ReadDir(b.tempDir()); err == nil && len(left) > 0 {
-		return fmt.Errorf("the state folder %s is new, and %s in it is not empty: give the state a folder of its own", b.cfg.State, b.tempDir())
+	if left, err := os.ReadDir(c.tempDir()); err == nil && len(left) > 0 {
+		return fmt.Errorf("the state folder %s is new, and %s in it is not empty: give the state a folder of its own", c.State, c.tempDir())
 	}
 	return nil
 }
 
-func (b *Bridge) tempDir() string { return filepath.Join(b.cfg.State, "tmp") }
+func (c *Config) tempDir() string { return filepath.Join(c.State, "tmp") }
 
 func (b *Bridge) openSets(ctx context.Context) (err error) {
-	if err := b.finishPending(ctx); err != nil {
+	if err := b.memory().finishPending(ctx); err != nil {
 		return err
 	}
 	b.tracker, err = changetrack.Open(ctx, kv.Prefix(b.kv, prefixTrack), changetrack.Options{
@@ -211,7 +213,7 @@ func (b *Bridge) openSets(ctx context.Context) (err error) {
 		published = append(published, s.publishConfig(ctx))
 		base = cmp.Or(base, s.capabilityBase(ctx))
 	}
-	if err := b.keepKnown(ctx); err != nil {
+	if err := b.memory().keepKnown(ctx); err != nil {
 		return err
 	}
 	if len(published) == 0 {

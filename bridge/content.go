@@ -114,12 +114,25 @@ func (s *set) publishAlternates(ctx context.Context) error {
 	return nil
 }
 
-// fetchFiles begins to fetch files for a Resource Dump.
-func (s *set) fetchFiles() publish.FetchFile {
-	if s.follower == nil {
+// listedFiles answers about the files of a set; its state may be open for reading only.
+type listedFiles struct {
+	set      string
+	cfg      *Set
+	log      *changetrack.Log
+	follower *content.Follower // nil: it is not followed here
+	kv       kv.Store
+}
+
+func (s *set) listed() *listedFiles {
+	return &listedFiles{s.name, &s.cfg, s.log, s.follower, s.bridge.records}
+}
+
+// fetch begins to fetch files for a Resource Dump.
+func (f *listedFiles) fetch() publish.FetchFile {
+	if f.follower == nil {
 		return nil
 	}
-	return s.follower.Fetcher().Fetch
+	return f.follower.Fetcher().Fetch
 }
 
 func contentPrefix(set string) []byte { return []byte("content/" + set + "\x00") }
@@ -151,33 +164,33 @@ func (s *set) baseline(ctx context.Context) (uint64, time.Time, bool) {
 	return v.BaselineEnd()
 }
 
-// filesStatus is how the files stand, nil when the set has none.
-func (s *set) filesStatus(ctx context.Context) (*FilesReport, error) {
-	if len(s.cfg.Content.Properties) == 0 {
+// status is how the files stand, nil when the set has none.
+func (f *listedFiles) status(ctx context.Context) (*FilesReport, error) {
+	if len(f.cfg.Content.Properties) == 0 {
 		return nil, nil
 	}
-	f, err := s.fileRecords()
+	records, err := f.records()
 	if err != nil {
 		return nil, err
 	}
-	rep, err := f.Status(ctx)
+	rep, err := records.Status(ctx)
 	if rep == nil && err == nil {
 		rep = &FilesReport{}
 	}
 	return rep, err
 }
 
-// fileRecords reads the records of the files; the state may be open for reading only.
-func (s *set) fileRecords() (*content.Follower, error) {
-	if s.follower != nil {
-		return s.follower, nil
+// records reads the records of the files; the state may be open for reading only.
+func (f *listedFiles) records() (*content.Follower, error) {
+	if f.follower != nil {
+		return f.follower, nil
 	}
-	return content.New(kv.Prefix(s.bridge.records, contentPrefix(s.name)), s.log, s.cfg.contentConfig(), content.Options{})
+	return content.New(kv.Prefix(f.kv, contentPrefix(f.set)), f.log, f.cfg.contentConfig(), content.Options{})
 }
 
-// filesHeld is the held deletion of too many files at once.
-func (s *set) filesHeld(ctx context.Context) *changetrack.Held {
-	rep, err := s.filesStatus(ctx)
+// held is the held deletion of too many files at once.
+func (f *listedFiles) held(ctx context.Context) *changetrack.Held {
+	rep, err := f.status(ctx)
 	if err != nil || rep == nil || rep.Held == nil {
 		return nil
 	}
@@ -202,13 +215,13 @@ type FileLine struct {
 	DescribedBy []string   `json:"described_by"` // entities, at most 100
 }
 
-// file tells of a file; ErrUnknown when no description leads to it.
-func (s *set) file(ctx context.Context, address string) (*FileLine, error) {
-	v := s.log.View(ctx)
+// line tells of a file; ErrUnknown when no description leads to it.
+func (f *listedFiles) line(ctx context.Context, address string) (*FileLine, error) {
+	v := f.log.View(ctx)
 	defer v.Close()
 	st, err := v.File(ctx, address)
 	if errors.Is(err, kv.ErrNotFound) {
-		return nil, fmt.Errorf("%s in set %s: %w", address, s.name, ErrUnknown)
+		return nil, fmt.Errorf("%s in set %s: %w", address, f.set, ErrUnknown)
 	}
 	if err != nil {
 		return nil, err
@@ -231,8 +244,8 @@ func (s *set) file(ctx context.Context, address string) (*FileLine, error) {
 			break
 		}
 	}
-	if s.follower != nil {
-		at, trouble, err := s.follower.Look(ctx, address)
+	if f.follower != nil {
+		at, trouble, err := f.follower.Look(ctx, address)
 		if err != nil {
 			return nil, err
 		}
@@ -241,9 +254,9 @@ func (s *set) file(ctx context.Context, address string) (*FileLine, error) {
 	return l, nil
 }
 
-// describeFile is the JSON of a file.
-func (s *set) describeFile(ctx context.Context, address string) ([]byte, error) {
-	l, err := s.file(ctx, address)
+// describe is the JSON of a file.
+func (f *listedFiles) describe(ctx context.Context, address string) ([]byte, error) {
+	l, err := f.line(ctx, address)
 	if err != nil {
 		return nil, err
 	}

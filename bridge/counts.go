@@ -75,17 +75,17 @@ func (c *vocabularyCounts) record() publish.Vocabulary {
 		LargestClasses: largest(c.classes), LargestProperties: largest(c.properties)}
 }
 
-func (s *set) saveCounts(b kv.Batch, v publish.Vocabulary) error {
+func (m setMemory) saveCounts(b kv.Batch, v publish.Vocabulary) error {
 	raw, err := json.Marshal(v)
 	if err == nil {
-		b.Set([]byte(countsInRecord+s.name), raw)
+		b.Set([]byte(countsInRecord+m.set), raw)
 	}
 	return err
 }
 
 // counts are those of the last complete scan, zero when there are none.
-func (s *set) counts(ctx context.Context) (v publish.Vocabulary) {
-	raw, err := s.bridge.records.Get(ctx, []byte(countsInRecord+s.name))
+func (m setMemory) counts(ctx context.Context) (v publish.Vocabulary) {
+	raw, err := m.records.Get(ctx, []byte(countsInRecord+m.set))
 	if err != nil || json.Unmarshal(raw, &v) != nil {
 		return publish.Vocabulary{}
 	}

@@ -47,29 +47,29 @@ func (s *Set) bounds() bounds { return bounds{s.MaxTriples, s.MaxDepth, s.MaxNam
 
 func dumpKey(set string) []byte { return []byte("dump/" + set) }
 
-func (s *set) dumpRecord(ctx context.Context) (*dumpRecord, error) {
-	raw, err := s.bridge.records.Get(ctx, dumpKey(s.name))
+func (m setMemory) dump(ctx context.Context) (*dumpRecord, error) {
+	raw, err := m.records.Get(ctx, dumpKey(m.set))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the last dump of %s: %w", s.name, err)
+		return nil, fmt.Errorf("the last dump of %s: %w", m.set, err)
 	}
 	rec := new(dumpRecord)
 	if err := json.Unmarshal(raw, rec); err != nil {
-		return nil, fmt.Errorf("the last dump of %s: %w", s.name, err)
+		return nil, fmt.Errorf("the last dump of %s: %w", m.set, err)
 	}
 	return rec, nil
 }
 
-func (s *set) saveDump(ctx context.Context, d DumpStatus) error {
-	raw, err := json.Marshal(dumpRecord{1, d, s.fingerprint(ctx), s.cfg.bounds()})
+func (m setMemory) saveDump(ctx context.Context, rec dumpRecord) error {
+	raw, err := json.Marshal(rec)
 	if err != nil {
 		return err
 	}
-	b := s.bridge.records.Batch()
+	b := m.records.Batch()
 	defer b.Close()
-	b.Set(dumpKey(s.name), raw)
+	b.Set(dumpKey(m.set), raw)
 	if err := b.Commit(ctx, false); err != nil {
 		return fmt.Errorf("keep which dump was read: %w", err)
 	}
@@ -80,7 +80,7 @@ func (s *set) saveDump(ctx context.Context, d DumpStatus) error {
 // the same one too: a scan is held, the configuration has changed, or failed entities may
 // succeed now.
 func (s *set) lookAtDumps(ctx context.Context, again bool) (sparqlsrc.DumpScan, error) {
-	rec, err := s.dumpRecord(ctx)
+	rec, err := s.memory().dump(ctx)
 	if err != nil {
 		return sparqlsrc.DumpScan{}, err
 	}
@@ -91,7 +91,7 @@ func (s *set) lookAtDumps(ctx context.Context, again bool) (sparqlsrc.DumpScan, 
 	if rec != nil {
 		last, again = rec.File, again || held != nil || rec.Fingerprint != s.fingerprint(ctx)
 		if rec.Bounds != s.cfg.bounds() {
-			rep, err := s.lastReport(ctx)
+			rep, err := s.memory().report(ctx)
 			if err != nil {
 				return sparqlsrc.DumpScan{}, err
 			}
@@ -104,13 +104,13 @@ func (s *set) lookAtDumps(ctx context.Context, again bool) (sparqlsrc.DumpScan, 
 // nothingNew is the end of a scan without a newer file.
 func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began time.Time, acceptFiles string) (any, error) {
 	rep := &ScanReport{Name: s.name, Finder: "scan", Way: "dump", Dump: &d}
-	old, err := s.lastReport(ctx)
+	old, err := s.memory().report(ctx)
 	if err != nil {
 		return nil, err
 	}
 	rep.asBefore(old)
 	rep.Unpublished = s.unpublished(old)
-	if rec, err := s.dumpRecord(ctx); err == nil && rec != nil {
+	if rec, err := s.memory().dump(ctx); err == nil && rec != nil {
 		d.Proof = rec.Proof
 	}
 	v := s.log.View(ctx)
@@ -118,7 +118,7 @@ func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began
 	held := v.Held(ctx)
 	v.Close()
 	rep.Sequence, _ = s.log.Head()
-	if err := s.saveDump(ctx, d); err != nil {
+	if err := s.memory().saveDump(ctx, dumpRecord{1, d, s.fingerprint(ctx), s.cfg.bounds()}); err != nil {
 		return rep, err
 	}
 	if err := s.publish(ctx, run); err != nil {

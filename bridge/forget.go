@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -68,7 +69,7 @@ func (s *set) forget(ctx context.Context, run *jobs.Run) (any, error) {
 	v := s.log.View(ctx)
 	defer v.Close()
 	head, _ := v.Head()
-	rep := ForgottenSet{Name: s.name, DryRun: o.DryRun, Resources: v.Resources(), Changes: head, Published: folderBytes(s.bridge.publishedFolder(s.name)), Address: s.capabilityList(ctx)}
+	rep := ForgottenSet{Name: s.name, DryRun: o.DryRun, Resources: v.Resources(), Changes: head, Published: folderBytes(s.bridge.memory().publishedFolder(s.name)), Address: s.capabilityList(ctx)}
 	if o.DryRun {
 		return rep, nil
 	}
@@ -151,20 +152,26 @@ func moveTo(args any) string {
 }
 
 // canChangeDestination tells why a destination cannot be forgotten or moved.
-func (b *Bridge) canChangeDestination(ctx context.Context, action, name string, args any) error {
-	removed, err := b.RemovedDestinations(ctx)
+func (m *memory) canChangeDestination(ctx context.Context, action, name string, args any) error {
+	kept, err := m.removedDestinations(ctx)
 	if err != nil {
 		return err
 	}
-	configured := b.dests[name] != nil
+	var removed []string
+	for _, k := range kept {
+		removed = append(removed, k.Name)
+	}
+	_, configured := m.cfg.Destinations[name]
 	o, _ := args.(ForgetArgs)
-	switch to := moveTo(args); {
+	to := moveTo(args)
+	_, known := m.cfg.Stores[to]
+	switch {
 	case !configured && !slices.Contains(removed, name):
-		return fmt.Errorf("destination %s: %w; there are: %s", name, ErrUnknown, strings.Join(append(b.Destinations(), removed...), ", "))
+		return fmt.Errorf("destination %s: %w; there are: %s", name, ErrUnknown, strings.Join(append(slices.Sorted(maps.Keys(m.cfg.Destinations)), removed...), ", "))
 	case action == "move-destination" && !configured:
 		return fmt.Errorf("destination %s: %w: put it back first", name, ErrRemoved)
-	case action == "move-destination" && b.stores[to] == nil:
-		return fmt.Errorf("store %q: %w; there are: %s", to, ErrUnknown, names(b.stores))
+	case action == "move-destination" && !known:
+		return fmt.Errorf("store %q: %w; there are: %s", to, ErrUnknown, names(m.cfg.Stores))
 	case action == "forget-destination" && configured && !o.DryRun:
 		return fmt.Errorf("forget destination %s: %w", name, ErrConfigured)
 	}
@@ -198,12 +205,12 @@ func (m *mirror) wouldForget(ctx context.Context, run *jobs.Run) (any, error) {
 }
 
 // forgetDestination forgets one removed from the configuration.
-func (b *Bridge) forgetDestination(ctx context.Context, name string, run *jobs.Run) (_ any, err error) {
+func (m *memory) forgetDestination(ctx context.Context, name string, stores map[string]*store, run *jobs.Run) (_ any, err error) {
 	var o ForgetArgs
 	if err := decodeArgs(run, &o); err != nil {
 		return nil, err
 	}
-	records := kv.Prefix(b.kv, prefixDest)
+	records := kv.Prefix(m.kv, prefixDest)
 	k, err := destination.KeptAs(ctx, records, name)
 	if err == nil && k == nil {
 		err = ErrUnknown
@@ -212,14 +219,14 @@ func (b *Bridge) forgetDestination(ctx context.Context, name string, run *jobs.R
 		return nil, fmt.Errorf("destination %s: %w", name, err)
 	}
 	var rep destination.ForgetReport
-	if st := b.storeAt(k.Target); st == nil {
+	if st := storeAt(stores, k.Target); st == nil {
 		rep, err = destination.ForgetRecords(ctx, records, name, o)
 	} else {
 		c := k.Config()
-		c.TempDir, c.MemoryBytes, c.UserAgent = b.tempDir(), 32<<20, b.cfg.UserAgent
+		c.TempDir, c.MemoryBytes, c.UserAgent = m.cfg.tempDir(), 32<<20, m.cfg.UserAgent
 		var d *destination.Destination
 		d, err = destination.Open(ctx, records, st.sink, c, destination.Options{
-			Now: b.now, Progress: run.Progress, Logger: b.log.With("component", "destination"),
+			Now: m.now, Progress: run.Progress, Logger: m.log.With("component", "destination"),
 		})
 		if err != nil {
 			return nil, err
@@ -231,11 +238,11 @@ func (b *Bridge) forgetDestination(ctx context.Context, name string, run *jobs.R
 		return rep, err
 	}
 	if !o.DryRun {
-		b.log.Warn("a destination was forgotten", "destination", name, "resources", rep.Resources, "triples", rep.Triples, "lines", rep.Lines, "kept", o.KeepData, "remains", rep.Remains)
-		batch := b.kv.Batch()
+		m.log.Warn("a destination was forgotten", "destination", name, "resources", rep.Resources, "triples", rep.Triples, "lines", rep.Lines, "kept", o.KeepData, "remains", rep.Remains)
+		batch := m.kv.Batch()
 		defer batch.Close()
-		kv.Join(b.records, batch).Delete((&mirror{name: name}).pauseKey())
-		if err = forgetRuns(ctx, b, batch, name, append([]string{"move-destination:"}, destinationJobs...)); err == nil {
+		kv.Join(m.records, batch).Delete((&mirror{name: name}).pauseKey())
+		if err = forgetRuns(ctx, m, batch, name, append([]string{"move-destination:"}, destinationJobs...)); err == nil {
 			err = batch.Commit(ctx, true)
 		}
 	}
@@ -243,8 +250,8 @@ func (b *Bridge) forgetDestination(ctx context.Context, name string, run *jobs.R
 }
 
 // storeAt is the open store of an address, nil for none.
-func (b *Bridge) storeAt(target string) *store {
-	for _, st := range b.stores {
+func storeAt(stores map[string]*store, target string) *store {
+	for _, st := range stores {
 		if st.fault == nil && st.sink.Address() == target {
 			return st
 		}

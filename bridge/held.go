@@ -82,10 +82,10 @@ func (s *set) heldItems(ctx context.Context, v *changetrack.View, after string) 
 			}
 			from = nil
 		}
-		if s.filesHeld(ctx) == nil {
+		if s.listed().held(ctx) == nil {
 			return
 		}
-		files, err := s.fileRecords()
+		files, err := s.listed().records()
 		if err != nil {
 			yield(heldItem{}, err)
 			return

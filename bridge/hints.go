@@ -93,8 +93,8 @@ type hintRecord struct {
 
 func hintKey(set string) []byte { return []byte("hint/" + set) }
 
-func (s *set) hintRecord(ctx context.Context) (*hintRecord, error) {
-	raw, err := s.bridge.records.Get(ctx, hintKey(s.name))
+func (m setMemory) hints(ctx context.Context) (*hintRecord, error) {
+	raw, err := m.records.Get(ctx, hintKey(m.set))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -103,19 +103,19 @@ func (s *set) hintRecord(ctx context.Context) (*hintRecord, error) {
 		err = json.Unmarshal(raw, rec)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("how far the hints of %s were followed: %w", s.name, err)
+		return nil, fmt.Errorf("how far the hints of %s were followed: %w", m.set, err)
 	}
 	return rec, nil
 }
 
-func (s *set) saveHints(ctx context.Context, rec *hintRecord) error {
+func (m setMemory) saveHints(ctx context.Context, rec *hintRecord) error {
 	raw, err := json.Marshal(rec)
 	if err != nil {
 		return err
 	}
-	b := s.bridge.records.Batch()
+	b := m.records.Batch()
 	defer b.Close()
-	b.Set(hintKey(s.name), raw)
+	b.Set(hintKey(m.set), raw)
 	if err := b.Commit(ctx, false); err != nil {
 		return fmt.Errorf("keep how far the hints were followed: %w", err)
 	}
@@ -214,7 +214,7 @@ func (s *set) follow(ctx context.Context, last, next *hintRecord, named *sparqls
 // with no run waiting, it begins the other requests again: their runs failed, or were
 // cancelled before they began.
 func (s *set) hint(ctx context.Context, run *jobs.Run) (any, error) {
-	due, err := s.due(ctx)
+	due, err := s.due.all(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (s *set) hint(ctx context.Context, run *jobs.Run) (any, error) {
 		return report, err
 	}
 	had := slices.DeleteFunc(due, func(d dueRequest) bool { return !bytes.Equal(d.args, run.Args) })
-	if err = s.forgetDue(context.WithoutCancel(ctx), had); err == nil && !s.bridge.runner.Waits(run.Job) {
+	if err = s.due.forget(context.WithoutCancel(ctx), had); err == nil && !s.bridge.runner.Waits(run.Job) {
 		err = s.beginDue(ctx)
 	}
 	return report, err
@@ -265,7 +265,7 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 	if !complete {
 		return everything("there was no complete scan yet")
 	}
-	last, err := s.hintRecord(ctx)
+	last, err := s.memory().hints(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -321,7 +321,7 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 			rep.Failures = append(rep.Failures, changetrack.Failure{Entity: entity, Err: err.Error()})
 		}
 	}
-	if old, err := s.lastReport(ctx); err == nil && old != nil { // of the last full scan
+	if old, err := s.memory().report(ctx); err == nil && old != nil { // of the last full scan
 		rep.Triples, rep.Covered, rep.LeftOut, rep.Constructed, rep.Own, rep.Orphans = old.Triples, old.Covered, old.LeftOut, old.Constructed, old.Own, old.Orphans
 	}
 	if rep.Held != nil {
@@ -329,7 +329,7 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 		rep.Created, rep.Updated, rep.Deleted = 0, 0, 0
 	} else {
 		if next != nil {
-			if err := s.saveHints(context.WithoutCancel(ctx), next); err != nil {
+			if err := s.memory().saveHints(context.WithoutCancel(ctx), next); err != nil {
 				return rep, err
 			}
 		}

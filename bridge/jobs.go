@@ -87,7 +87,7 @@ func (b *Bridge) jobs(ctx context.Context) (out []jobs.Job) {
 	}
 	for _, name := range removed {
 		out = append(out, jobs.Job{Name: "forget-destination:" + name, Subject: "destination:" + name, Run: func(ctx context.Context, run *jobs.Run) (any, error) {
-			return b.forgetDestination(ctx, name, run)
+			return b.memory().forgetDestination(ctx, name, b.stores, run)
 		}})
 	}
 	return out
@@ -132,7 +132,7 @@ func (b *Bridge) Begin(ctx context.Context, action, name, cause string, args any
 				}
 				job = "hint:" + name
 				if !named.Hints {
-					if err := s.keepDue(ctx, named); err != nil {
+					if err := s.due.keep(ctx, named); err != nil {
 						return run, false, err
 					}
 					args = named
@@ -164,7 +164,7 @@ func (b *Bridge) Begin(ctx context.Context, action, name, cause string, args any
 			return run, false, err
 		}
 	case "forget-destination", "move-destination":
-		if err := b.canChangeDestination(ctx, action, name, args); err != nil {
+		if err := b.memory().canChangeDestination(ctx, action, name, args); err != nil {
 			return run, false, err
 		}
 	case "verify":
@@ -195,7 +195,7 @@ func toAccept(ctx context.Context, s *set, args any) (accept scanArgs, err error
 	if scan != nil {
 		accept.Accept = scan.ID
 	}
-	if files := s.filesHeld(ctx); files != nil {
+	if files := s.listed().held(ctx); files != nil {
 		accept.Files = files.ID
 	}
 	accept.Rebase = s.pending(ctx) != nil

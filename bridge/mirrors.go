@@ -58,22 +58,20 @@ func (m *mirror) open(ctx context.Context, transport http.RoundTripper) (*destin
 	if transport == nil {
 		transport = m.bridge.transport()
 	}
-	d, err := m.bridge.openDestination(ctx, m.name, m.cfg, kv.Prefix(m.bridge.kv, prefixDest), destination.Options{
-		Transport: transport, Now: m.bridge.now, Progress: m.progress,
-		Logger: m.bridge.log.With("component", "destination"),
-	})
+	b := m.bridge
+	st := b.stores[m.cfg.Store]
+	d, err := (*destination.Destination)(nil), st.fault
+	if err != nil {
+		err = fmt.Errorf("destination %s: %w", m.name, err)
+	} else {
+		d, err = destination.Open(ctx, kv.Prefix(b.kv, prefixDest), st.sink, b.cfg.destination(m.name, b.cfg.tempDir()), destination.Options{
+			Transport: transport, Now: b.now, Progress: m.progress, Logger: b.log.With("component", "destination"),
+		})
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.dest, m.fault = d, err
 	return d, err
-}
-
-func (b *Bridge) openDestination(ctx context.Context, name string, c Destination, records kv.Store, o destination.Options) (*destination.Destination, error) {
-	st := b.stores[c.Store]
-	if st.fault != nil {
-		return nil, fmt.Errorf("destination %s: %w", name, st.fault)
-	}
-	return destination.Open(ctx, records, st.sink, b.cfg.destination(name, b.tempDir()), o)
 }
 
 // destination is one of the configured, as package destination wants it.
@@ -258,5 +256,5 @@ func (b *Bridge) Pause(ctx context.Context, name string, paused bool) error {
 	if paused {
 		mark = []byte{1}
 	}
-	return b.put(ctx, m.pauseKey(), mark)
+	return b.memory().put(ctx, m.pauseKey(), mark)
 }

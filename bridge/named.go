@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
@@ -27,67 +28,75 @@ type dueRequest struct {
 	args json.RawMessage // ScanArgs
 }
 
+// dueQueue holds the kept requests of one set.
+type dueQueue struct {
+	records kv.Store
+	set     string
+	last    atomic.Uint64 // number of the last request
+	bytes   atomic.Int64  // of all requests
+}
+
 func duePrefix(set string) []byte { return []byte("named/" + set + "/") }
 
-// openDue finds the number of the last kept request, since none is used twice, and the
+// open finds the number of the last kept request, since none is used twice, and the
 // bytes of all.
-func (s *set) openDue(ctx context.Context) error {
-	due, err := s.due(ctx)
+func (q *dueQueue) open(ctx context.Context) error {
+	due, err := q.all(ctx)
 	for _, d := range due {
-		s.dueBytes.Add(int64(len(d.args)))
+		q.bytes.Add(int64(len(d.args)))
 	}
 	if n := len(due); n > 0 {
-		s.lastDue.Store(binary.BigEndian.Uint64(due[n-1].key[len(duePrefix(s.name)):]))
+		q.last.Store(binary.BigEndian.Uint64(due[n-1].key[len(duePrefix(q.set)):]))
 	}
 	return err
 }
 
-// keepDue keeps a request; it is durable when it returns.
-func (s *set) keepDue(ctx context.Context, args ScanArgs) error {
+// keep keeps a request; it is durable when it returns.
+func (q *dueQueue) keep(ctx context.Context, args ScanArgs) error {
 	raw, err := json.Marshal(args)
 	if err != nil {
 		return err
 	}
-	if n := s.dueBytes.Load(); n+int64(len(raw)) > mostDue {
-		return fmt.Errorf("set %s: %w (%d MB): a full scan looks at everything", s.name, ErrManyDue, n>>20)
+	if n := q.bytes.Load(); n+int64(len(raw)) > mostDue {
+		return fmt.Errorf("set %s: %w (%d MB): a full scan looks at everything", q.set, ErrManyDue, n>>20)
 	}
-	b := s.bridge.records.Batch()
+	b := q.records.Batch()
 	defer b.Close()
-	b.Set(binary.BigEndian.AppendUint64(duePrefix(s.name), s.lastDue.Add(1)), raw)
+	b.Set(binary.BigEndian.AppendUint64(duePrefix(q.set), q.last.Add(1)), raw)
 	if err := b.Commit(ctx, true); err != nil {
-		return fmt.Errorf("keep what was named of %s: %w", s.name, err)
+		return fmt.Errorf("keep what was named of %s: %w", q.set, err)
 	}
-	s.dueBytes.Add(int64(len(raw)))
+	q.bytes.Add(int64(len(raw)))
 	return nil
 }
 
-// due are the kept requests, in their order.
-func (s *set) due(ctx context.Context) (out []dueRequest, err error) {
-	prefix := duePrefix(s.name)
-	for p, err := range s.bridge.records.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+// all are the kept requests, in their order.
+func (q *dueQueue) all(ctx context.Context) (out []dueRequest, err error) {
+	prefix := duePrefix(q.set)
+	for p, err := range q.records.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
-			return nil, fmt.Errorf("what was named of %s: %w", s.name, err)
+			return nil, fmt.Errorf("what was named of %s: %w", q.set, err)
 		}
 		out = append(out, dueRequest{bytes.Clone(p.Key), bytes.Clone(p.Value)})
 	}
 	return out, nil
 }
 
-// forgetDue forgets finished requests.
-func (s *set) forgetDue(ctx context.Context, done []dueRequest) error {
+// forget forgets finished requests.
+func (q *dueQueue) forget(ctx context.Context, done []dueRequest) error {
 	if len(done) == 0 {
 		return nil
 	}
-	b := s.bridge.records.Batch()
+	b := q.records.Batch()
 	defer b.Close()
 	for _, d := range done {
 		b.Delete(d.key)
 	}
 	if err := b.Commit(ctx, false); err != nil { // a request not forgotten is looked at again
-		return fmt.Errorf("forget what was named of %s: %w", s.name, err)
+		return fmt.Errorf("forget what was named of %s: %w", q.set, err)
 	}
 	for _, d := range done {
-		s.dueBytes.Add(-int64(len(d.args)))
+		q.bytes.Add(-int64(len(d.args)))
 	}
 	return nil
 }
@@ -97,7 +106,7 @@ func (s *set) beginDue(ctx context.Context) error {
 	if s.source == nil {
 		return nil // of dumps the newest is read whole
 	}
-	due, err := s.due(ctx)
+	due, err := s.due.all(ctx)
 	for _, d := range due {
 		if _, _, startErr := s.bridge.runner.Start("hint:"+s.name, "again", d.args); err == nil {
 			err = startErr

@@ -147,7 +147,7 @@ func TestNamedStay(t *testing.T) {
 	if a := f.value("a"); a != "3" {
 		t.Errorf("after a restart: a is %s", a)
 	}
-	if due, err := f.b.sets["data"].due(t.Context()); err != nil || len(due) > 0 {
+	if due, err := f.b.sets["data"].due.all(t.Context()); err != nil || len(due) > 0 {
 		t.Errorf("still due: %v %v", due, err)
 	}
 }
@@ -218,7 +218,7 @@ func TestNamedAreBounded(t *testing.T) {
 	if run := f.name("a"); run.State != jobs.Done {
 		t.Fatalf("%+v", run)
 	}
-	if n := f.b.sets["data"].dueBytes.Load(); n != 0 {
+	if n := f.b.sets["data"].due.bytes.Load(); n != 0 {
 		t.Fatal(n, "bytes are still counted")
 	}
 }

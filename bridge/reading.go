@@ -171,7 +171,7 @@ func findRemoved(ctx context.Context, cfg *Config, store kv.Store, out map[strin
 	if err != nil {
 		return err
 	}
-	destinations, err := b.removedDestinations(ctx)
+	destinations, err := b.memory().removedDestinations(ctx)
 	for _, k := range destinations {
 		out["destination "+k.Name] = fmt.Errorf("%w: %s", ErrRemoved, forgetTodo(k.Name))
 	}

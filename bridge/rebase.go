@@ -102,7 +102,7 @@ func (s *set) held(ctx context.Context, scan *changetrack.Held) *changetrack.Hel
 		return renamed
 	}
 	held := s.named(ctx, scan)
-	if files := s.filesHeld(ctx); held == nil {
+	if files := s.listed().held(ctx); held == nil {
 		held = files
 	} else if files != nil {
 		both := *held

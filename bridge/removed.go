@@ -6,10 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
@@ -42,7 +45,25 @@ type pendingSet struct {
 
 // Reopen is closed after a set was forgotten or renamed: open the bridge again with its own
 // configuration, as by Reload.
-func (b *Bridge) Reopen() <-chan struct{} { return b.reopen }
+func (b *Bridge) Reopen() <-chan struct{} { return b.reopen.asked }
+
+// reopening asks once for another opening.
+type reopening struct {
+	once  sync.Once
+	asked chan struct{}
+}
+
+func (r *reopening) ask() { r.once.Do(func() { close(r.asked) }) }
+
+// memory is the state's knowledge of sets and destinations, the removed ones included.
+type memory struct {
+	cfg         *Config
+	log         *slog.Logger
+	now         func() time.Time
+	kv, records kv.Store
+}
+
+func (b *Bridge) memory() *memory { return &memory{b.cfg, b.log, b.now, b.kv, b.records} }
 
 // note keeps a change for the next opening, and asks for one.
 func (b *Bridge) note(ctx context.Context, set string, p pendingSet) error {
@@ -50,18 +71,18 @@ func (b *Bridge) note(ctx context.Context, set string, p pendingSet) error {
 	if err != nil {
 		return err
 	}
-	if err := b.put(ctx, pendingKey(set), raw); err != nil {
+	if err := b.memory().put(ctx, pendingKey(set), raw); err != nil {
 		return fmt.Errorf("note what becomes of set %s: %w", set, err)
 	}
-	b.asked.Do(func() { close(b.reopen) })
+	b.reopen.ask()
 	return nil
 }
 
 // finishPending forgets and renames sets, each in one step; nothing has them open.
-func (b *Bridge) finishPending(ctx context.Context) error {
+func (m *memory) finishPending(ctx context.Context) error {
 	pending := map[string]pendingSet{}
 	prefix := []byte(pendingSets)
-	for pair, err := range b.records.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+	for pair, err := range m.records.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		var p pendingSet
 		if err == nil {
 			err = json.Unmarshal(pair.Value, &p)
@@ -73,10 +94,10 @@ func (b *Bridge) finishPending(ctx context.Context) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(pending)) {
 		to := pending[name].To
-		switch err := b.moveRecords(ctx, name, to); {
+		switch err := m.moveRecords(ctx, name, to); {
 		case errors.Is(err, changetrack.ErrHasLog):
-			b.log.Error("a set is not renamed: the other one has been scanned meanwhile", "set", name, "to", to)
-			if err := b.put(ctx, pendingKey(name), nil); err != nil {
+			m.log.Error("a set is not renamed: the other one has been scanned meanwhile", "set", name, "to", to)
+			if err := m.put(ctx, pendingKey(name), nil); err != nil {
 				return err
 			}
 		case err != nil && to == "":
@@ -84,17 +105,17 @@ func (b *Bridge) finishPending(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("move set %s to %s: %w", name, to, err)
 		case to == "":
-			b.log.Warn("a set was forgotten", "set", name)
+			m.log.Warn("a set was forgotten", "set", name)
 		default:
-			b.log.Warn("a set was renamed", "set", name, "to", to)
+			m.log.Warn("a set was renamed", "set", name, "to", to)
 		}
 	}
 	return nil
 }
 
 // put writes a record, or removes it: raw is nil.
-func (b *Bridge) put(ctx context.Context, key, raw []byte) error {
-	batch := b.records.Batch()
+func (m *memory) put(ctx context.Context, key, raw []byte) error {
+	batch := m.records.Batch()
 	defer batch.Close()
 	if raw == nil {
 		batch.Delete(key)
@@ -106,6 +127,14 @@ func (b *Bridge) put(ctx context.Context, key, raw []byte) error {
 
 // keyRange is of the keys from lo, without hi.
 type keyRange struct{ lo, hi []byte }
+
+// setMemory reads and writes the records about one set in the key space of the bridge.
+type setMemory struct {
+	records kv.Store
+	set     string
+}
+
+func (s *set) memory() setMemory { return setMemory{s.bridge.records, s.name} }
 
 // setRecords are the records of a set in the key space of the bridge.
 func setRecords(set string) (all []keyRange) {
@@ -120,13 +149,13 @@ func setRecords(set string) (all []keyRange) {
 
 // moveRecords renames all files and records of a set, or removes them: to is "". Files come
 // first, then records in one step.
-func (b *Bridge) moveRecords(ctx context.Context, from, to string) error {
-	batch := b.kv.Batch()
+func (m *memory) moveRecords(ctx context.Context, from, to string) error {
+	batch := m.kv.Batch()
 	defer batch.Close()
-	track, pub, own, now := kv.Prefix(b.kv, prefixTrack), kv.Prefix(b.kv, prefixPub), kv.Join(b.records, batch), b.now().UTC()
+	track, pub, own, now := kv.Prefix(m.kv, prefixTrack), kv.Prefix(m.kv, prefixPub), kv.Join(m.records, batch), m.now().UTC()
 	var err error
 	if to == "" {
-		err = errors.Join(changetrack.Forget(ctx, track, batch, from), publish.Forget(ctx, pub, batch, from, now), forgetRuns(ctx, b, batch, from, append([]string{"rebase:"}, setJobs...)))
+		err = errors.Join(changetrack.Forget(ctx, track, batch, from), publish.Forget(ctx, pub, batch, from, now), forgetRuns(ctx, m, batch, from, append([]string{"rebase:"}, setJobs...)))
 	} else {
 		err = errors.Join(changetrack.Rename(ctx, track, batch, from, to), publish.Rename(ctx, pub, batch, from, to, now))
 	}
@@ -137,7 +166,7 @@ func (b *Bridge) moveRecords(ctx context.Context, from, to string) error {
 	for i, r := range setRecords(from) {
 		if other := others[i]; to != "" {
 			own.DeleteRange(other.lo, other.hi)
-			for pair, err := range b.records.Scan(ctx, r.lo, r.hi) {
+			for pair, err := range m.records.Scan(ctx, r.lo, r.hi) {
 				if err != nil {
 					return err
 				}
@@ -147,12 +176,12 @@ func (b *Bridge) moveRecords(ctx context.Context, from, to string) error {
 		own.DeleteRange(r.lo, r.hi)
 	}
 	own.Delete(pendingKey(from))
-	folder := b.publishedFolder(from)
+	folder := m.publishedFolder(from)
 	if _, gone := os.Stat(folder); gone == nil && to != "" { // else it was done before a crash
-		if err := os.RemoveAll(b.publishedFolder(to)); err != nil {
+		if err := os.RemoveAll(m.publishedFolder(to)); err != nil {
 			return err
 		}
-		err = os.Rename(folder, b.publishedFolder(to))
+		err = os.Rename(folder, m.publishedFolder(to))
 	} else {
 		err = os.RemoveAll(folder)
 	}
@@ -163,40 +192,40 @@ func (b *Bridge) moveRecords(ctx context.Context, from, to string) error {
 }
 
 // forgetRuns drops the runs of a set or destination that is forgotten. The run of forgetting stays.
-func forgetRuns(ctx context.Context, b *Bridge, batch kv.Batch, name string, kinds []string) (err error) {
+func forgetRuns(ctx context.Context, m *memory, batch kv.Batch, name string, kinds []string) (err error) {
 	for _, kind := range kinds {
-		err = errors.Join(err, jobs.ForgetRuns(ctx, kv.Prefix(b.kv, prefixJobs), batch, kind+name))
+		err = errors.Join(err, jobs.ForgetRuns(ctx, kv.Prefix(m.kv, prefixJobs), batch, kind+name))
 	}
 	return err
 }
 
-func (b *Bridge) publishedFolder(set string) string {
-	return filepath.Join(b.cfg.State, "published", set)
+func (m *memory) publishedFolder(set string) string {
+	return filepath.Join(m.cfg.State, "published", set)
 }
 
 // removedSets are the sets only in the state, with their last configuration. Sets without
 // changes are left out.
-func (b *Bridge) removedSets(ctx context.Context) (map[string]Set, error) {
+func (m *memory) removedSets(ctx context.Context, tracker *changetrack.Tracker) (map[string]Set, error) {
 	out := map[string]Set{}
-	logs := b.tracker.Sets()
+	logs := tracker.Sets()
 	prefix := []byte(knownSets)
-	for pair, err := range b.records.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+	for pair, err := range m.records.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return nil, fmt.Errorf("sets of the state: %w", err)
 		}
 		name := string(pair.Key[len(prefix):])
-		if _, configured := b.cfg.Sets[name]; configured || !slices.Contains(logs, name) {
+		if _, configured := m.cfg.Sets[name]; configured || !slices.Contains(logs, name) {
 			continue
 		}
 		var c Set
 		if err := json.Unmarshal(pair.Value, &c); err != nil {
 			return nil, fmt.Errorf("configuration of the removed set %s: %w", name, err)
 		}
-		l, err := b.tracker.Log(ctx, name)
+		l, err := tracker.Log(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		if _, published, err := publish.ReadAddresses(ctx, kv.Prefix(b.kv, prefixPub), name, l); err != nil {
+		if _, published, err := publish.ReadAddresses(ctx, kv.Prefix(m.kv, prefixPub), name, l); err != nil {
 			return nil, err
 		} else if head, _ := l.Head(); published || head > 0 {
 			out[name] = c
@@ -207,7 +236,7 @@ func (b *Bridge) removedSets(ctx context.Context) (map[string]Set, error) {
 
 // openRemoved opens the removed sets for reading, and finds the renamed ones.
 func (b *Bridge) openRemoved(ctx context.Context) (removed []*set, err error) {
-	all, err := b.removedSets(ctx)
+	all, err := b.memory().removedSets(ctx, b.tracker)
 	if err != nil {
 		return nil, err
 	}
@@ -265,15 +294,15 @@ func (s *set) renamed() *changetrack.Held {
 }
 
 // keepKnown keeps the configuration of the sets.
-func (b *Bridge) keepKnown(ctx context.Context) error {
-	batch := b.records.Batch()
+func (m *memory) keepKnown(ctx context.Context) error {
+	batch := m.records.Batch()
 	defer batch.Close()
-	for name, c := range b.cfg.Sets {
+	for name, c := range m.cfg.Sets {
 		raw, err := json.Marshal(c)
 		if err != nil {
 			return fmt.Errorf("keep the configuration of set %s: %w", name, err)
 		}
-		if old, err := b.records.Get(ctx, knownKey(name)); err == nil && bytes.Equal(old, raw) {
+		if old, err := m.records.Get(ctx, knownKey(name)); err == nil && bytes.Equal(old, raw) {
 			continue
 		}
 		batch.Set(knownKey(name), raw)
@@ -285,10 +314,10 @@ func (b *Bridge) keepKnown(ctx context.Context) error {
 }
 
 // removedDestinations are the destinations only in the state, and with a mirror.
-func (b *Bridge) removedDestinations(ctx context.Context) (out []destination.Kept, err error) {
-	all, err := destination.KeptIn(ctx, kv.Prefix(b.kv, prefixDest))
+func (m *memory) removedDestinations(ctx context.Context) (out []destination.Kept, err error) {
+	all, err := destination.KeptIn(ctx, kv.Prefix(m.kv, prefixDest))
 	for _, k := range all {
-		if _, configured := b.cfg.Destinations[k.Name]; !configured && k.Mirrored {
+		if _, configured := m.cfg.Destinations[k.Name]; !configured && k.Mirrored {
 			out = append(out, k)
 		}
 	}
@@ -297,7 +326,7 @@ func (b *Bridge) removedDestinations(ctx context.Context) (out []destination.Kep
 
 // RemovedDestinations name the destinations only in the state, sorted.
 func (b *Bridge) RemovedDestinations(ctx context.Context) ([]string, error) {
-	all, err := b.removedDestinations(ctx)
+	all, err := b.memory().removedDestinations(ctx)
 	var names []string
 	for _, k := range all {
 		names = append(names, k.Name)
@@ -306,10 +335,10 @@ func (b *Bridge) RemovedDestinations(ctx context.Context) ([]string, error) {
 }
 
 // tellRemoved logs the removed destinations.
-func (b *Bridge) tellRemoved(ctx context.Context) error {
-	all, err := b.removedDestinations(ctx)
+func (m *memory) tellRemoved(ctx context.Context) error {
+	all, err := m.removedDestinations(ctx)
 	for _, k := range all {
-		b.log.Warn("a destination is not in the configuration any more: its mirror is not updated", "destination", k.Name, "store", k.At(), "graph", k.GraphName(), "todo", forgetTodo(k.Name))
+		m.log.Warn("a destination is not in the configuration any more: its mirror is not updated", "destination", k.Name, "store", k.At(), "graph", k.GraphName(), "todo", forgetTodo(k.Name))
 	}
 	return err
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -36,8 +35,7 @@ type set struct {
 	successor string // the likely new name of a removed set, "" for none
 	former    string // the likely old name of a configured set, "" for none
 
-	lastDue  atomic.Uint64 // number of the last kept request (keepDue)
-	dueBytes atomic.Int64  // of all kept requests
+	due dueQueue // of named entities
 
 	mu  sync.Mutex // guards run
 	run *jobs.Run  // of the scan under way, for progress
@@ -86,7 +84,7 @@ type Candidate struct {
 func (b *Bridge) openSet(ctx context.Context, name string, c Set) (*set, error) {
 	s := &set{bridge: b, name: name, cfg: c}
 	sc := b.cfg.sourceConfig(name)
-	sc.TempDir, sc.Logger, sc.Progress = b.tempDir(), b.log.With("component", "sparqlsrc", "set", name), s.progress
+	sc.TempDir, sc.Logger, sc.Progress = b.cfg.tempDir(), b.log.With("component", "sparqlsrc", "set", name), s.progress
 	sc.Others = b.cfg.others(name)
 	sc.Ahead = func(ctx context.Context) sparqlsrc.Ahead { return s.log.Ahead(ctx, s.formatOptions()) }
 	var err error
@@ -99,7 +97,8 @@ func (b *Bridge) openSet(ctx context.Context, name string, c Set) (*set, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := s.openDue(ctx); err != nil {
+	s.due.records, s.due.set = b.records, name
+	if err := s.due.open(ctx); err != nil {
 		return nil, err
 	}
 	s.log, err = b.tracker.Log(ctx, name)
@@ -120,7 +119,7 @@ func (s *set) publishConfig(ctx context.Context) publish.SetConfig {
 		Name: s.name, Title: s.cfg.Title, Description: s.cfg.Description, Licence: s.cfg.Licence, Publisher: s.cfg.Publisher,
 		Log: s.log, Format: rdfres.Format(s.cfg.Format), Prefix: s.cfg.Prefix, Capabilities: s.cfg.Publish,
 		Rotate: s.cfg.rotate(), RotateEntries: s.cfg.ChangeList.Entries,
-		PartEntries: s.cfg.ResourceList.PartEntries, DumpPatches: s.cfg.ChangeDump.Patches, Links: s.cfg.entryLinks(), Content: s.cfg.contentTag(), FetchFiles: s.fetchFiles, DumpFiles: s.cfg.Content.DumpBytes, Alternates: s.cfg.Alternates, Services: s.services(), SPARQL: s.bridge.publicEndpoint(s.cfg.Store), Via: s.bridge.cfg.via(s.cfg), Origin: s.origin(), NoInventory: !s.cfg.Inventory, ScheduledChangeDump: s.cfg.ChangeDump.Schedule != "", ScheduledList: s.cfg.ResourceList.Schedule != "", Archives: s.cfg.Archives.Schedule != "", ArchivesKeep: time.Duration(s.cfg.Retention.Archives), Coverage: s.coverage,
+		PartEntries: s.cfg.ResourceList.PartEntries, DumpPatches: s.cfg.ChangeDump.Patches, Links: s.cfg.entryLinks(), Content: s.cfg.contentTag(), FetchFiles: func() publish.FetchFile { return s.listed().fetch() }, DumpFiles: s.cfg.Content.DumpBytes, Alternates: s.cfg.Alternates, Services: s.services(), SPARQL: s.bridge.publicEndpoint(s.cfg.Store), Via: s.bridge.cfg.via(s.cfg), Origin: s.origin(), NoInventory: !s.cfg.Inventory, ScheduledChangeDump: s.cfg.ChangeDump.Schedule != "", ScheduledList: s.cfg.ResourceList.Schedule != "", Archives: s.cfg.Archives.Schedule != "", ArchivesKeep: time.Duration(s.cfg.Retention.Archives), Coverage: s.coverage,
 	}
 }
 
@@ -191,7 +190,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		}
 	}
 	began := s.bridge.now()
-	due, err := s.due(ctx)
+	due, err := s.due.all(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +245,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		Triples: st.Triples, Covered: st.Covered, LeftOut: st.LeftOut, Constructed: st.Constructed, Own: st.Own, Orphans: st.Orphans, Fallback: res.Fallback,
 		Way: st.Way, Failures: res.Failures, Same: found.Same(),
 	}
-	old, err := s.lastReport(ended)
+	old, err := s.memory().report(ended)
 	if err != nil {
 		return nil, err
 	}
@@ -267,11 +266,11 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	rep.Sequence, _ = s.log.Head()
 	rep.Dump = dump
 	if res.Held == nil {
-		if err := s.forgetDue(ended, due); err != nil {
+		if err := s.due.forget(ended, due); err != nil {
 			return rep, err
 		}
 		if dump != nil {
-			if err := s.saveDump(ended, *dump); err != nil {
+			if err := s.memory().saveDump(ended, dumpRecord{1, *dump, s.fingerprint(ended), s.cfg.bounds()}); err != nil {
 				return rep, err
 			}
 		}
@@ -280,13 +279,13 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 				rep.Missed = n
 				s.bridge.log.Info("a full scan found what no hint had named yet", "set", s.name, "changes", n)
 			}
-			if err := s.saveHints(ended, marks); err != nil {
+			if err := s.memory().saveHints(ended, marks); err != nil {
 				return rep, err
 			}
 		}
 		vocabulary := counts.record()
 		if rep.Same {
-			vocabulary = s.counts(ended)
+			vocabulary = s.memory().counts(ended)
 		}
 		if err := s.saveReport(ended, rep, vocabulary, found); err != nil {
 			return rep, err
@@ -401,7 +400,7 @@ func (s *set) forgetOther(ctx context.Context) error {
 	if _, err := s.bridge.records.Get(ctx, key); errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
-	if err := s.bridge.put(ctx, key, nil); err != nil {
+	if err := s.bridge.memory().put(ctx, key, nil); err != nil {
 		return fmt.Errorf("forget where %s was read before: %w", s.name, err)
 	}
 	return nil
@@ -419,7 +418,7 @@ func (s *set) saveReport(ctx context.Context, rep *ScanReport, counts publish.Vo
 	defer b.Close()
 	b.Set(reportKey(s.name), raw)
 	b.Set(settingsKey(s.name), s.settings(ctx))
-	if err := s.saveCounts(b, counts); err != nil {
+	if err := s.memory().saveCounts(b, counts); err != nil {
 		return err
 	}
 	if !rep.Same {
@@ -433,13 +432,13 @@ func (s *set) saveReport(ctx context.Context, rep *ScanReport, counts publish.Vo
 	return nil
 }
 
-func (s *set) lastReport(ctx context.Context) (*ScanReport, error) {
-	raw, err := s.bridge.records.Get(ctx, reportKey(s.name))
+func (m setMemory) report(ctx context.Context) (*ScanReport, error) {
+	raw, err := m.records.Get(ctx, reportKey(m.set))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("report of the last scan of %s: %w", s.name, err)
+		return nil, fmt.Errorf("report of the last scan of %s: %w", m.set, err)
 	}
 	rep := new(ScanReport)
 	return rep, json.Unmarshal(raw, rep)
@@ -454,7 +453,7 @@ func (r *ScanReport) asBefore(old *ScanReport) {
 
 // knownTriples is how many triples the last complete scan found in the graphs.
 func (s *set) knownTriples(ctx context.Context) (int64, error) {
-	rep, err := s.lastReport(ctx)
+	rep, err := s.memory().report(ctx)
 	if err != nil || rep == nil {
 		return 0, err
 	}
@@ -462,11 +461,11 @@ func (s *set) knownTriples(ctx context.Context) (int64, error) {
 }
 
 func (s *set) coverage(ctx context.Context) publish.Coverage {
-	rep, err := s.lastReport(ctx)
+	rep, err := s.memory().report(ctx)
 	if err != nil || rep == nil {
 		return publish.Coverage{}
 	}
-	return publish.Coverage{Triples: rep.Triples, Covered: rep.Covered, Constructed: rep.Constructed, Vocabulary: s.counts(ctx)}
+	return publish.Coverage{Triples: rep.Triples, Covered: rep.Covered, Constructed: rep.Constructed, Vocabulary: s.memory().counts(ctx)}
 }
 
 // describe finds the version of an entity at a time (zero: now) and encodes it.
@@ -478,7 +477,7 @@ func (s *set) describe(ctx context.Context, entity string, at time.Time, f rdfre
 	}
 	st, err := v.Entity(ctx, entity)
 	if errors.Is(err, kv.ErrNotFound) {
-		if data, err := s.describeFile(ctx, entity); err == nil || !errors.Is(err, ErrUnknown) {
+		if data, err := s.listed().describe(ctx, entity); err == nil || !errors.Is(err, ErrUnknown) {
 			return data, changetrack.Version{}, err
 		}
 		return fail(ErrUnknown)

@@ -81,14 +81,14 @@ var destinationJobs = []string{"sync:", "audit:"}
 
 // lastRuns looks at the jobs of a set or destination: the first one with a failed last run,
 // and any run under way. A failure to reach the server counts until a later run ends well.
-func (b *Bridge) lastRuns(ctx context.Context, kinds []string, name string) (failed *jobs.Run, busy bool, err error) {
+func lastRuns(ctx context.Context, runner *jobs.Runner, kinds []string, name string) (failed *jobs.Run, busy bool, err error) {
 	var lost *jobs.Run // the newest failure to reach the server
 	var well uint64    // the newest run with a good end
 	for _, kind := range kinds {
-		if run, ok := b.runner.Busy(kind + name); ok && run.State == jobs.Running {
+		if run, ok := runner.Busy(kind + name); ok && run.State == jobs.Running {
 			busy = true
 		}
-		for run, err := range b.runner.Runs(ctx, kind+name) {
+		for run, err := range runner.Runs(ctx, kind+name) {
 			if err != nil {
 				return nil, false, err
 			}

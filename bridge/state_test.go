@@ -182,7 +182,6 @@ func TestLookReachesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close(0)
-	b := &Bridge{runner: r}
 	down, wrong := noAnswer{errors.New("refused")}, errors.New("wrong")
 	dry := SyncArgs{DryRun: true}
 	for i, tc := range []struct {
@@ -217,7 +216,7 @@ func TestLookReachesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		failed, busy, err := b.lastRuns(t.Context(), destinationJobs, "a")
+		failed, busy, err := lastRuns(t.Context(), r, destinationJobs, "a")
 		if state, _ := (standing{failed: failed, busy: busy}).state(); err != nil || state != tc.want {
 			t.Errorf("%d: after %+v: %s %v", i, tc, state, err)
 		}

@@ -81,7 +81,7 @@ func (b *Bridge) Status(ctx context.Context) (Status, error) {
 	if st.Destinations, err = b.DestinationStatuses(ctx); err != nil {
 		return st, err
 	}
-	st.Disk = b.disk()
+	st.Disk = b.cfg.disk()
 	return st, nil
 }
 
@@ -108,7 +108,7 @@ func (b *Bridge) DestinationStatuses(ctx context.Context) ([]DestinationStatus, 
 		}
 		out = append(out, d)
 	}
-	removed, err := b.removedDestinations(ctx)
+	removed, err := b.memory().removedDestinations(ctx)
 	for _, k := range removed {
 		out = append(out, statusOfRemoved(k))
 	}
@@ -123,10 +123,10 @@ func statusOfRemoved(k destination.Kept) DestinationStatus {
 	}
 }
 
-func (b *Bridge) disk() Disk {
-	in := func(name string) int64 { return folderBytes(filepath.Join(b.cfg.State, name)) }
+func (c *Config) disk() Disk {
+	in := func(name string) int64 { return folderBytes(filepath.Join(c.State, name)) }
 	d := Disk{Records: in("kv"), Published: in("published"), Temporary: in("tmp") + in("stage"), Stores: map[string]int64{}}
-	for name, s := range b.cfg.Stores {
+	for name, s := range c.Stores {
 		if s.Embedded != "" {
 			d.Stores[name] = folderBytes(s.Embedded)
 		}
@@ -153,7 +153,7 @@ func (b *Bridge) SetStatus(ctx context.Context, name string) (SetStatus, error) 
 			out.Generation = g.Number
 		}
 	}
-	rep, err := s.lastReport(ctx)
+	rep, err := s.memory().report(ctx)
 	if err != nil {
 		return out, err
 	}
@@ -161,7 +161,7 @@ func (b *Bridge) SetStatus(ctx context.Context, name string) (SetStatus, error) 
 		out.Triples, out.Covered, out.LeftOut, out.Constructed, out.Failed = rep.Triples, rep.Covered, rep.LeftOut, rep.Constructed, rep.Failed
 		out.Unpublished = s.unpublished(rep)
 	}
-	if rec, err := s.dumpRecord(ctx); err != nil {
+	if rec, err := s.memory().dump(ctx); err != nil {
 		return out, err
 	} else if rec != nil && len(s.cfg.Dumps) > 0 {
 		out.Dump = &rec.DumpStatus
@@ -169,10 +169,10 @@ func (b *Bridge) SetStatus(ctx context.Context, name string) (SetStatus, error) 
 			out.LastScan = moment(rec.Looked)
 		}
 	}
-	if out.Files, err = s.filesStatus(ctx); err != nil {
+	if out.Files, err = s.listed().status(ctx); err != nil {
 		return out, err
 	}
-	failed, busy, err := b.lastRuns(ctx, setJobs, name)
+	failed, busy, err := lastRuns(ctx, b.runner, setJobs, name)
 	if failed != nil {
 		out.LastError = failed.Error
 	}
@@ -215,7 +215,7 @@ func (b *Bridge) DestinationStatus(ctx context.Context, name string) (Destinatio
 	if out.Paused, err = m.paused(ctx); err != nil {
 		return out, err
 	}
-	failed, busy, err := b.lastRuns(ctx, destinationJobs, name)
+	failed, busy, err := lastRuns(ctx, b.runner, destinationJobs, name)
 	if failed != nil {
 		out.LastError = failed.Error
 	}

@@ -42,20 +42,25 @@ func (s *store) closeExcept(others map[string]*store) (err error) {
 	return err
 }
 
-// openStores opens the stores, or takes open ones of before.
-func (b *Bridge) openStores(ctx context.Context, before *Bridge) error {
-	if before == nil {
-		before = &Bridge{cfg: &Config{}}
-	}
-	for _, name := range slices.Sorted(maps.Keys(b.cfg.Stores)) {
-		c := b.cfg.Stores[name]
-		if old := before.stores[name]; old != nil && old.fault == nil && before.cfg.Stores[name] == c {
-			b.stores[name] = old
+// storeOpener opens the stores of a configuration. It takes open ones of the configuration
+// before.
+type storeOpener struct {
+	cfg, before *Config
+	open        map[string]*store // of before
+	log         *slog.Logger
+}
+
+// all puts the stores into opened, also before an error.
+func (o *storeOpener) all(ctx context.Context, opened map[string]*store) error {
+	for _, name := range slices.Sorted(maps.Keys(o.cfg.Stores)) {
+		c := o.cfg.Stores[name]
+		if old := o.open[name]; old != nil && old.fault == nil && o.before.Stores[name] == c {
+			opened[name] = old
 			continue
 		}
-		s, err := b.openStore(ctx, name, c, before)
+		s, err := o.one(ctx, name, c)
 		if err != nil {
-			for _, set := range b.cfg.Sets {
+			for _, set := range o.cfg.Sets {
 				if set.Store == name {
 					return err
 				}
@@ -64,10 +69,10 @@ func (b *Bridge) openStores(ctx context.Context, before *Bridge) error {
 			if IsFull(err) {
 				todo = "it is opened when there is room"
 			}
-			b.log.Error("a store cannot be opened; what needs it waits, the rest goes on; "+todo, "store", name, "error", err)
+			o.log.Error("a store cannot be opened; what needs it waits, the rest goes on; "+todo, "store", name, "error", err)
 			s = &store{fault: err}
 		}
-		b.stores[name] = s
+		opened[name] = s
 	}
 	return nil
 }
@@ -88,11 +93,11 @@ func embeddedAddresses(name string) (query, update, graphStore string) {
 	return at + "/query", at + "/update", at + "/data"
 }
 
-// openStore opens one store of a configuration, or takes its folder from before.
-func (b *Bridge) openStore(ctx context.Context, name string, c Store, before *Bridge) (*store, error) {
+// one opens a store, or takes its folder from before.
+func (o *storeOpener) one(ctx context.Context, name string, c Store) (*store, error) {
 	var open *store // of the same place
-	for other, o := range before.cfg.Stores {
-		if s := before.stores[other]; c.local() && o.place() == c.place() && s.fault == nil {
+	for other, b := range o.before.Stores {
+		if s := o.open[other]; c.local() && b.place() == c.place() && s.fault == nil {
 			open = s
 		}
 	}
@@ -106,14 +111,14 @@ func (b *Bridge) openStore(ctx context.Context, name string, c Store, before *Br
 		}
 		return &store{sink: sink}, nil
 	}
-	e := c.endpoint(name, b.cfg.names, b.log)
+	e := c.endpoint(name, o.cfg.names, o.log)
 	s := &store{}
 	if c.Embedded != "" {
 		budget := embedstore.Budget{Time: time.Duration(c.QueryTime), MemoryBytes: c.QueryMemory, Rows: c.QueryRows}
 		if open != nil {
 			s.embedded = open.embedded
 			s.embedded.SetBudget(budget)
-		} else if es, err := embedstore.Open(c.Embedded, embedstore.Options{Context: ctx, Budget: budget, Logger: b.log.With("component", "embedstore", "store", name)}); err != nil {
+		} else if es, err := embedstore.Open(c.Embedded, embedstore.Options{Context: ctx, Budget: budget, Logger: o.log.With("component", "embedstore", "store", name)}); err != nil {
 			return nil, fmt.Errorf("open the embedded store %s in %s: %w", name, c.Embedded, err)
 		} else {
 			s.embedded = es

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
 // verifyJob is the job to verify everything.
@@ -63,7 +64,7 @@ func (b *Bridge) verify(ctx context.Context, run *jobs.Run) (any, error) {
 		return nil
 	}
 	run.Progress("records", 0, 0)
-	if err := found("state", b.verifyRecords(ctx, &rep.Records)); err != nil {
+	if err := found("state", verifyRecords(ctx, b.kv, &rep.Records)); err != nil {
 		return nil, err
 	}
 	for _, name := range b.Sets() {
@@ -103,8 +104,8 @@ func (b *Bridge) verify(ctx context.Context, run *jobs.Run) (any, error) {
 }
 
 // verifyRecords reads the whole state: each block has a checksum.
-func (b *Bridge) verifyRecords(ctx context.Context, n *int64) error {
-	snap := b.kv.Snapshot(ctx)
+func verifyRecords(ctx context.Context, state kv.Store, n *int64) error {
+	snap := state.Snapshot(ctx)
 	defer snap.Close()
 	for _, err := range snap.Scan(ctx, nil, nil) {
 		if err == nil {

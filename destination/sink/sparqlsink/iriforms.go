@@ -232,7 +232,7 @@ func (m *Mirror) oddDelete(st *sink.Statement) string {
 				return name
 			}
 			iri := changedTerm(m.IRIs.Update, t)
-			if t == st.Triple.O && m.byText(st) {
+			if t == st.Triple.O && m.traits.byText(st) {
 				iri = xmlLiteral
 			}
 			if iri == "" {

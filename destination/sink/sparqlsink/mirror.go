@@ -258,10 +258,10 @@ func (m *Mirror) writeUpdates(ctx context.Context, p *sink.Batch, cp *sink.Check
 		drops = append(drops, text)
 	}
 	check := m.checkpointText(cp)
-	if len(m.IRIs.Update) > 0 || slices.ContainsFunc(ops, func(op updateOp) bool { return op.kind == 'd' && (op.st.HasBlank() || m.byText(op.st)) }) {
+	if len(m.IRIs.Update) > 0 || slices.ContainsFunc(ops, func(op updateOp) bool { return op.kind == 'd' && (op.st.HasBlank() || m.traits.byText(op.st)) }) {
 		ops = slices.DeleteFunc(ops, func(op updateOp) bool {
 			switch {
-			case op.kind == 'd' && (op.st.HasBlank() || m.byText(op.st) || m.odd(op.st) != ""):
+			case op.kind == 'd' && (op.st.HasBlank() || m.traits.byText(op.st) || m.odd(op.st) != ""):
 				removes = append(removes, m.oddDelete(op.st))
 			case m.odd(op.st) != "":
 				posts = append(posts, op.st)
@@ -288,7 +288,7 @@ func (m *Mirror) writeUpdates(ctx context.Context, p *sink.Batch, cp *sink.Check
 	for len(ops) > 0 || len(drops) > 0 {
 		n, size, operations := 0, 0, len(drops)
 		for n < len(ops) && n < m.limit && size < maxUpdateBytes {
-			if m.alone(ops[n]) && (n == 0 || m.graphFor(ops[n].st) != m.graphFor(ops[n-1].st)) {
+			if m.traits.alone(ops[n]) && (n == 0 || m.graphFor(ops[n].st) != m.graphFor(ops[n-1].st)) {
 				if operations++; operations > most {
 					break
 				}
@@ -417,7 +417,7 @@ func (m *Mirror) updateText(drops string, ops []updateOp, tail string) string {
 			if graph != "" {
 				b.WriteString("} ")
 			}
-			if m.alone(ops[i-1]) {
+			if m.traits.alone(ops[i-1]) {
 				break
 			}
 		}

@@ -145,7 +145,7 @@ func (virtuoso) isForm(given, held rdfres.Term) bool {
 }
 
 // alone tells of an operation for the triples of one graph.
-func (m *Mirror) alone(op updateOp) bool { return op.kind == 'd' && m.traits.deletesApart }
+func (t *traits) alone(op updateOp) bool { return op.kind == 'd' && t.deletesApart }
 
 var wktPart = regexp.MustCompile(`[(),]|[^(),\s]+`)
 
@@ -217,8 +217,8 @@ func xmlTokens(text string) (out []string, err error) {
 }
 
 // byText tells of a statement to be found by comparing strings alone.
-func (m *Mirror) byText(st *sink.Statement) bool {
-	return m.traits.copiesXML && st.Shown && isXML(st)
+func (t *traits) byText(st *sink.Statement) bool {
+	return t.copiesXML && st.Shown && isXML(st)
 }
 
 func isXML(st *sink.Statement) bool {

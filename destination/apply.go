@@ -417,10 +417,19 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 func (d *Destination) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*delta, map[ledger.Hash]bool, error) {
 	changes := make([]*delta, 0, len(ops))
 	batch, named := map[ledger.Hash]bool{}, map[ledger.Hash]bool{}
-	for _, o := range ops {
-		named[o.loc] = o.fault == nil && !o.settle // else nothing becomes of it
+	stays := func(o *op) bool { // what is deleted does, unless its entity is elsewhere
+		return d.cfg.Keep == "deleted" && o.rec == nil && !o.moved && o.fault == nil && !o.settle
 	}
+	ending := map[ledger.Hash]bool{} // by this batch
 	for _, o := range ops {
+		named[o.loc] = o.fault == nil && !o.settle && !stays(o) // else nothing becomes of it
+		ending[o.loc] = ending[o.loc] || stays(o) || o.leaves != nil && o.leaves.Becomes == nil
+	}
+	last := slices.DeleteFunc(slices.Clone(ops), func(o *op) bool { return !stays(o) })
+	for _, o := range append(slices.DeleteFunc(slices.Clone(ops), stays), last...) {
+		if stays(o) && named[o.loc] {
+			continue
+		}
 		if o.fault != nil || o.settle {
 			changes = append(changes, &delta{op: o, same: true})
 			continue
@@ -439,7 +448,7 @@ func (d *Destination) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*
 			return nil, nil, err
 		}
 		changes = append(changes, ch)
-		returned, err := d.keptElsewhere(ctx, ch)
+		returned, err := d.keptElsewhere(ctx, ch, ending)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -474,8 +483,8 @@ func (d *Destination) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*
 
 // keptElsewhere finds the location of a deleted resource, kept or not gone yet, in the graph wanted
 // by another one of the same entity. The entity is there again, and its kept triples go, as they
-// would at the old location.
-func (d *Destination) keptElsewhere(ctx context.Context, ch *delta) ([]ledger.Hash, error) {
+// would at the old location. ending is deleted by the same batch.
+func (d *Destination) keptElsewhere(ctx context.Context, ch *delta, ending map[ledger.Hash]bool) ([]ledger.Hash, error) {
 	if !d.mirror.Layout.PerEntity || ch.newGraph == "" || ch.newGraph == ch.oldGraph {
 		return nil, nil
 	}
@@ -488,7 +497,7 @@ func (d *Destination) keptElsewhere(ctx context.Context, ch *delta) ([]ledger.Ha
 	if err != nil || rec == nil || loc == ch.op.loc || rec.Entity != ch.op.rec.Entity {
 		return nil, err
 	}
-	if l, err := d.led.Leaving(ctx, loc); err != nil || (l == nil || l.Becomes != nil) && !rec.Has(ledger.FlagKept) {
+	if l, err := d.led.Leaving(ctx, loc); err != nil || (l == nil || l.Becomes != nil) && !rec.Has(ledger.FlagKept) && !ending[loc] {
 		return nil, err
 	}
 	return []ledger.Hash{loc}, nil

@@ -387,3 +387,21 @@ func TestPendingEntityMoves(t *testing.T) {
 type ofFive struct{ sink.Loader }
 
 func (ofFive) Limit() int { return 5 }
+
+// A source that names no entities may give one another address within a window of its changes. Its
+// graph goes over at once.
+func TestEntityMovesInOneWindow(t *testing.T) {
+	for _, keep := range []string{"current", "deleted", "versions"} {
+		b := newBench(t)
+		b.perEntity()
+		b.cfg.Keep = keep
+		fill(b.src, 3)
+		b.sync()
+		b.src.remove("e1.nt")
+		b.src.put("e1.ttl", nt("e1", "elsewhere"))
+		if rep := b.sync(); !rep.InSync || rep.Failed > 0 {
+			t.Errorf("keep %s: %+v", keep, rep)
+		}
+		b.equalAll()
+	}
+}

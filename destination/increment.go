@@ -350,7 +350,7 @@ func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *feed.O
 			break
 		}
 		if v.Outdated {
-			agrees, err := d.agrees(ctx, v)
+			agrees, err := d.agrees(ctx, v, false)
 			if err != nil {
 				return errors.Join(err, v.Close())
 			}
@@ -364,7 +364,14 @@ func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *feed.O
 		var v *feed.Inventory
 		end, err = d.dumpIf(ctx, r, o, known, func(of *feed.Inventory) (bool, error) { v = of; return !of.Outdated, nil })
 		if v != nil && v.Outdated {
-			return d.waitOlder(ctx, r, resourcesync.ResourceDump, v)
+			var same *feed.Inventory
+			if same, err = d.olderDump(ctx, o, m, v); err != nil {
+				return err
+			}
+			if same == nil {
+				return d.waitOlder(ctx, r, resourcesync.ResourceDump, v)
+			}
+			end, err = d.compareWith(ctx, r, o, same)
 		}
 	default:
 		return errors.New("the source offers neither lists nor dumps")

@@ -2,6 +2,7 @@ package destination
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
@@ -17,8 +18,9 @@ import (
 //     that finds it still older takes it; sync with Full takes it at once.
 
 // agrees tells that an older list has what is mirrored, and no cache gave it: taking it loses
-// nothing. Where it lacks only what could not be had, the newer one was wrong.
-func (d *Destination) agrees(ctx context.Context, v *feed.Inventory) (bool, error) {
+// nothing. Where it lacks only what could not be had, the newer one was wrong. Of a dump each
+// resource must be proven to be the same: it has the old bytes.
+func (d *Destination) agrees(ctx context.Context, v *feed.Inventory, dump bool) (bool, error) {
 	if v.Copied {
 		return false, nil
 	}
@@ -31,8 +33,31 @@ func (d *Destination) agrees(ctx context.Context, v *feed.Inventory) (bool, erro
 		if p.disagrees() && (p.here() || p.fault == nil) {
 			return false, nil
 		}
+		if dump && p.there() && p.here() {
+			if is, _ := p.it.Differs(p.rec); is != feed.ProvenSame {
+				return false, nil
+			}
+		}
 	}
 	return true, nil
+}
+
+// olderDump gives what an older Resource Dump has, nil where that is not what is mirrored. Its packages
+// are read for that once.
+func (d *Destination) olderDump(ctx context.Context, o *feed.Offer, m *meta, v *feed.Inventory) (*feed.Inventory, error) {
+	if v.Copied || m.Older.Other == v.State.Digest {
+		return nil, nil
+	}
+	all, err := d.src.ReadInventory(ctx, o, nil)
+	if err != nil {
+		d.log.Warn("the Resource Dump is older than the one that was taken, and cannot be compared with the mirror", "error", err)
+		return nil, ctx.Err()
+	}
+	same, err := d.agrees(ctx, all, true)
+	if err == nil && same {
+		return all, nil
+	}
+	return nil, errors.Join(err, all.Close(), d.saveMeta(ctx, func(m *meta) { m.Older.Other = v.State.Digest }))
 }
 
 // forgetUnlisted forgets what only a list named that is not served any more, and could not be had.
@@ -73,7 +98,7 @@ func (d *Destination) forgetUnlisted(ctx context.Context, v *feed.Inventory) err
 // waitOlder keeps why a list or dump is not taken.
 func (d *Destination) waitOlder(ctx context.Context, r *run, kind resourcesync.Capability, v *feed.Inventory) error {
 	m := d.snapshotMeta()
-	next := feed.OlderList{Since: m.Older.Since, Why: fmt.Sprintf("the %s%s is older than the one%s that was taken: it is an old copy, or the source was set back; it is taken when it is still there a day later, or at once by sync --full", feed.KindName(kind), feed.OfTime(v.State.At), feed.OfTime(m.Inventory.At))}
+	next := feed.OlderList{Since: m.Older.Since, Other: m.Older.Other, Why: fmt.Sprintf("the %s%s is older than the one%s that was taken: it is an old copy, or the source was set back; it is taken when it is still there a day later, or at once by sync --full", feed.KindName(kind), feed.OfTime(v.State.At), feed.OfTime(m.Inventory.At))}
 	if next.Since.IsZero() {
 		next.Since = d.opt.Now().UTC()
 	}

@@ -66,4 +66,5 @@ func OfTime(t time.Time) string {
 type OlderList struct {
 	Why   string    `json:"why,omitempty"`
 	Since time.Time `json:"since,omitzero"`
+	Other string    `json:"other,omitempty"` // Other is the digest of a Resource Dump that was compared with the mirror, and differs.
 }

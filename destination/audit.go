@@ -74,13 +74,18 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	if err := a.withoutSource(ctx, err); err != nil {
 		return rep, err
 	}
-	if o.Repair {
+	if o.Repair || rep.Depth != "inventory" {
 		cp, err := d.mirror.Checkpoint(ctx)
-		if err == nil && cp == nil {
+		switch {
+		case err != nil:
+		case cp != nil:
+			m := d.snapshotMeta()
+			err = d.noteCompare(ctx, m.otherWrite(cp))
+		case o.Repair:
 			err = d.isTheMirror(ctx)
 		}
 		if err != nil {
-			return rep, fmt.Errorf("repair: %w", err)
+			return rep, fmt.Errorf("read the checkpoint: %w", err)
 		}
 	}
 	if err := a.once(ctx, &rep); err != nil {

@@ -289,16 +289,13 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 		return err
 	}
 	if m.Stage != ledger.None {
-		switch {
-		case cp == nil:
-			if err := d.isTheMirror(ctx); err != nil {
-				return err
-			}
-			return d.noteCompare(ctx, "the mirror has lost its checkpoint")
-		case !cp.IsOf(m.Generation, m.Writer) || cp.Phase != m.phase():
-			return d.noteCompare(ctx, fmt.Sprintf("the mirror stands at write %s (%s), our records at %d (%s): one of them was restored from a backup", cp.Generation, cp.Phase, m.Generation, m.phase()))
+		if cp != nil {
+			return d.noteCompare(ctx, m.otherWrite(cp))
 		}
-		return nil
+		if err := d.isTheMirror(ctx); err != nil {
+			return err
+		}
+		return d.noteCompare(ctx, "the mirror has lost its checkpoint")
 	}
 	ours, err := d.ourMarks(ctx)
 	if err != nil {
@@ -344,6 +341,15 @@ func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
 		return nil // adopted
 	}
 	return d.refuseForeign(ctx)
+}
+
+// otherWrite is the reason for a comparison: mirror and records stand at different writes. "" is
+// none.
+func (m *meta) otherWrite(cp *sink.Checkpoint) string {
+	if cp.IsOf(m.Generation, m.Writer) && cp.Phase == m.phase() {
+		return ""
+	}
+	return fmt.Sprintf("the mirror stands at write %s (%s), our records at %d (%s): one of them was restored from a backup", cp.Generation, cp.Phase, m.Generation, m.phase())
 }
 
 // refuseForeign refuses a graph with data.
@@ -445,7 +451,7 @@ func (d *Destination) sharesWith(ctx context.Context) error {
 }
 
 func (d *Destination) noteCompare(ctx context.Context, why string) error {
-	if d.meta.CompareMirror != "" {
+	if why == "" || d.meta.CompareMirror != "" {
 		return nil
 	}
 	d.log.Warn("mirror must be compared", "why", why)

@@ -33,7 +33,7 @@ func (d *Destination) Audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	d.contexts.Forget()
 	d.src.Settle()
 	d.twins = nil
-	d.repeats.settle(d.log)
+	d.repeats.Settle(d.log)
 	if err != nil {
 		return rep, fmt.Errorf("audit %s: %w", d.cfg.Name, err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/repeats"
 	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
@@ -76,7 +77,7 @@ type Destination struct {
 	opt     Options
 	lim     *limits
 	log     *slog.Logger
-	repeats *repeats // of log
+	repeats *repeats.Lines // of log
 	store   kv.Store
 	fetch   *fetch.Client
 	src     *feed.Source
@@ -146,8 +147,8 @@ func Open(ctx context.Context, store kv.Store, to sink.Sink, cfg Config, o Optio
 	if cfg.Timeout > 0 {
 		lim.Header, lim.Idle = cfg.Timeout, cfg.Timeout/2
 	}
-	d := &Destination{cfg: cfg, opt: o, lim: &lim, store: store, to: to, repeats: &repeats{}, writer: randomHex(8)}
-	d.log = slog.New(d.repeats.handler(o.Logger.Handler())).With("destination", cfg.Name)
+	d := &Destination{cfg: cfg, opt: o, lim: &lim, store: store, to: to, repeats: &repeats.Lines{}, writer: randomHex(8)}
+	d.log = slog.New(d.repeats.Handler(o.Logger.Handler())).With("destination", cfg.Name)
 	var err error
 	if d.fetch, err = fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Names: cfg.Settings, Concurrency: cfg.Concurrency, Agent: cfg.UserAgent, Transport: o.Transport, Limits: &d.lim.Limits.Limits, Now: o.Now, Log: d.log}); err != nil {
 		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)

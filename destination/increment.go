@@ -365,7 +365,7 @@ func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *feed.O
 		end, err = d.dumpIf(ctx, r, o, known, func(of *feed.Inventory) (bool, error) { v = of; return !of.Outdated, nil })
 		if v != nil && v.Outdated {
 			var same *feed.Inventory
-			if same, err = d.olderDump(ctx, o, m, v); err != nil {
+			if same, err = r.olderDump(ctx, d, o, m, v); err != nil {
 				return err
 			}
 			if same == nil {

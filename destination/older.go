@@ -44,7 +44,7 @@ func (d *Destination) agrees(ctx context.Context, v *feed.Inventory, dump bool) 
 
 // olderDump gives what an older Resource Dump has, nil where that is not what is mirrored. Its packages
 // are read for that once.
-func (d *Destination) olderDump(ctx context.Context, o *feed.Offer, m *meta, v *feed.Inventory) (*feed.Inventory, error) {
+func (r *run) olderDump(ctx context.Context, d *Destination, o *feed.Offer, m *meta, v *feed.Inventory) (*feed.Inventory, error) {
 	if v.Copied || m.Older.Other == v.State.Digest {
 		return nil, nil
 	}

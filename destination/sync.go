@@ -119,7 +119,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 		err = errors.Join(err, ferr)
 	}
 	err = errors.Join(err, d.led.KeepCount(ended))
-	d.repeats.settle(d.log)
+	d.repeats.Settle(d.log)
 	if err != nil {
 		return r.rep, fmt.Errorf("sync %s: %w", d.cfg.Name, err)
 	}

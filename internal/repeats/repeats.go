@@ -1,4 +1,5 @@
-package destination
+// Package repeats counts the lines of a log, and writes some of them.
+package repeats
 
 import (
 	"context"
@@ -8,10 +9,10 @@ import (
 	"sync"
 )
 
-// repeats counts the lines of a log. A source can cause any number of them, one for each of its
-// entries. The first lines of a message in a run are written, then the 100th, the 1,000th and so
-// on, and at the end of the run their number. At level debug all lines are written.
-type repeats struct {
+// Lines is the log of a run. A source can make any number of lines, one for each entry. Of
+// one message the first 20 are written, then the 100th, the 1,000th and so on, and their number
+// at the end. Lines of level debug are all written: the operator asked for them.
+type Lines struct {
 	mu    sync.Mutex
 	times map[repeated]int
 }
@@ -22,15 +23,15 @@ type repeated struct {
 }
 
 const (
-	firstRepeats = 20
-	maxRepeated  = 1000 // different messages
+	written     = 20
+	maxRepeated = 1000 // different messages
 )
 
-// handler passes written lines on to h.
-func (r *repeats) handler(h slog.Handler) slog.Handler { return &repeatsHandler{h, r} }
+// Handler passes on to h what is to be written.
+func (r *Lines) Handler(h slog.Handler) slog.Handler { return &repeatsHandler{h, r} }
 
 // write tells whether the next line with a message is written, and the how manieth it is.
-func (r *repeats) write(l repeated) (bool, int) {
+func (r *Lines) write(l repeated) (bool, int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.times == nil {
@@ -45,17 +46,17 @@ func (r *repeats) write(l repeated) (bool, int) {
 	for round%10 == 0 {
 		round /= 10
 	}
-	return n <= firstRepeats || n >= 100 && round == 1, n
+	return n <= written || n >= 100 && round == 1, n
 }
 
-// settle writes the numbers of partly written lines, and begins anew.
-func (r *repeats) settle(log *slog.Logger) {
+// Settle writes how often lines came that were not all written, and begins anew.
+func (r *Lines) Settle(log *slog.Logger) {
 	r.mu.Lock()
 	times := r.times
 	r.times = nil
 	r.mu.Unlock()
 	for _, l := range slices.SortedFunc(maps.Keys(times), func(a, b repeated) int { return times[b] - times[a] }) {
-		if times[l] > firstRepeats {
+		if times[l] > written {
 			log.Log(context.Background(), l.level, "a line of the log came more often than it is written", "line", l.message, "times", times[l])
 		}
 	}
@@ -66,16 +67,16 @@ func (r *repeats) settle(log *slog.Logger) {
 
 type repeatsHandler struct {
 	slog.Handler
-	r *repeats
+	r *Lines
 }
 
 func (h *repeatsHandler) Handle(ctx context.Context, line slog.Record) error {
 	if line.Level > slog.LevelDebug {
-		write, n := h.r.write(repeated{line.Level, line.Message})
-		if !write {
+		first, n := h.r.write(repeated{line.Level, line.Message})
+		if !first {
 			return nil
 		}
-		if n > firstRepeats {
+		if n > written {
 			line = line.Clone()
 			line.AddAttrs(slog.Int("times", n))
 		}

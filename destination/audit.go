@@ -269,7 +269,7 @@ func (a *auditRun) once(ctx context.Context, rep *AuditReport) error {
 	return a.conclude(ctx, rep)
 }
 
-// sawRewritten counts resources kept in another form by the store, in agreement with its normal form.
+// sawRewritten counts resources with literals in the store's own form.
 func (a *auditRun) sawRewritten(ctx context.Context, rec *ledger.Record) {
 	if !rec.Has(ledger.FlagRewritten) {
 		return
@@ -293,14 +293,14 @@ func (a *auditRun) sawRewritten(ctx context.Context, rec *ledger.Record) {
 	}
 }
 
-// rewrittenOnes are resources kept in another form by the store, in agreement with its normal form.
+// rewrittenOnes are resources with literals in the store's own form.
 type rewrittenOnes struct {
 	n      int64
 	named  []Difference
 	recast map[ledger.Hash]recast
 }
 
-// recast is a statement of a named resource, kept by the store in a form of its own.
+// recast is a statement in the store's own form, of a named resource.
 type recast struct {
 	sent  rdfres.Triple
 	named int
@@ -308,8 +308,7 @@ type recast struct {
 
 const maxRecast = 1000
 
-// shows tells the mirror's form of a named resource's literals, by the first of them. The normal form does
-// not: it is for comparing.
+// shows names the mirror's form of a literal. The normal form is for comparing only.
 func (w *rewrittenOnes) shows(h ledger.Hash, t rdfres.Triple) {
 	if r, ok := w.recast[h]; ok && t.O != r.sent.O && w.named[r.named].Detail == ownForm {
 		w.named[r.named].Detail = rewritingOf(r.sent, t.O)
@@ -490,7 +489,7 @@ func (a *auditRun) confirmTaken(ctx context.Context, snap kv.Reader) error {
 	d := a.d
 	b := d.batcher(ctx, &counts{}, false)
 	unknown := 0
-	err := d.pipelineRaw(ctx, d.doubted(ctx, snap, func(*ledger.Doubt) bool { return true }), func(o *outcome) error {
+	err := d.pipelineRaw(ctx, d.doubted(ctx, snap, func(g *ledger.Doubt) bool { return g.Odd || g.Asked.IsZero() }), func(o *outcome) error {
 		loc := ledger.HashOf(o.it.Loc)
 		switch {
 		case o.err != nil:

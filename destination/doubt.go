@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
@@ -18,8 +19,11 @@ import (
 // resource. A second answer in a later run does.
 //
 //   - A plausible answer is taken, and asked for once more by the next run.
-//   - An odd one is taken when a later run receives the same, and asked for again each time that it
-//     has stood twice as long. It is empty, has no subject of before, or came for another resource too.
+//   - An odd one is taken when a later run receives the same. It is empty, has no subject of before,
+//     or came for another resource too.
+//
+// Two answers may be wrong alike. So each is asked for again whenever it has stood twice as long, a
+// plausible one not within the hour.
 
 // doubtfulError is of an odd answer not taken yet.
 type doubtfulError struct {
@@ -175,15 +179,10 @@ func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 
 // confirm takes note of a second equal answer.
 func (b *batcher) confirm(loc ledger.Hash, g *ledger.Doubt) {
-	if g.Run == b.d.runName() {
-		return
+	if now := b.d.opt.Now().UTC(); g.Run != b.d.runName() && g.Due(now) {
+		g.Run, g.Asked = b.d.runName(), now
+		b.mark(loc, g)
 	}
-	if !g.Odd {
-		b.unmark(loc)
-		return
-	}
-	g.Run, g.Asked = b.d.runName(), b.d.opt.Now().UTC()
-	b.mark(loc, g)
 }
 
 func (b *batcher) mark(loc ledger.Hash, g *ledger.Doubt) { b.d.led.PutDoubt(b.changedMarks(), loc, g) }
@@ -207,18 +206,42 @@ func (b *batcher) writeMarks(ctx context.Context) error {
 	return marks.Commit(ctx, false)
 }
 
-// confirmTaken asks again for resources taken by earlier runs without a promise.
+// maxAgain bounds the confirmed answers of one run.
+const maxAgain = 1000
+
+// confirmTaken asks again for what earlier runs took without a promise.
 func (d *Destination) confirmTaken(ctx context.Context, r *run) error {
 	if r.dry || !d.snapshotMeta().Until.IsZero() {
 		return nil
 	}
 	now := d.opt.Now()
+	if d.led.Rest.Lasts(now) {
+		return nil
+	}
 	b := d.batcher(ctx, &r.c, false)
 	defer b.wait()
 	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	n, other := int64(0), int64(0)
-	err := d.pipeline(ctx, d.doubted(ctx, snap, func(g *ledger.Doubt) bool { return g.Due(now) }), func(o *outcome) error {
+	rests, again, next := true, 0, now.Add(24*time.Hour)
+	due := func(g *ledger.Doubt) bool {
+		at := g.Next()
+		switch {
+		case g.Run == d.runName(), !at.IsZero() && again == maxAgain:
+			rests = false
+			return false
+		case !g.Due(now):
+			if at.Before(next) {
+				next = at
+			}
+			return false
+		case !at.IsZero():
+			again++
+		}
+		rests = false
+		return true
+	}
+	err := d.pipeline(ctx, d.doubted(ctx, snap, due), func(o *outcome) error {
 		n++
 		d.opt.Progress("confirm", n, 0)
 		loc := ledger.HashOf(o.it.Loc)
@@ -238,6 +261,9 @@ func (d *Destination) confirmTaken(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
+	if rests {
+		d.led.Rest.Until(next)
+	}
 	if other > 0 {
 		r.mode("incremental")
 		r.why("%d resources came otherwise than before, without a promise", other)
@@ -253,7 +279,7 @@ func (d *Destination) doubted(ctx context.Context, snap kv.Reader, wanted func(*
 				yield(nil, g.Err)
 				return
 			}
-			if g.Run == d.runName() || !wanted(g.Doubt) {
+			if !wanted(g.Doubt) || g.Run == d.runName() {
 				continue
 			}
 			rec, err := d.led.Record(ctx, loc)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -235,5 +236,42 @@ func TestSharedDocumentIsNoError(t *testing.T) {
 			t.Fatalf("%+v", rep)
 		}
 		b.same(b.mir.lines(graphA), strings.SplitAfter(both(v), "\n")[:2])
+	}
+}
+
+// A plausible wrong body may come twice, and nothing tells that the right one is back. It is asked
+// for again whenever it has stood twice as long: it stays at most as long as it was served, and an
+// hour. Requests grow rarer all the same.
+func TestWrongBodyForSomePolls(t *testing.T) {
+	for _, changes := range []bool{true, false} {
+		for _, stood := range []time.Duration{3 * time.Minute, 40 * time.Hour} {
+			b := bare(t, 8)
+			b.src.changes = changes
+			b.poll()
+			rightly := wrongly(b.src, "application/n-triples", nt("e1", "wrong"), "e1.nt", "new.nt")
+			b.src.put("e1.nt", nt("e1", "right"))
+			for passed := time.Duration(0); passed < stood; passed += stood / 3 {
+				b.poll()
+				b.clock = b.clock.Add(stood / 3)
+			}
+			if got := b.mir.lines(graphA); !slices.Contains(got, nt("e1", "wrong")) {
+				t.Fatalf("changes %t, %s: it was not believed: %v", changes, stood, got)
+			}
+			rightly()
+			for passed := time.Duration(0); passed < stood+time.Hour; passed += stood / 4 {
+				b.poll()
+				b.clock = b.clock.Add(stood / 4)
+			}
+			b.poll()
+			b.equal()
+			clear(b.src.requests)
+			for range 30 * 24 {
+				b.clock = b.clock.Add(time.Hour)
+				b.poll()
+			}
+			if n := b.src.requests["/set/r/e1.nt"]; n == 0 || n > 12 {
+				t.Errorf("changes %t, %s: %d requests in a month", changes, stood, n)
+			}
+		}
 	}
 }

@@ -17,9 +17,9 @@ import (
 //   - of a source without changes the list waits (doubtLasts), and nothing is changed. A later poll
 //     that finds it still older takes it; sync with Full takes it at once.
 
-// agrees tells that an older list has what is mirrored, and no cache gave it: taking it loses
-// nothing. Where it lacks only what could not be had, the newer one was wrong. Of a dump each
-// resource must be proven to be the same: it has the old bytes.
+// agrees tells of an older list equal to the mirror, and not out of a cache: taking it loses
+// nothing. If it lacks only failed resources, the newer one was wrong. A dump has old bytes: it
+// needs an equal hash of each resource.
 func (d *Destination) agrees(ctx context.Context, v *feed.Inventory, dump bool) (bool, error) {
 	if v.Copied {
 		return false, nil
@@ -42,8 +42,7 @@ func (d *Destination) agrees(ctx context.Context, v *feed.Inventory, dump bool) 
 	return true, nil
 }
 
-// olderDump gives what an older Resource Dump has, nil where that is not what is mirrored. Its packages
-// are read for that once.
+// olderDump reads an older Resource Dump, once. It is nil unless the dump is equal to the mirror.
 func (r *run) olderDump(ctx context.Context, d *Destination, o *feed.Offer, m *meta, v *feed.Inventory) (*feed.Inventory, error) {
 	if v.Copied || m.Older.Other == v.State.Digest {
 		return nil, nil

@@ -112,7 +112,9 @@ func playOldList(t *testing.T, b *bench, paths []string, cache string) {
 		if rep.InSync {
 			t.Fatalf("%+v", rep)
 		}
-		b.same(b.mir.lines(graphA), want)
+		if !s.noHash { // else the resources were asked for again, each by itself
+			b.same(b.mir.lines(graphA), want)
+		}
 		var err error
 		if rep, err = b.open().Sync(context.Background(), SyncOptions{Full: true}); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ func (d *Destination) ownsGraph(record []byte) bool {
 }
 
 // readEntities reads the graphs that are ours: owned by a resource or in the
-// mirror, or of the form that the template gives and nobody else's. It counts the others.
+// mirror, or of the form that the template gives and nobody else's. It counts others.
 func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfres.Triple) error) error {
 	d := c.d
 	m := d.mirror

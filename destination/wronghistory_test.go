@@ -170,9 +170,9 @@ func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	kind, ok := f.wrong(address, draw)
-	// Two Resource Lists that say the same are believed until the next audit, and a Change List
-	// that lacks some is: nothing tells of them again.
-	if ok && !f.lasting && f.src.proven(address) && slices.Contains(believable, kind) && (f.again || strings.Contains(address, "/change")) {
+	// Two Resource Lists that say the same are believed until the next audit. A Change List that
+	// lacks some has them again later.
+	if ok && !f.lasting && f.src.proven(address) && slices.Contains(believable, kind) && f.again && !strings.Contains(address, "/change") {
 		ok = false
 	}
 	if !ok {

@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Doubt is a resource received without a promise, until a later run has received the same.
+// Doubt is a resource received without a promise. Later runs ask for it again, rarer and rarer.
 type Doubt struct {
 	Graph rdfres.Digest `json:"-"`              // the state in doubt; a record of another state has no doubt
 	State string        `json:"state"`          // Graph in hexadecimal
@@ -20,15 +21,36 @@ type Doubt struct {
 	Since time.Time     `json:"since"`          // the first answer
 	Asked time.Time     `json:"asked,omitzero"` // the last one after it
 	ETag  string        `json:"etag,omitempty"` // of its location
-	Odd   bool          `json:"odd,omitempty"`  // one confirmation is not enough
+	Odd   bool          `json:"odd,omitempty"`  // it is asked for more often
 	Item  []byte        `json:"item"`           // the source's entry; the feed reads it
 }
 
-// Due tells that it is asked again: an odd answer each time that it has stood twice as long.
-func (g *Doubt) Due(now time.Time) bool {
-	since := now.Sub(g.Asked)
-	return g.Asked.IsZero() || since < 0 || since >= g.Asked.Sub(g.Since)
+// leastPause is between two questions for a plausible answer.
+const leastPause = time.Hour
+
+// Next is when it is asked again: each time that it has stood twice as long. Zero is at once.
+func (g *Doubt) Next() time.Time {
+	pause := g.Asked.Sub(g.Since)
+	switch {
+	case g.Asked.IsZero():
+		return time.Time{}
+	case !g.Odd:
+		pause = max(pause, leastPause)
+	}
+	return g.Asked.Add(pause)
 }
+
+// Due tells that it is asked again, also after the clock was set back.
+func (g *Doubt) Due(now time.Time) bool { return !now.Before(g.Next()) || now.Before(g.Asked) }
+
+// Rest is the time before which no doubt is due, as far as that is known. A new doubt ends it.
+type Rest struct{ until atomic.Int64 }
+
+// Until begins a rest.
+func (r *Rest) Until(t time.Time) { r.until.Store(t.UnixNano()) }
+
+// Lasts tells of a rest.
+func (r *Rest) Lasts(now time.Time) bool { return now.UnixNano() < r.until.Load() }
 
 // DoubtOr is a doubt, or why it cannot be read.
 type DoubtOr struct {
@@ -92,6 +114,9 @@ func (l *Ledger) PutDoubt(b kv.Batch, loc Hash, g *Doubt) {
 		panic("ledger: doubt cannot be written: " + err.Error()) // plain fields only
 	}
 	l.noDoubts.Store(false)
+	if g.Asked.IsZero() {
+		l.Rest.until.Store(0)
+	}
 	b.Set(Key(KindDoubt, l.dest, loc), raw)
 }
 

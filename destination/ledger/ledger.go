@@ -23,6 +23,8 @@ type Ledger struct {
 
 	noFaults, noneLeaving, noDoubts atomic.Bool // known to be so; see Look
 
+	Rest Rest // of doubts
+
 	counting sync.Mutex
 	counted  int64        // faults, at the last count
 	touched  atomic.Int64 // since then

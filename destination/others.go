@@ -61,40 +61,37 @@ func (d *Destination) openBeside() error {
 	return nil
 }
 
-// claimBeside makes the folder ours, unless it holds something else.
-func (d *Destination) claimBeside(ctx context.Context) error {
+// besideIsOurs tells whether the folder has our checkpoint. It refuses one that holds something else.
+func (d *Destination) besideIsOurs(ctx context.Context) (bool, error) {
 	m := d.beside
 	cp, err := m.Checkpoint(ctx)
 	if err != nil || cp != nil {
-		return err
+		return cp != nil, err
 	}
 	others, err := m.Others(ctx, "")
 	if err != nil {
-		return err
+		return false, err
 	}
 	for mark, of := range others {
 		if !d.cfg.Adopt {
-			return fmt.Errorf("files: folder %s is kept by the destination %q of another state: choose another folder, or give %s to take it over", d.cfg.Files, of.Name, d.cfg.Settings.Of("adopt: true"))
+			return false, fmt.Errorf("files: folder %s is kept by the destination %q of another state: choose another folder, or give %s to take it over", d.cfg.Files, of.Name, d.cfg.Settings.Of("adopt: true"))
 		}
 		before, err := m.folder.Open(&sink.Place{Mark: mark})
 		if err == nil {
 			err = before.(sink.Marked).Forget(ctx, false)
 		}
 		if err != nil {
-			return fmt.Errorf("files: take over from %s: %w", of.Name, err)
+			return false, fmt.Errorf("files: take over from %s: %w", of.Name, err)
 		}
 	}
 	empty, err := m.IsEmpty(ctx, nil)
 	if err != nil {
-		return fmt.Errorf("files: %w", err)
+		return false, fmt.Errorf("files: %w", err)
 	}
 	if !empty && !d.cfg.Adopt {
-		return fmt.Errorf("files: folder %s already holds something that rsbridge did not write: choose another one, or give %s, after which an audit finds what is not of the source", d.cfg.Files, d.cfg.Settings.Of("adopt: true"))
+		return false, fmt.Errorf("files: folder %s already holds something that rsbridge did not write: choose another one, or give %s, after which an audit finds what is not of the source", d.cfg.Files, d.cfg.Settings.Of("adopt: true"))
 	}
-	if err := m.Apply(ctx, &sink.Batch{}, d.checkpointOf(&d.meta)); err != nil {
-		return fmt.Errorf("files: %w", err)
-	}
-	return nil
+	return false, nil
 }
 
 // otherwise completes what is recorded of a resource that is no RDF: sum is the
@@ -190,15 +187,18 @@ func (d *Destination) rememberOther(ctx context.Context, b kv.Batch, ch *delta) 
 // whether the resources that are no RDF must be fetched again.
 func (d *Destination) othersMoved(ctx context.Context, r *run) (bool, error) {
 	m := d.snapshotMeta()
+	unclaimed := false // as after it was removed
 	if d.beside != nil && !r.dry {
-		if err := d.claimBeside(ctx); err != nil {
+		ours, err := d.besideIsOurs(ctx)
+		if err != nil {
 			return false, err
 		}
+		unclaimed = !ours
 	}
-	if m.Files == d.cfg.Files {
+	if m.Files == d.cfg.Files && !unclaimed {
 		return false, nil
 	}
-	refetch := m.Stage != ledger.None && d.cfg.Files != "" && m.Files != d.cfg.Files
+	refetch := m.Stage != ledger.None && d.cfg.Files != ""
 	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	b := d.store.Batch()
@@ -234,14 +234,18 @@ func (d *Destination) othersMoved(ctx context.Context, r *run) (bool, error) {
 		}
 	}
 	if refetch && some {
-		r.why("files is %s now: the resources that are no RDF are fetched for it", d.cfg.Files)
+		r.why("the resources that are no RDF are fetched for it: files is %s, and that has none of them", d.cfg.Files)
 	}
-	return refetch && some, d.commit(ctx, b, func(m *meta) {
+	err := d.commit(ctx, b, func(m *meta) {
 		m.Files, m.NotRDF = d.cfg.Files, n
 		if refetch && some {
 			m.OweSource("files was changed")
 		}
 	})
+	if err == nil && unclaimed { // what the folder lacks is recorded before
+		err = d.beside.Apply(ctx, &sink.Batch{}, d.checkpointOf(&d.meta))
+	}
+	return refetch && some, err
 }
 
 // filesBeside compares the files beside a store with the records.

@@ -36,6 +36,11 @@ var errProbedAnew = errors.New("the mirror's store was probed anew during this r
 // ready loads the probe of the mirror, or probes it, and brings the ownership index to its normal
 // form.
 func (d *Destination) ready(ctx context.Context) error {
+	if d.files != nil {
+		if err := d.files.Again(); err != nil {
+			return err
+		}
+	}
 	if d.mirror.learner == nil {
 		return d.indexInForm(ctx)
 	}

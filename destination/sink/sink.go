@@ -169,6 +169,8 @@ type PutPart func(authority string, lines []byte) error
 // choice. One destination has such a mirror. A file is its former bytes or its new ones,
 // whatever happens, and each write may come again.
 type Files interface {
+	// Again opens the folder that is there now, after it was removed or replaced.
+	Again() error
 	// Begin starts a write of about n representations.
 	Begin(names Names, n int) FileBatch
 	// Find gives the path of an address, "" for none.

@@ -36,7 +36,7 @@ func (m *mirror) Find(ctx context.Context, names sink.Names, loc string) (string
 
 // Digest is the SHA-256 of a file.
 func (m *mirror) Digest(name string) (sum rdfres.Digest, err error) {
-	f, err := m.root.Open(name)
+	f, err := m.root().Open(name)
 	if err != nil {
 		return sum, err
 	}
@@ -51,14 +51,14 @@ func (m *mirror) Digest(name string) (sum rdfres.Digest, err error) {
 
 // Remove removes a file, and folders without any.
 func (m *mirror) Remove(name string) error {
-	if err := m.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+	if err := m.root().Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return err
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if st, err := m.root.Lstat(dir); err == nil && !st.IsDir() { // a file has taken its place
+		if st, err := m.root().Lstat(dir); err == nil && !st.IsDir() { // a file has taken its place
 			break
 		}
-		if m.root.Remove(dir) != nil {
+		if m.root().Remove(dir) != nil {
 			break
 		}
 	}
@@ -68,7 +68,7 @@ func (m *mirror) Remove(name string) error {
 // All gives the paths of all files, without the bookkeeping.
 func (m *mirror) All(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		err := fs.WalkDir(m.root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		err := fs.WalkDir(m.root().FS(), ".", func(name string, e fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
 				return err
@@ -89,11 +89,11 @@ func (m *mirror) All(ctx context.Context) iter.Seq2[string, error] {
 
 // blocked tells of a path unfit for a file here: it is a folder, or a part of it is a file.
 func (m *mirror) blocked(name string) bool {
-	if st, err := m.root.Lstat(name); err == nil {
+	if st, err := m.root().Lstat(name); err == nil {
 		return st.IsDir()
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if st, err := m.root.Lstat(dir); err == nil {
+		if st, err := m.root().Lstat(dir); err == nil {
 			return !st.IsDir()
 		}
 	}
@@ -184,7 +184,7 @@ func (b *batch) Clear(ctx context.Context, loc string) error {
 		} else if ok {
 			continue
 		}
-		if st, err := b.root.Lstat(name); err == nil && st.Mode().IsRegular() {
+		if st, err := b.root().Lstat(name); err == nil && st.Mode().IsRegular() {
 			if err := b.mirror.Remove(name); err != nil {
 				return err
 			}
@@ -199,10 +199,10 @@ func (b *batch) folder(dir string) (*os.Root, error) {
 		return b.at, nil
 	}
 	b.Close()
-	if err := b.root.MkdirAll(dir, 0o777); err != nil {
+	if err := b.root().MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	at, err := b.root.OpenRoot(dir)
+	at, err := b.root().OpenRoot(dir)
 	if err == nil {
 		b.at, b.dir = at, dir
 	}
@@ -250,5 +250,5 @@ func (b *batch) Flush() error {
 	if !b.later || !b.written {
 		return nil
 	}
-	return flushAll(b.root)
+	return flushAll(b.root())
 }

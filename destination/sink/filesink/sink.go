@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/marks"
@@ -23,7 +25,7 @@ const StateFile = ".rsbridge.json"
 type Folder struct {
 	mu    sync.Mutex // of marks
 	path  string
-	root  *os.Root
+	at    atomic.Pointer[os.Root]
 	marks marks.File
 }
 
@@ -40,7 +42,37 @@ func Open(dir string) (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("folder of a mirror: %w", err)
 	}
-	return &Folder{path: abs, root: root, marks: marks.File(filepath.Join(abs, StateFile))}, nil
+	s := &Folder{path: abs, marks: marks.File(filepath.Join(abs, StateFile))}
+	s.at.Store(root)
+	return s, nil
+}
+
+func (s *Folder) root() *os.Root { return s.at.Load() }
+
+// Again opens the folder that is there now: after it was removed or replaced, an open one still
+// means that of before. A removed one is made again, if the folder above is there: without that
+// its place is another's, as of a disk that is not mounted.
+func (s *mirror) Again() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	is, err := os.Stat(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.Mkdir(s.path, 0o777); err != nil {
+			return fmt.Errorf("folder of a mirror, which was removed: %w", err)
+		}
+		if s.Log != nil {
+			s.Log.Warn("the folder of the files was removed, and is made again: its files are fetched again", "folder", s.path)
+		}
+	} else if err != nil {
+		return fmt.Errorf("folder of a mirror: %w", err)
+	} else if was, err := s.root().Stat("."); err == nil && os.SameFile(was, is) {
+		return nil
+	}
+	root, err := os.OpenRoot(s.path)
+	if err != nil {
+		return fmt.Errorf("folder of a mirror: %w", err)
+	}
+	return s.at.Swap(root).Close()
 }
 
 // Name has the path.
@@ -52,7 +84,7 @@ func (s *Folder) Address() string {
 }
 
 // Close closes the folder.
-func (s *Folder) Close() error { return s.root.Close() }
+func (s *Folder) Close() error { return s.root().Close() }
 
 // Open gives the mirror.
 func (s *Folder) Open(p *sink.Place) (sink.Mirror, error) {

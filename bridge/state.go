@@ -145,6 +145,8 @@ func (s *SetStatus) judge(never bool, failed *jobs.Run, busy bool) {
 		st.never = "it was never scanned"
 	}
 	switch {
+	case s.missing != "":
+		st.undone = "the published file " + s.missing + " is missing or damaged, and is made again"
 	case s.Failed > 0:
 		st.undone = counted(s.Failed, "entity", "entities") + " could not be described at the last scan"
 	case s.Dump != nil && len(s.Dump.Incomplete) > 0:

@@ -52,6 +52,8 @@ type SetStatus struct {
 	LastError   string            `json:"last_error"`
 	Address     string            `json:"address"`        // of the Capability List
 	Dump        *DumpStatus       `json:"dump,omitempty"` // the file behind the state, of a set made from dumps
+
+	missing string // a published file
 }
 
 // DestinationStatus is how a mirror stands.
@@ -176,6 +178,7 @@ func (b *Bridge) SetStatus(ctx context.Context, name string) (SetStatus, error) 
 	if failed != nil {
 		out.LastError = failed.Error
 	}
+	out.missing = b.pub.Missing(name)
 	out.judge(out.LastScan == nil, failed, busy)
 	b.noneBegins(ctx, &out.State, &out.Why)
 	if s.removed {

@@ -84,8 +84,7 @@ func (s *set) setAddresses(at Addresses, former []string) {
 	s.at, s.former, s.url = at, former, at.Base+"/"+s.cfg.Name
 }
 
-// readAddresses gives the addresses in force; known is false when nothing has
-// been published yet.
+// readAddresses gives the addresses in force; known is false when nothing has been published yet.
 func readAddresses(ctx context.Context, r kv.Reader) (at Addresses, former []string, known bool, err error) {
 	var gen genRecord
 	if known, err = getJSON(ctx, r, []byte("g"), &gen); err != nil || known {

@@ -156,6 +156,9 @@ func (p *Publisher) Archive(ctx context.Context, name string) error {
 	}
 	s = p.lockDumping(name)
 	defer s.dumping.Unlock()
+	if err := mendMissing(ctx, s); err != nil {
+		return err
+	}
 	snap := s.acquire()
 	if snap == nil {
 		return nil
@@ -432,8 +435,7 @@ func pruneLinks(ctx context.Context, view *changetrack.View, e *resourcesync.Ent
 	return nil
 }
 
-// archiveChangeDumps keeps the packages of lists before they are dropped, one document for each
-// list.
+// archiveChangeDumps keeps the packages of lists before they are dropped, one document for each list.
 func (s *set) archiveChangeDumps(ctx context.Context, packages []packageRecord) error {
 	byList := map[uint64][]packageRecord{}
 	var numbers []uint64
@@ -467,8 +469,7 @@ func (s *set) archiveChangeDumps(ctx context.Context, packages []packageRecord) 
 // archiveDocEntries is the number of documents in one part of an archive.
 const archiveDocEntries = 10000
 
-// archiveDoc is /SET/archives/KIND.xml: the archive, or its index; a page from 1
-// on is a part of it.
+// archiveDoc is /SET/archives/KIND.xml: the archive, or its index; a page from 1 on is a part of it.
 func (s *set) archiveDoc(kind resourcesync.Capability, page int) (*document, error) {
 	var entries []resourcesync.Entry
 	var last time.Time
@@ -541,6 +542,7 @@ func (s *set) archivedDoc(name string) (*document, error) {
 func (s *set) storedDocument(r *archiveRecord, a archivedDocument) (*document, error) {
 	data, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(a.file())))
 	if errors.Is(err, fs.ErrNotExist) {
+		s.wrong.meets(s, a.file())
 		return nil, notFound("This document has just been replaced, or has left the archive.")
 	}
 	if err != nil {

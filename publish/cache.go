@@ -100,8 +100,7 @@ func packed(data []byte, contentType string) (*document, error) {
 	return &document{etag: p.contentTag(), contentType: contentType, body: body}, nil
 }
 
-// docCache keeps assembled documents by the names of their bytes: another content has
-// another key.
+// docCache keeps assembled documents by the names of their bytes: another content has another key.
 type docCache = lru.Cache[*document]
 
 func newDocCache(most int64) *docCache {

@@ -102,8 +102,7 @@ func (s *set) serveDescription(w http.ResponseWriter, r *http.Request, snap *sna
 	return s.negotiated(w, r, snap, name)
 }
 
-// description is one format of a description, or of a version of it, with its
-// Link header.
+// description is one format of a description, or of a version of it, with its Link header.
 func (s *set) description(ctx context.Context, snap *snapshot, name string, format rdfres.Format, version string) (*document, error) {
 	suffix := suffixOf(format)
 	st, v, err := s.choose(ctx, snap, name, suffix, version)

@@ -43,7 +43,7 @@ const (
 // before it stays on disk, for running downloads, until the next. If nothing was published since
 // the last dump, that one stays.
 func (p *Publisher) Dump(ctx context.Context, name string) error {
-	return p.dump(name, func(s *set, snap *snapshot) error {
+	return p.dump(ctx, name, func(s *set, snap *snapshot) error {
 		if s.offers(resourcesync.ResourceDump) {
 			if err := s.makeDump(ctx, snap); err != nil {
 				return fmt.Errorf("publish: a Resource Dump of %s: %w", name, err)
@@ -59,11 +59,11 @@ func (p *Publisher) Dump(ctx context.Context, name string) error {
 // DumpChanges makes the Change Dump packages of lists closed since the last time. For a set without
 // a Change Dump it does nothing.
 func (p *Publisher) DumpChanges(ctx context.Context, name string) error {
-	return p.dump(name, func(s *set, snap *snapshot) error { return s.dumpChanges(ctx, snap) })
+	return p.dump(ctx, name, func(s *set, snap *snapshot) error { return s.dumpChanges(ctx, snap) })
 }
 
 // dump calls f, one call for a set at a time, with the published state.
-func (p *Publisher) dump(name string, f func(*set, *snapshot) error) error {
+func (p *Publisher) dump(ctx context.Context, name string, f func(*set, *snapshot) error) error {
 	s, err := p.set(name)
 	if err != nil {
 		return err
@@ -78,6 +78,9 @@ func (p *Publisher) dump(name string, f func(*set, *snapshot) error) error {
 		return fmt.Errorf("publish: a dump of %s: nothing has been published yet", name)
 	}
 	defer snap.release()
+	if err := mendMissing(ctx, s); err != nil {
+		return err
+	}
 	return f(s, snap)
 }
 
@@ -245,8 +248,7 @@ func (f *packageFile) path(folder, entity string, format rdfres.Format) string {
 }
 
 // onlyName is a name never used again. After a loss of the state, or its return from a backup,
-// numbers are used again. Then other bytes would stand at an address cached for ever, or under an
-// older record.
+// numbers are used again. Then other bytes would stand at an address cached for ever, or under an older record.
 func onlyName(format string, a ...any) string {
 	return fmt.Sprintf(format, a...) + "-" + strings.ToLower(rand.Text()[:10])
 }
@@ -394,8 +396,7 @@ func (f *packageFile) abort() {
 	os.Remove(f.file.Name())
 }
 
-// close ends the package, puts it and the copy of its manifest in place, and
-// gives its record.
+// close ends the package, puts it and the copy of its manifest in place, and gives its record.
 func (f *packageFile) close() (rec packageRecord, err error) {
 	defer func() {
 		if err != nil {
@@ -425,8 +426,8 @@ func (f *packageFile) close() (rec packageRecord, err error) {
 	}
 	rec = packageRecord{Version: recordVersion, File: f.name + ".zip", Length: f.sum.n, SHA256: hex.EncodeToString(f.sum.h.Sum(nil)),
 		Manifest: f.name + "-manifest.xml", ManifestLength: manifest.n, ManifestSHA256: hex.EncodeToString(manifest.h.Sum(nil)), Entries: f.entries}
-	for file, check := range filesOf(nil, []packageRecord{rec}) {
-		if err := check(f.s); err != nil {
+	for file, made := range filesOf(nil, []packageRecord{rec}) {
+		if err := made.check(f.s); err != nil {
 			return rec, fmt.Errorf("what was written to %s is read back wrong: %w", file, err)
 		}
 	}
@@ -513,24 +514,18 @@ func (s *set) serveDumpFile(w http.ResponseWriter, r *http.Request, path string)
 		return &statusError{code: http.StatusGone, reason: "This package is not kept (any more).",
 			detail: []string{fmt.Sprintf("What is offered is listed at %s.", s.capabilityList())}}
 	}
-	f, err := os.Open(filepath.Join(s.dir, filepath.FromSlash(path)))
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return notFound("This package has just been replaced.").hint("What is offered is listed at %s.", s.capabilityList())
-		}
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
 	size := rec.Length
 	if path == rec.Manifest {
 		size = rec.ManifestLength
 	}
-	if info.Size() != size {
-		s.p.log.Error("a published file has another size than it was made with; rsbridge verify makes it again", "set", s.cfg.Name, "file", path, "bytes", info.Size(), "want", size)
+	f, err := os.Open(filepath.Join(s.dir, filepath.FromSlash(path)))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	defer f.Close() // a nil one too
+	info, err := f.Stat()
+	if err != nil || info.Size() != size {
+		s.wrong.meets(s, path)
 		return notFound("This package is damaged, and is made again.").hint("What is offered is listed at %s.", s.capabilityList())
 	}
 	h := w.Header()
@@ -579,7 +574,7 @@ func (s *set) openDumps(ctx context.Context) error {
 		s.dump.Store(&d)
 	} else if known {
 		s.p.log.Warn("the Resource Dump is dropped, and made again: its files are not there, or have another size", "set", s.cfg.Name)
-		s.lost.Store(true)
+		s.wrong.lost.Store(true)
 		if err := s.putDump(ctx, nil); err != nil {
 			return err
 		}
@@ -602,7 +597,7 @@ func (s *set) openDumps(ctx context.Context) error {
 		}
 		if !broken {
 			s.p.log.Warn("the Change Dump is dropped from a package on, and made again: its files are not there, or have another size", "set", s.cfg.Name, "list", rec.Number)
-			s.lost.Store(true)
+			s.wrong.lost.Store(true)
 			broken = true
 			for len(cds) > 0 && cds[len(cds)-1].Number == rec.Number { // of the same list
 				last := cds[len(cds)-1]

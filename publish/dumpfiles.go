@@ -86,8 +86,7 @@ func fetchInto(ctx context.Context, temp *os.File, fetch FetchFile, st *changetr
 	return &dumpedFile{st.URL, temp, sum.Sum32(), length}, err
 }
 
-// addFile puts a file into the package, named by its key and with the suffix of its
-// address.
+// addFile puts a file into the package, named by its key and with the suffix of its address.
 func (f *packageFile) addFile(d *dumpedFile, e *resourcesync.Entry) error {
 	address, _, _ := strings.Cut(d.url, "?")
 	suffix := strings.ToLower(path.Ext(address))

@@ -34,8 +34,7 @@ func hashes(f rdfres.Fixity) resourcesync.Hashes {
 }
 
 // describable tells whether an entity can be the target of a describes link: an absolute IRI of
-// allowed characters. Nobody knows a component of blank nodes by its IRI. Stores also keep invalid
-// IRIs.
+// allowed characters. Nobody knows a component of blank nodes by its IRI. Stores also keep invalid IRIs.
 func describable(entity string) bool {
 	n := naming.Scheme(entity)
 	if n == 0 || isComponent(entity) || !xmlText(entity) {

@@ -96,6 +96,7 @@ type Options struct {
 	CacheBytes             int64            // memory for documents; default 64 MiB
 	Now                    func() time.Time // nil: time.Now
 	Logger                 *slog.Logger     // nil: silent
+	Missing                func(set string) // called once a request met a missing or cut file of a set, for Dump to make it again; may be nil
 }
 
 // Publisher publishes all sets of one base URL. Safe for concurrent use.
@@ -157,7 +158,7 @@ type locks struct {
 	dumping    sync.Mutex // one Dump at a time; guards kv writes of dumps
 	archiving  sync.Mutex // guards kv writes of archives; taken last, for moments
 
-	lost atomic.Bool // files were wrong when the set was opened
+	wrong wrongFiles
 }
 
 // snapshot is a generation as readers see it: fixed.

@@ -31,6 +31,9 @@ func (p *Publisher) ListResources(ctx context.Context, name string) error {
 	}
 	s = p.lockDumping(name)
 	defer s.dumping.Unlock()
+	if err := mendMissing(ctx, s); err != nil {
+		return err
+	}
 	if err := s.makeList(ctx); err != nil {
 		return fmt.Errorf("publish: the Resource List of %s: %w", name, err)
 	}
@@ -97,7 +100,7 @@ func (s *set) openList(ctx context.Context, keep map[string]bool) error {
 	}
 	for _, d := range rec.Documents {
 		if !s.hasSize(d.file(), d.Stored) {
-			s.lost.Store(true) // it is made again
+			s.wrong.lost.Store(true) // it is made again
 			return nil
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -33,7 +34,7 @@ type FileFault struct {
 // and lists are withdrawn until made again (Dump, ListResources).
 func (p *Publisher) Lost(name string) bool {
 	s, err := p.set(name)
-	return err == nil && s.lost.Load()
+	return err == nil && s.wrong.lost.Load()
 }
 
 // Verify reads the published files of a set. A dump or list with a wrong file is made again. An
@@ -47,14 +48,8 @@ func (p *Publisher) Verify(ctx context.Context, name string) (files int, faults 
 	s = p.lockDumping(name)
 	defer s.dumping.Unlock()
 	v := &verifier{ctx: ctx, s: s, bad: map[string]error{}, seen: map[string]bool{}}
-	if err := v.all(); err != nil {
-		return 0, nil, fmt.Errorf("publish: verify the files of %s: %w", name, err)
-	}
-	if len(v.bad) == 0 {
-		return len(v.seen), nil, nil
-	}
-	if err := v.mend(ctx); err != nil {
-		return 0, nil, fmt.Errorf("publish: make the files of %s again: %w", name, err)
+	if err := v.mendAll(); err != nil {
+		return 0, nil, err
 	}
 	archived := map[string]bool{}
 	for _, r := range v.forgotten {
@@ -69,37 +64,90 @@ func (p *Publisher) Verify(ctx context.Context, name string) (files int, faults 
 	return len(v.seen), faults, nil
 }
 
+// wrongFiles are published files that are not as they were made.
+type wrongFiles struct {
+	lost  atomic.Bool // some, when the set was opened
+	first atomic.Pointer[string]
+}
+
+// meets notes the first one that a request meets, and asks for its making.
+func (w *wrongFiles) meets(s *set, file string) {
+	if !w.first.CompareAndSwap(nil, &file) {
+		return
+	}
+	s.p.log.Error("a published file is missing, or of another size than it was made with", "set", s.cfg.Name, "file", file)
+	if s.p.o.Missing != nil {
+		s.p.o.Missing(s.cfg.Name)
+	}
+}
+
+// Missing tells of a file that a request met so, until it is made again; "": none.
+func (p *Publisher) Missing(name string) string {
+	if s, err := p.set(name); err == nil && s.wrong.first.Load() != nil {
+		return *s.wrong.first.Load()
+	}
+	return ""
+}
+
+// mendMissing makes files again that are missing, or of another size. The caller holds s.dumping.
+func mendMissing(ctx context.Context, s *set) error {
+	return (&verifier{ctx: ctx, s: s, sizes: true, bad: map[string]error{}, seen: map[string]bool{}}).mendAll()
+}
+
 // verifier checks and mends the files of a set; s.dumping is held.
 type verifier struct {
 	ctx       context.Context
 	s         *set
+	sizes     bool             // only their sizes are looked at
 	bad       map[string]error // by file
 	seen      map[string]bool
 	forgotten []archiveRecord
 }
 
-// filesOf yields files with how to check them.
-func filesOf(docs []archivedDocument, packages []packageRecord) map[string]func(*set) error {
-	out := map[string]func(*set) error{}
+type publishedFile struct {
+	length int64
+	check  func(*set) error
+}
+
+func filesOf(docs []archivedDocument, packages []packageRecord) map[string]publishedFile {
+	out := map[string]publishedFile{}
 	for _, d := range docs {
-		out[d.file()] = func(s *set) error { return s.checkDocument(d) }
+		out[d.file()] = publishedFile{d.Stored, func(s *set) error { return s.checkDocument(d) }}
 	}
 	for _, p := range packages {
-		out[p.File] = func(s *set) error { return s.checkFile(p.File, p.Length, p.SHA256) }
-		out[p.Manifest] = func(s *set) error { return s.checkFile(p.Manifest, p.ManifestLength, p.ManifestSHA256) }
+		out[p.File] = publishedFile{p.Length, func(s *set) error { return s.checkFile(p.File, p.Length, p.SHA256) }}
+		out[p.Manifest] = publishedFile{p.ManifestLength, func(s *set) error { return s.checkFile(p.Manifest, p.ManifestLength, p.ManifestSHA256) }}
 	}
 	return out
 }
 
+// mendAll checks all files, and makes wrong ones again.
+func (v *verifier) mendAll() error {
+	err := v.all()
+	if err == nil && len(v.bad) > 0 {
+		err = v.mend(v.ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("publish: verify the files of %s: %w", v.s.cfg.Name, err)
+	}
+	v.s.wrong.first.Store(nil)
+	return nil
+}
+
 // wrong checks files and tells whether one of them is wrong.
 func (v *verifier) wrong(docs []archivedDocument, packages []packageRecord) (wrong bool, err error) {
-	for file, check := range filesOf(docs, packages) {
+	for file, f := range filesOf(docs, packages) {
 		if err := v.ctx.Err(); err != nil {
 			return false, err
 		}
 		if !v.seen[file] {
 			v.seen[file] = true
-			err := check(v.s)
+			var err error
+			if !v.sizes {
+				err = f.check(v.s)
+			} else if !v.s.hasSize(file, f.length) {
+				err = &damagedFile{"is not there in its size"}
+			}
 			var damage *damagedFile
 			switch {
 			case errors.As(err, &damage):

@@ -1,0 +1,85 @@
+package publish
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/rdfres"
+)
+
+// TestMissingFiles: a request that meets a missing or cut file tells it once, and the next run of
+// any job that makes files makes it again.
+func TestMissingFiles(t *testing.T) {
+	var told []string
+	w := newWorld(t, SetConfig{Format: rdfres.NTriples, PackageBytes: 4000, RotateEntries: 5, Archives: true, ScheduledList: true,
+		Capabilities: []string{"resourcelist", "changelist", "resourcedump", "changedump"}})
+	w.o.Missing = func(set string) { told = append(told, set) }
+	w.reopen()
+	for round := range 3 {
+		values := map[string]int{}
+		for i := range 20 {
+			values[fmt.Sprintf("http://example.org/e/%d", i)] = round*100 + i
+		}
+		w.clock.add(time.Minute)
+		w.scan(values, round > 0, w.cfg.Format)
+		w.publish()
+		w.must(w.pub.Dump(t.Context(), "data"))
+		w.must(w.pub.ListResources(t.Context(), "data"))
+		w.must(w.pub.Archive(t.Context(), "data"))
+	}
+	get := func(path string) int {
+		rec := httptest.NewRecorder()
+		w.pub.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/data/"+path, nil))
+		return rec.Code
+	}
+	for name, make := range map[string]func() error{
+		"Dump":          func() error { return w.pub.Dump(t.Context(), "data") },
+		"DumpChanges":   func() error { return w.pub.DumpChanges(t.Context(), "data") },
+		"ListResources": func() error { return w.pub.ListResources(t.Context(), "data") },
+		"Archive":       func() error { return w.pub.Archive(t.Context(), "data") },
+	} {
+		for _, way := range []string{"a package", "the list", "all", "cut"} {
+			told = nil
+			s := w.pub.lookup("data")
+			asked := s.dump.Load().Packages[0].File
+			switch way {
+			case "a package":
+				w.must(os.Remove(filepath.Join(s.dir, asked)))
+			case "the list":
+				doc := s.scheduled.Load().Documents[0]
+				asked = doc.Name + ".xml"
+				w.must(os.Remove(filepath.Join(s.dir, doc.file())))
+			case "all":
+				w.must(os.RemoveAll(w.o.Dir))
+			case "cut":
+				w.must(os.Truncate(filepath.Join(s.dir, asked), 10))
+			}
+			for range 2 {
+				if code := get(asked); code != http.StatusNotFound {
+					t.Errorf("%s, %s: a missing file answers %d", name, way, code)
+				}
+			}
+			if len(told) != 1 || told[0] != "data" || w.pub.Missing("data") == "" {
+				t.Errorf("%s, %s: told %v, missing %q", name, way, told, w.pub.Missing("data"))
+			}
+			w.must(make())
+			if file := w.pub.Missing("data"); file != "" {
+				t.Errorf("%s, %s: %s is still missing", name, way, file)
+			}
+			w.checkDump()
+			w.checkChangeDump()
+			if code := get(w.pub.lookup("data").scheduled.Load().Documents[0].Name + ".xml"); code != http.StatusOK {
+				t.Errorf("%s, %s: the Resource List answers %d", name, way, code)
+			}
+		}
+	}
+	told = nil
+	if code := get("resourcedump/1/1.zip"); code != http.StatusGone && code != http.StatusNotFound || len(told) > 0 {
+		t.Errorf("an address of no package: %d, told %v", code, told)
+	}
+}

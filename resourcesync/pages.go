@@ -65,6 +65,7 @@ func (r *Reader) turn() (*Reader, error) {
 	}
 	o := r.o
 	o.BaseURL, o.ContentType, o.Page, o.Next, o.Dialect = p.URL, p.ContentType, nil, "", cmp.Or(r.head.Dialect, o.Dialect)
+	o.Part = o.Part || !r.head.Index
 	page, err := NewReader(p.Body, o)
 	if err != nil {
 		return nil, err
@@ -102,18 +103,23 @@ func listsLists(c Capability, e *Entry) bool {
 	return false
 }
 
-// peek reads the first entry ahead. It tells whether a urlset is an index.
+// peek reads the first entries ahead. They tell whether a urlset is an index: one entry alone may be
+// wrong.
 func (r *Reader) peek() {
-	if r.head.Index || r.d.strict || !r.atEntry || !r.sawMeta {
+	if r.head.Index || r.o.Part || r.d.strict || !r.atEntry || !r.sawMeta {
 		return
 	}
-	e := new(Entry)
-	if r.aheadErr = r.own(e); r.aheadErr != nil {
-		return
-	}
-	r.ahead = e
-	if !listsLists(r.head.Meta.Capability, e) {
-		return
+	for r.atEntry && len(r.ahead) < 2 {
+		var e Entry
+		if r.aheadErr = r.own(&e); r.aheadErr != nil {
+			return
+		}
+		if r.ahead = append(r.ahead, e); !listsLists(r.head.Meta.Capability, &e) {
+			return
+		}
+		if r.aheadErr = r.toEntry(); r.aheadErr != nil {
+			return
+		}
 	}
 	r.head.Index = true
 	r.aheadErr = r.d.lapse("index as urlset", "its entries are documents of its own kind (%s): it is read as an index, and should be a <sitemapindex>", r.head.Meta.Capability)

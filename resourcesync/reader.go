@@ -20,6 +20,10 @@ type ReaderOptions struct {
 
 	Warn func(text string) // told each warning when it comes up; may be nil
 
+	// Part tells that the document is named by an index. A urlset is then no index itself, whatever
+	// its entries say.
+	Part bool
+
 	// Expect is the capability of a document without rs:md at its root. A plain Sitemap is read as
 	// a Resource List with Expect: ResourceList.
 	Expect Capability
@@ -81,9 +85,9 @@ type Reader struct {
 	page  *pageReader
 	pages map[[32]byte]bool // addresses of pages, hashed
 
-	sitemaps bool   // the root is sitemapindex
-	ahead    *Entry // the first entry, read with the root
-	aheadErr error
+	sitemaps bool    // the root is sitemapindex
+	ahead    []Entry // the first entries, read with the root
+	aheadErr error   // after them
 }
 
 // NewReader reads up to the first entry. Root elements after entries are
@@ -179,8 +183,8 @@ func (r *Reader) NextInto(e *Entry) error {
 func (r *Reader) PassLinks(pass func(*Meta) bool) { r.passLinks = pass }
 
 func (r *Reader) nextInto(e *Entry) error {
-	if first := r.ahead; first != nil && r.aheadErr == nil {
-		*e, r.ahead = *first, nil
+	if len(r.ahead) > 0 {
+		*e, r.ahead = r.ahead[0], r.ahead[1:]
 		return r.count(e)
 	}
 	if r.aheadErr != nil {

@@ -52,6 +52,7 @@ func (src *Documents) Reader(dl *Download) (*resourcesync.Reader, error) {
 		return dl.manifest()
 	}
 	o := src.readerOptions(dl.URL)
+	o.Part = dl.part
 	if o.Page = dl.page; len(dl.pages) > 0 {
 		o.Next = dl.pages[0].next
 	}
@@ -125,7 +126,7 @@ func (src *Documents) documentAmong(ctx context.Context, r fetch.Request, siblin
 	if dl.NotModified {
 		return dl, nil, nil
 	}
-	rd, err := src.openAs(dl, want, siblings != nil)
+	rd, err := src.openAs(dl, want)
 	if err != nil {
 		dl.Close()
 		return nil, nil, err
@@ -135,13 +136,13 @@ func (src *Documents) documentAmong(ctx context.Context, r fetch.Request, siblin
 
 // openAs opens a document of the given capability. A Sitemap index may name feeds beside its
 // lists.
-func (src *Documents) openAs(dl *Download, want resourcesync.Capability, part bool) (*resourcesync.Reader, error) {
+func (src *Documents) openAs(dl *Download, want resourcesync.Capability) (*resourcesync.Reader, error) {
 	rd, err := src.Reader(dl)
 	if err != nil {
 		return nil, err
 	}
 	got := rd.Head().Meta.Capability
-	if got == want || want == resourcesync.ResourceList && (got == "" || part && rd.Head().Feed) {
+	if got == want || want == resourcesync.ResourceList && (got == "" || dl.part && rd.Head().Feed) {
 		return rd, nil
 	}
 	return nil, fmt.Errorf("%s was announced as %s and is a document of capability %q (the source contradicts itself: tell who runs it; nothing was changed)", clip.Middle(dl.URL), want, got)

@@ -49,6 +49,7 @@ func (src *Documents) list(ctx context.Context, r fetch.Request, siblings map[st
 		if err != nil || dl.NotModified {
 			return dl, err
 		}
+		dl.part = siblings != nil
 		settled, err := src.turn(ctx, dl, r, siblings)
 		if err == nil && settled {
 			return dl, nil

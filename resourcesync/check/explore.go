@@ -132,8 +132,8 @@ type lead struct {
 }
 
 // document reads the document of a node and goes on to its targets.
-// dialect and want are those of the parent.
-func (x *explorer) document(ctx context.Context, n *Node, want resourcesync.Capability, dialect string, depth int) {
+// dialect and want are those of the parent; part: that is an index.
+func (x *explorer) document(ctx context.Context, n *Node, part bool, want resourcesync.Capability, dialect string, depth int) {
 	if x.read++; x.o.Progress != nil {
 		x.o.Progress(n.Location)
 	}
@@ -153,7 +153,7 @@ func (x *explorer) document(ctx context.Context, n *Node, want resourcesync.Capa
 		n.Faults = append(n.Faults, err.Error())
 		return
 	}
-	leads := x.parse(ctx, n, got, body, want, dialect)
+	leads := x.parse(ctx, n, got, body, part, want, dialect)
 	got.Body.Close()
 	x.follow(ctx, n, leads, depth)
 }
@@ -228,8 +228,8 @@ func (n *Node) base() string {
 }
 
 // parse reads a document into a node and gives its targets.
-func (x *explorer) parse(ctx context.Context, n *Node, got *Fetched, body io.Reader, want resourcesync.Capability, dialect string) (leads []lead) {
-	r, err := resourcesync.NewReader(body, resourcesync.ReaderOptions{BaseURL: n.base(), ContentType: got.ContentType, Dialect: dialect, MaxBytes: x.o.MaxBytes, Next: resourcesync.HeaderNext(got.Links, n.base()),
+func (x *explorer) parse(ctx context.Context, n *Node, got *Fetched, body io.Reader, part bool, want resourcesync.Capability, dialect string) (leads []lead) {
+	r, err := resourcesync.NewReader(body, resourcesync.ReaderOptions{BaseURL: n.base(), ContentType: got.ContentType, Dialect: dialect, MaxBytes: x.o.MaxBytes, KeepFaulty: true, Part: part, Next: resourcesync.HeaderNext(got.Links, n.base()),
 		Page: func(address string) (*resourcesync.Page, error) { return x.page(ctx, n, got, address) }})
 	if err != nil {
 		n.Faults = append(n.Faults, err.Error())
@@ -250,14 +250,23 @@ func (x *explorer) parse(ctx context.Context, n *Node, got *Fetched, body io.Rea
 		n.Resources = &Resources{Hashed: map[string]int64{}, Changes: map[string]int64{}, Types: map[string]int64{}, Links: map[string]int64{}}
 	}
 	var e resourcesync.Entry
+	faulty := int64(0)
 	for {
 		if err = r.NextInto(&e); err != nil {
 			break
 		}
 		n.Entries++
+		if len(e.Faults) > 0 {
+			if faulty++; faulty <= maxFaulty {
+				n.Faults = append(n.Faults, fmt.Sprintf("line %d: %s", e.Line, strings.Join(e.Faults, "; ")))
+			}
+		}
 		if !leading {
 			n.Resources.add(r, &e)
 			continue
+		}
+		if e.Loc == "" {
+			continue // told
 		}
 		if len(leads) < x.o.MaxChildren {
 			leads = append(leads, leadOf(h, &e))
@@ -267,6 +276,9 @@ func (x *explorer) parse(ctx context.Context, n *Node, got *Fetched, body io.Rea
 	}
 	if err != io.EOF {
 		n.Faults = append(n.Faults, err.Error())
+	}
+	if faulty > maxFaulty {
+		n.Faults = append(n.Faults, fmt.Sprintf("and %d more entries with faults", faulty-maxFaulty))
 	}
 	n.root(h)
 	n.Warnings = h.Warnings
@@ -343,7 +355,7 @@ func (x *explorer) follow(ctx context.Context, n *Node, leads []lead, depth int)
 		case !onWeb(l.loc):
 			c.Note = "it is no address of the web"
 		default:
-			x.document(ctx, c, l.want, n.Dialect, depth-1)
+			x.document(ctx, c, n.Index, l.want, n.Dialect, depth-1)
 		}
 		n.Children = append(n.Children, c)
 	}
@@ -355,6 +367,8 @@ func onWeb(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && (u.Scheme == "" || u.Scheme == "http" || u.Scheme == "https")
 }
+
+const maxFaulty = 10 // entries with faults of one document, told by line
 
 const maxKinds = 50 // types and relations told by name
 

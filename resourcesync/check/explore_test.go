@@ -232,3 +232,22 @@ func FuzzExplore(f *testing.F) {
 		_, _ = Explore(t.Context(), source+"/", ExploreOptions{Fetch: web{source + "/": text, source + "/robots.txt": text}.fetch, Depth: 3, MaxBytes: 1 << 20})
 	})
 }
+
+// TestExploreFaultyEntries: entries without a loc are told, the first of them by line, and the walk
+// goes on behind them.
+func TestExploreFaultyEntries(t *testing.T) {
+	bad := "<url><lastmod>2026-01-01</lastmod></url>\n"
+	w := web{
+		source + "/cl.xml":   doc("urlset", `capability="capabilitylist"`, bad+entry(source+"/rl.xml", `<rs:md capability="resourcelist"/>`)),
+		source + "/rl.xml":   doc("sitemapindex", `capability="resourcelist"`, "<sitemap><loc>"+source+"/part.xml</loc></sitemap>"),
+		source + "/part.xml": doc("urlset", `capability="resourcelist"`, entry(source+"/a", `<rs:md capability="resourcelist"/>`)+strings.Repeat(bad, 5000)+entry(source+"/b", "")),
+	}
+	n, err := Explore(t.Context(), source+"/cl.xml", ExploreOptions{Fetch: w.fetch, Depth: -1})
+	if err != nil || len(n.Faults) != 1 || n.Faults[0] != "line 2: the entry has no loc" || len(n.Children) != 1 {
+		t.Fatalf("%+v %v", n, err)
+	}
+	part := n.Children[0].Children[0]
+	if part.Index || part.Entries != 5002 || len(part.Faults) != maxFaulty+1 || part.Faults[maxFaulty] != "and 4990 more entries with faults" {
+		t.Errorf("%+v", part)
+	}
+}

@@ -35,7 +35,7 @@ func (x *explorer) start(ctx context.Context, n *Node) error {
 			return fmt.Errorf("resourcesync: exploring %s: %w", clip(n.Location), err)
 		}
 		kept := &prefix{most: maxPage}
-		leads := x.parse(ctx, n, got, io.TeeReader(body, kept), "", "")
+		leads := x.parse(ctx, n, got, io.TeeReader(body, kept), false, "", "")
 		if n.Kind != "" {
 			got.Body.Close()
 			x.follow(ctx, n, leads, x.o.Depth)

@@ -161,7 +161,7 @@ func TestIndexAsURLSet(t *testing.T) {
 		{`capability="capabilitylist"`, `<rs:md capability="resourcelist"/>`, false},
 		{`capability="description"`, `<rs:md capability="description"/>`, true},
 	} {
-		text := doc("urlset", c.meta, entry("/1", c.entry)+entry("/2", ""))
+		text := doc("urlset", c.meta, entry("/1", c.entry)+entry("/2", c.entry))
 		r, err := resourcesync.NewReader(strings.NewReader(text), resourcesync.ReaderOptions{})
 		if err != nil {
 			t.Fatal(err)

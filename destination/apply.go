@@ -631,20 +631,34 @@ func (d *Destination) refuseOverlaps(ctx context.Context, changes []*delta, c *c
 // the batch, of any destination into the same graph.
 func (d *Destination) plan(ctx context.Context, changes []*delta, batch map[ledger.Hash]bool) (*sink.Batch, error) {
 	p := &sink.Batch{}
-	after, before := map[ledger.Hash]bool{}, map[ledger.Hash]bool{}
+	n := 0
+	for _, ch := range changes {
+		n += len(ch.newSts)
+	}
+	after, before := make([]ledger.Hash, 0, n), map[ledger.Hash]bool{}
 	taken := map[string]bool{} // graphs of resources of the batch from now on
 	for _, ch := range changes {
 		taken[ch.newGraph] = true
 		for i := range ch.newSts {
-			after[ch.newSts[i].Hash] = true
+			after = append(after, ch.newSts[i].Hash)
 		}
+	}
+	slices.SortFunc(after, ledger.Hash.Compare)
+	sent := map[ledger.Hash]bool{} // of statements of several resources
+	for i := 1; i < n; i++ {
+		if after[i] == after[i-1] {
+			sent[after[i]] = false
+		}
+	}
+	stays := func(hash ledger.Hash) bool {
+		_, found := slices.BinarySearchFunc(after, hash, ledger.Hash.Compare)
+		return found
 	}
 	left := func(ch *delta) bool {
 		return d.mirror.Layout.PerEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && d.led.OwnsGraph(ctx, ch.oldGraph, ch.op.loc)
 	}
 	candidates := map[ledger.Hash][]*sink.Statement{} // by subject
 	asked := map[ledger.Hash]bool{}
-	sent := map[ledger.Hash]bool{}
 	for _, ch := range changes {
 		if ch.same {
 			continue
@@ -661,7 +675,7 @@ func (d *Destination) plan(ctx context.Context, changes []*delta, batch map[ledg
 		for i := range ch.oldSts {
 			st := &ch.oldSts[i]
 			before[st.Hash] = true
-			if !after[st.Hash] && !asked[st.Hash] {
+			if !stays(st.Hash) && !asked[st.Hash] {
 				asked[st.Hash] = true
 				candidates[st.Subject] = append(candidates[st.Subject], st)
 			}
@@ -673,6 +687,10 @@ func (d *Destination) plan(ctx context.Context, changes []*delta, batch map[ledg
 		}
 		if ch.newGraph != "" && ch.newGraph != ch.oldGraph && d.mirror.CanOwn(ch.newGraph) {
 			p.OwnGraphs = append(p.OwnGraphs, ch.newGraph)
+		}
+		if len(changes) == 1 && len(ch.oldSts) == 0 {
+			p.Add = slices.Clip(ch.newSts) // a big resource comes alone, and is not held twice
+			continue
 		}
 		for i := range ch.newSts {
 			st := ch.newSts[i]
@@ -686,7 +704,9 @@ func (d *Destination) plan(ctx context.Context, changes []*delta, batch map[ledg
 			} else if before[st.Hash] {
 				continue
 			}
-			sent[st.Hash] = true
+			if _, shared := sent[st.Hash]; shared {
+				sent[st.Hash] = true
+			}
 			p.Add = append(p.Add, st)
 		}
 	}

@@ -151,6 +151,7 @@ func (b *Bridge) SetStatus(ctx context.Context, name string) (SetStatus, error) 
 		NextScan: moment(b.runner.Next("scan:" + name)), NextHint: moment(b.runner.Next("hint:" + name)), Held: s.held(ctx, v.Held(ctx)), Address: s.capabilityList(ctx),
 	}
 	if b.pub != nil { // not when the state is only read
+		out.missing = b.pub.Missing(name)
 		if g, ok := b.pub.Generation(name); ok {
 			out.Generation = g.Number
 		}
@@ -178,7 +179,6 @@ func (b *Bridge) SetStatus(ctx context.Context, name string) (SetStatus, error) 
 	if failed != nil {
 		out.LastError = failed.Error
 	}
-	out.missing = b.pub.Missing(name)
 	out.judge(out.LastScan == nil, failed, busy)
 	b.noneBegins(ctx, &out.State, &out.Why)
 	if s.removed {

@@ -488,7 +488,7 @@ func (d *Destination) keptElsewhere(ctx context.Context, ch *delta, ending map[l
 	if !d.mirror.Layout.PerEntity || ch.newGraph == "" || ch.newGraph == ch.oldGraph {
 		return nil, nil
 	}
-	owner, ok, err := d.led.GraphOwner(ctx, ch.newGraph)
+	owner, ok, err := d.led.Ownership().GraphOwner(ctx, ch.newGraph)
 	if err != nil || !ok || owner.Dest != d.dest {
 		return nil, err
 	}
@@ -586,7 +586,7 @@ func (d *Destination) workOut(ctx context.Context, o *op) (*delta, error) {
 func (d *Destination) refuseOverlaps(ctx context.Context, changes []*delta, c *counts) error {
 	leaves := map[string]bool{} // graphs given up in this batch
 	for _, ch := range changes {
-		if ch.oldGraph != "" && ch.oldGraph != ch.newGraph && d.led.OwnsGraph(ctx, ch.oldGraph, ch.op.loc) {
+		if ch.oldGraph != "" && ch.oldGraph != ch.newGraph && d.led.Ownership().OwnsGraph(ctx, ch.oldGraph, ch.op.loc) {
 			leaves[ch.oldGraph] = true
 		}
 	}
@@ -598,7 +598,7 @@ func (d *Destination) refuseOverlaps(ctx context.Context, changes []*delta, c *c
 		var other string
 		if l, ok := taken[ch.newGraph]; ok && l != ch.op.loc {
 			other = "a resource of the same batch"
-		} else if o, ok, err := d.led.GraphOwner(ctx, ch.newGraph); err != nil {
+		} else if o, ok, err := d.led.Ownership().GraphOwner(ctx, ch.newGraph); err != nil {
 			return err
 		} else if ok && !leaves[ch.newGraph] {
 			if o != (ledger.Owner{Dest: d.dest, Loc: ch.op.loc}) {
@@ -655,7 +655,7 @@ func (d *Destination) plan(ctx context.Context, changes []*delta, batch map[ledg
 		return found
 	}
 	left := func(ch *delta) bool {
-		return d.mirror.Layout.PerEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && d.led.OwnsGraph(ctx, ch.oldGraph, ch.op.loc)
+		return d.mirror.Layout.PerEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && d.led.Ownership().OwnsGraph(ctx, ch.oldGraph, ch.op.loc)
 	}
 	candidates := map[ledger.Hash][]*sink.Statement{} // by subject
 	asked := map[ledger.Hash]bool{}
@@ -753,7 +753,7 @@ const unownedEach = 64
 // batch has it.
 func (d *Destination) ownedElsewhere(ctx context.Context, subj ledger.Hash, sts []*sink.Statement, batch map[ledger.Hash]bool) ([]bool, error) {
 	owned := make([]bool, len(sts))
-	for o, err := range d.led.Owners(ctx, subj) {
+	for o, err := range d.led.Ownership().Owners(ctx, subj) {
 		if err != nil {
 			return nil, err
 		}
@@ -873,7 +873,7 @@ func (d *Destination) remember(ctx context.Context, slot byte, changes []*delta,
 			}
 		}
 		if ch.lost {
-			if err := d.led.DisownAll(ctx, b, o.loc); err != nil {
+			if err := d.led.Ownership().DisownAll(ctx, b, o.loc); err != nil {
 				return err
 			}
 			lost = true
@@ -887,14 +887,14 @@ func (d *Destination) remember(ctx context.Context, slot byte, changes []*delta,
 			before[ch.oldSts[i].Subject] = true
 		}
 		for _, of := range after {
-			d.led.Own(b, o.loc, of)
+			d.led.Ownership().Own(b, o.loc, of)
 			delete(before, of.Subject)
 		}
 		for subj := range before {
-			d.led.Disown(b, o.loc, subj)
+			d.led.Ownership().Disown(b, o.loc, subj)
 		}
-		if d.mirror.Layout.PerEntity && ch.oldGraph != "" && ch.oldGraph != ch.newGraph && d.led.OwnsGraph(ctx, ch.oldGraph, o.loc) {
-			d.led.DropGraph(b, ch.oldGraph)
+		if d.mirror.Layout.PerEntity && ch.oldGraph != "" && ch.oldGraph != ch.newGraph && d.led.Ownership().OwnsGraph(ctx, ch.oldGraph, o.loc) {
+			d.led.Ownership().DropGraph(b, ch.oldGraph)
 		}
 		if o.rec == nil {
 			d.led.Drop(b, o.loc)
@@ -908,7 +908,7 @@ func (d *Destination) remember(ctx context.Context, slot byte, changes []*delta,
 	}
 	for _, ch := range changes { // after the deletions of moved graphs
 		if d.mirror.Layout.PerEntity && ch.newGraph != "" && ch.newGraph != ch.oldGraph {
-			d.led.PutGraph(b, ch.newGraph, ch.op.loc)
+			d.led.Ownership().PutGraph(b, ch.newGraph, ch.op.loc)
 		}
 	}
 	if err := d.done(ctx, slot, b, func(m *meta) {
@@ -970,7 +970,7 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 }
 
 func (d *Destination) ownedByAny(ctx context.Context, subj, triple ledger.Hash) (bool, error) {
-	for o, err := range d.led.Owners(ctx, subj) {
+	for o, err := range d.led.Ownership().Owners(ctx, subj) {
 		if err != nil || ledger.Holds(o.Hashes, triple) {
 			return err == nil, err
 		}

@@ -15,6 +15,16 @@ import (
 // with the last one. Ownership is a set of (triple, resource), never a counter, so that
 // writing it twice changes nothing.
 
+// Ownership tells which triples and graphs of a space belong to whom, and writes what a
+// destination has there.
+type Ownership struct {
+	store       kv.Store
+	dest, space ID
+}
+
+// Ownership is the one of the ledger's space.
+func (l *Ledger) Ownership() Ownership { return Ownership{l.store, l.dest, l.space} }
+
 // Owned are a resource's triples with one subject: sorted hashes, 16 bytes each.
 type Owned struct {
 	Subject Hash
@@ -51,24 +61,24 @@ func Holds(list []byte, h Hash) bool {
 }
 
 // Own adds to a batch the triples of a subject that a resource owns.
-func (l *Ledger) Own(b kv.Batch, loc Hash, o Owned) {
-	b.Set(OwnedKey(l.space, o.Subject, l.dest, loc), o.Hashes)
+func (w Ownership) Own(b kv.Batch, loc Hash, o Owned) {
+	b.Set(OwnedKey(w.space, o.Subject, w.dest, loc), o.Hashes)
 }
 
 // Disown adds to a batch that a resource owns no triple of a subject.
-func (l *Ledger) Disown(b kv.Batch, loc, subject Hash) {
-	b.Delete(OwnedKey(l.space, subject, l.dest, loc))
+func (w Ownership) Disown(b kv.Batch, loc, subject Hash) {
+	b.Delete(OwnedKey(w.space, subject, w.dest, loc))
 }
 
 // DisownAll adds to a batch that a resource owns nothing. It reads the whole index: for a
 // resource whose subjects are not known any more.
-func (l *Ledger) DisownAll(ctx context.Context, b kv.Batch, loc Hash) error {
-	prefix := Key(KindOwned, l.space)
-	for pair, err := range l.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+func (w Ownership) DisownAll(ctx context.Context, b kv.Batch, loc Hash) error {
+	prefix := Key(KindOwned, w.space)
+	for pair, err := range w.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return err
 		}
-		if _, o, ok := SplitOwned(pair.Key); ok && o == (Owner{l.dest, loc}) {
+		if _, o, ok := SplitOwned(pair.Key); ok && o == (Owner{w.dest, loc}) {
 			b.Delete(slices.Clone(pair.Key))
 		}
 	}
@@ -77,40 +87,18 @@ func (l *Ledger) DisownAll(ctx context.Context, b kv.Batch, loc Hash) error {
 
 // Owners yields the resources that own triples of a subject, of all destinations. Hashes are
 // valid until the next step. The sequence ends after the first error.
-func (l *Ledger) Owners(ctx context.Context, subject Hash) iter.Seq2[Owning, error] {
+func (w Ownership) Owners(ctx context.Context, subject Hash) iter.Seq2[Owning, error] {
 	return func(yield func(Owning, error) bool) {
-		for pair, err := range l.scanOwned(ctx, l.store, Key(KindOwned, l.space, subject)) {
-			if !yield(pair.Owning, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// SubjectOwning is an entry of the ownership index.
-type SubjectOwning struct {
-	Subject Hash
-	Owning
-}
-
-// Index yields the whole ownership index, by subject. Hashes are valid until the next step.
-// The sequence ends after the first error.
-func (l *Ledger) Index(ctx context.Context, r kv.Reader) iter.Seq2[SubjectOwning, error] {
-	return l.scanOwned(ctx, r, Key(KindOwned, l.space))
-}
-
-func (l *Ledger) scanOwned(ctx context.Context, r kv.Reader, prefix []byte) iter.Seq2[SubjectOwning, error] {
-	return func(yield func(SubjectOwning, error) bool) {
-		for pair, err := range r.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
-			var s SubjectOwning
+		prefix := Key(KindOwned, w.space, subject)
+		for pair, err := range w.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+			o := Owning{Hashes: pair.Value}
 			if err == nil {
 				var ok bool
-				if s.Subject, s.Owner, ok = SplitOwned(pair.Key); !ok || len(pair.Value)%16 != 0 {
+				if _, o.Owner, ok = SplitOwned(pair.Key); !ok || len(pair.Value)%16 != 0 {
 					err = fmt.Errorf("%w: ownership", ErrDamaged)
 				}
-				s.Hashes = pair.Value
 			}
-			if !yield(s, err) || err != nil {
+			if !yield(o, err) || err != nil {
 				return
 			}
 		}
@@ -118,8 +106,8 @@ func (l *Ledger) scanOwned(ctx context.Context, r kv.Reader, prefix []byte) iter
 }
 
 // GraphOwner reads the owner of a per-entity graph; ok is false for none.
-func (l *Ledger) GraphOwner(ctx context.Context, graph string) (o Owner, ok bool, err error) {
-	v, err := l.store.Get(ctx, Key(KindGraph, l.space, HashOf(graph)))
+func (w Ownership) GraphOwner(ctx context.Context, graph string) (o Owner, ok bool, err error) {
+	v, err := w.store.Get(ctx, Key(KindGraph, w.space, HashOf(graph)))
 	if errors.Is(err, kv.ErrNotFound) {
 		return o, false, nil
 	}
@@ -130,48 +118,20 @@ func (l *Ledger) GraphOwner(ctx context.Context, graph string) (o Owner, ok bool
 }
 
 // OwnsGraph tells whether a per-entity graph belongs to a resource of this destination.
-func (l *Ledger) OwnsGraph(ctx context.Context, graph string, loc Hash) bool {
-	o, ok, err := l.GraphOwner(ctx, graph)
-	return err == nil && ok && o == Owner{l.dest, loc}
+func (w Ownership) OwnsGraph(ctx context.Context, graph string, loc Hash) bool {
+	o, ok, err := w.GraphOwner(ctx, graph)
+	return err == nil && ok && o == Owner{w.dest, loc}
 }
 
 // PutGraph adds the owner of a per-entity graph to a batch.
-func (l *Ledger) PutGraph(b kv.Batch, graph string, loc Hash) {
-	v := binary.BigEndian.AppendUint32(nil, uint32(l.dest))
-	b.Set(Key(KindGraph, l.space, HashOf(graph)), append(append(v, loc[:]...), graph...))
+func (w Ownership) PutGraph(b kv.Batch, graph string, loc Hash) {
+	v := binary.BigEndian.AppendUint32(nil, uint32(w.dest))
+	b.Set(Key(KindGraph, w.space, HashOf(graph)), append(append(v, loc[:]...), graph...))
 }
 
 // DropGraph adds to a batch that nobody owns a per-entity graph.
-func (l *Ledger) DropGraph(b kv.Batch, graph string) {
-	b.Delete(Key(KindGraph, l.space, HashOf(graph)))
-}
-
-// Graph is a per-entity graph and its owner.
-type Graph struct {
-	Hash  Hash
-	Owner Owner
-	IRI   string
-}
-
-// Graphs yields the per-entity graphs of the space, of all destinations, by hash. The
-// sequence ends after the first error.
-func (l *Ledger) Graphs(ctx context.Context, r kv.Reader) iter.Seq2[Graph, error] {
-	return func(yield func(Graph, error) bool) {
-		prefix := Key(KindGraph, l.space)
-		for pair, err := range r.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
-			var g Graph
-			if err == nil && len(pair.Key) != len(prefix)+16 {
-				err = fmt.Errorf("%w: owner of a graph", ErrDamaged)
-			}
-			if err == nil {
-				g.Hash = Hash(pair.Key[len(prefix):])
-				g.Owner, g.IRI, err = splitGraph(pair.Value)
-			}
-			if !yield(g, err) || err != nil {
-				return
-			}
-		}
-	}
+func (w Ownership) DropGraph(b kv.Batch, graph string) {
+	b.Delete(Key(KindGraph, w.space, HashOf(graph)))
 }
 
 func splitGraph(v []byte) (o Owner, graph string, err error) {

@@ -42,7 +42,7 @@ func TestRegistry(t *testing.T) {
 			}
 			l := open(i)
 			l.PutRecord(b, loc, &Record{Loc: "http://ex.org/a.nt"})
-			l.Own(b, loc, Owned{subject, triple[:]})
+			l.Ownership().Own(b, loc, Owned{subject, triple[:]})
 			l.Put(b, &Meta{Identity: Identity{Name: name, Space: space}})
 			b.Set(NameKey(KindProbe, graph.Target), []byte("{}"))
 			return nil

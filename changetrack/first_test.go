@@ -198,7 +198,7 @@ func TestFirstScanKilled(t *testing.T) {
 			whole++
 		case seq == 0 && !confirmed:
 			empty++
-			if got := everything(t, kv.Under(s, setPrefix(l.id))); len(got) > 0 {
+			if got := everything(t, kv.Prefix(s, setPrefix(l.id))); len(got) > 0 {
 				t.Errorf("%d records of a scan that came to nothing", len(got))
 			}
 			mustScan(t, l, many(firstEntities, 1), plain)

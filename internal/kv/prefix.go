@@ -25,29 +25,6 @@ func Join(s Store, b Batch) Batch {
 	return &prefixBatch{root: b, prefix: prefix, joined: true}
 }
 
-// ReadAt reads the key space of s at the moment of snap, which may come from any
-// store that is cut from the same underlying store as s.
-func ReadAt(s Store, snap Snapshot) Reader {
-	_, prefix := unwrap(s)
-	if p, ok := snap.(*prefixSnapshot); ok {
-		snap = p.root
-	}
-	return under{snap, prefix}
-}
-
-// Under is a view of the keys of r below prefix.
-func Under(r Reader, prefix []byte) Reader {
-	switch v := r.(type) {
-	case under:
-		return under{v.r, concat(v.prefix, prefix)}
-	case *prefixStore:
-		return under{v.root, concat(v.prefix, prefix)}
-	case *prefixSnapshot:
-		return under{v.root, concat(v.prefix, prefix)}
-	}
-	return under{r, bytes.Clone(prefix)}
-}
-
 // PrefixEnd is the smallest key greater than all keys with this prefix, nil if none.
 func PrefixEnd(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {

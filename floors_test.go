@@ -26,7 +26,7 @@ var floors = map[string]int{
 	"destination/ledger": 1, "destination/fetch": 1,
 	"sparqlsrc/dumpfile": 1,
 
-	"sparqlsrc": 2, "content": 2, "publish": 2, "publish/patch": 2, "faces": 2, "destination": 2, "destination/feed": 2, "destination/sink": 2, "destination/sink/sparqlsink": 2,
+	"sparqlsrc": 2, "content": 2, "publish": 2, "publish/patch": 2, "publish/packing": 2, "faces": 2, "destination": 2, "destination/feed": 2, "destination/sink": 2, "destination/sink/sparqlsink": 2,
 	"destination/sink/dumpsink": 2, "destination/sink/filesink": 2, "destination/sink/marks": 2,
 
 	"bridge": 3,

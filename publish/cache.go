@@ -1,20 +1,13 @@
 package publish
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"hash"
-	"hash/crc32"
-	"io"
-	"sync"
 	"time"
-
-	"github.com/klauspost/compress/flate"
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/lru"
+	"github.com/rsbridge/rsbridge/publish/packing"
 )
 
 // document is a body ready to be sent.
@@ -29,75 +22,23 @@ type document struct {
 	body        changetrack.Blob
 }
 
-// packer packs written bytes as raw deflate.
-type packer struct {
-	buf    bytes.Buffer
-	flate  *flate.Writer
-	crc    hash.Hash32
-	sum    hash.Hash
-	length int64
-}
-
-var flatePool = sync.Pool{New: func() any {
-	w, err := flate.NewWriter(io.Discard, flate.BestSpeed)
-	if err != nil {
-		panic(err) // the level is a constant
-	}
-	return w
-}}
-
-// newPacker starts a body; with digest it also hashes the written bytes.
-func newPacker(digest bool) *packer {
-	p := &packer{flate: flatePool.Get().(*flate.Writer), crc: crc32.NewIEEE()}
-	p.flate.Reset(&p.buf)
-	if digest {
-		p.sum = sha256.New()
-	}
-	return p
-}
-
-func (p *packer) Write(b []byte) (int, error) {
-	p.crc.Write(b)
-	if p.sum != nil {
-		p.sum.Write(b)
-	}
-	p.length += int64(len(b))
-	return p.flate.Write(b)
-}
-
-// close ends the body.
-func (p *packer) close() (changetrack.Blob, error) {
-	err := p.flate.Close()
-	flatePool.Put(p.flate)
-	if err != nil {
-		return changetrack.Blob{}, err
-	}
-	return changetrack.Blob{Deflated: bytes.Clone(p.buf.Bytes()), CRC32: p.crc.Sum32(), Length: p.length}, nil
-}
-
-// contentTag is an ETag of the written bytes.
-func (p *packer) contentTag() string { return contentTag(p.sum.Sum(nil)) }
-
-// contentTag is an ETag from the digest of the bytes.
-func contentTag(sum []byte) string { return hex.EncodeToString(sum[:16]) }
-
 // nameTag is an ETag of the values that determine the bytes.
 func nameTag(format string, a ...any) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, format, a...))
-	return contentTag(sum[:])
+	return packing.Tag(sum[:])
 }
 
 // packed makes a document of bytes.
 func packed(data []byte, contentType string) (*document, error) {
-	p := newPacker(true)
+	p := packing.New(true)
 	if _, err := p.Write(data); err != nil {
 		return nil, err
 	}
-	body, err := p.close()
+	body, err := p.Close()
 	if err != nil {
 		return nil, err
 	}
-	return &document{etag: p.contentTag(), contentType: contentType, body: body}, nil
+	return &document{etag: p.Tag(), contentType: contentType, body: body}, nil
 }
 
 // docCache keeps assembled documents by the names of their bytes: another content has another key.

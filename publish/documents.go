@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/packing"
 	"github.com/rsbridge/rsbridge/publish/partition"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -47,7 +48,7 @@ func (p *Publisher) document(head resourcesync.Head, entries []resourcesync.Entr
 
 // streamed writes a document of rendered entries. An etag of "" is made from the bytes.
 func streamed(etag string, head resourcesync.Head, entries func(w *resourcesync.Writer) error) (*document, error) {
-	pk := newPacker(etag == "")
+	pk := packing.New(etag == "")
 	w, err := resourcesync.NewWriter(pk, head)
 	if err == nil {
 		err = entries(w)
@@ -55,7 +56,7 @@ func streamed(etag string, head resourcesync.Head, entries func(w *resourcesync.
 	if err == nil {
 		err = w.Close()
 	}
-	body, closeErr := pk.close()
+	body, closeErr := pk.Close()
 	if err == nil {
 		err = closeErr
 	}
@@ -63,7 +64,7 @@ func streamed(etag string, head resourcesync.Head, entries func(w *resourcesync.
 		return nil, err
 	}
 	if etag == "" {
-		etag = pk.contentTag()
+		etag = pk.Tag()
 	}
 	return &document{etag: etag, contentType: xmlType, body: body}, nil
 }

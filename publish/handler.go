@@ -12,6 +12,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/packing"
 	"github.com/rsbridge/rsbridge/publish/patch"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -270,7 +271,7 @@ func (s *set) servePatch(w http.ResponseWriter, r *http.Request, snap *snapshot,
 		return err
 	}
 	sum := sha256.Sum256(data)
-	s.p.answer(w, r, &document{etag: contentTag(sum[:]), contentType: kind.MediaType, immutable: true, body: changetrack.PlainBlob(data)})
+	s.p.answer(w, r, &document{etag: packing.Tag(sum[:]), contentType: kind.MediaType, immutable: true, body: changetrack.PlainBlob(data)})
 	return nil
 }
 

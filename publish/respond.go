@@ -4,20 +4,16 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"html/template"
 	"io"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/klauspost/compress/flate"
-
-	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/accept"
+	"github.com/rsbridge/rsbridge/publish/packing"
 )
 
 // errNoDocument: there is no document at an address.
@@ -132,91 +128,9 @@ func (p *Publisher) answer(w http.ResponseWriter, r *http.Request, d *document) 
 	if r.Method == http.MethodHead {
 		return
 	}
-	if err := sendTo(w, d.body); err != nil {
+	if err := packing.Send(w, d.body); err != nil {
 		p.log.Error("sending a document", "path", r.URL.EscapedPath(), "error", err)
 		panic(http.ErrAbortHandler) // the client must not take it for whole
-	}
-}
-
-type inflater struct {
-	r   io.ReadCloser
-	src bytesReader
-	buf []byte
-}
-
-// bytesReader is a bytes.Reader without the methods flate does not need.
-type bytesReader struct {
-	b []byte
-	i int
-}
-
-func (r *bytesReader) Read(p []byte) (int, error) {
-	if r.i >= len(r.b) {
-		return 0, io.EOF
-	}
-	n := copy(p, r.b[r.i:])
-	r.i += n
-	return n, nil
-}
-
-func (r *bytesReader) ReadByte() (byte, error) {
-	if r.i >= len(r.b) {
-		return 0, io.EOF
-	}
-	r.i++
-	return r.b[r.i-1], nil
-}
-
-var inflaters = sync.Pool{New: func() any {
-	return &inflater{r: flate.NewReader(&bytesReader{}), buf: make([]byte, 32<<10)}
-}}
-
-// sendTo writes a blob, in pieces if it may be long, and checks it: a body with a wrong sum is an
-// error before its last piece is written.
-func sendTo(w io.Writer, b changetrack.Blob) error {
-	if b.Deflated == nil && b.Length > 0 {
-		data, err := b.Bytes()
-		if err == nil {
-			w.Write(data) // or the client has gone away
-		}
-		return err
-	}
-	f := inflaters.Get().(*inflater)
-	defer inflaters.Put(f)
-	f.src = bytesReader{b: b.Deflated}
-	if err := f.r.(flate.Resetter).Reset(&f.src, nil); err != nil {
-		return err
-	}
-	var sum uint32
-	left := b.Length
-	for {
-		n := 0
-		for n < len(f.buf) {
-			m, err := f.r.Read(f.buf[n:])
-			n += m
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				return fmt.Errorf("stored bytes are damaged: %w", err)
-			}
-		}
-		sum = crc32.Update(sum, crc32.IEEETable, f.buf[:n])
-		left -= int64(n)
-		if left < 0 || n < len(f.buf) && left > 0 {
-			return fmt.Errorf("stored bytes are damaged: %d bytes are recorded, they unpack to another number", b.Length)
-		}
-		if left == 0 && sum != b.CRC32 {
-			return errors.New("stored bytes are damaged: their sum does not match")
-		}
-		if n > 0 {
-			if _, err := w.Write(f.buf[:n]); err != nil {
-				return nil // the client has gone away
-			}
-		}
-		if left == 0 {
-			return nil
-		}
 	}
 }
 

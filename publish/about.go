@@ -77,11 +77,11 @@ var formatIRIs = map[rdfres.Format]string{
 }
 
 // dataset is the IRI of a set as a dataset.
-func (s *set) dataset() string { return s.about() + "#dataset" }
+func (a *place) dataset() string { return a.about() + "#dataset" }
 
 // describe describes a set for catalogues: VoID and DCAT.
 func (s *set) describe(ctx context.Context, g *statements, snap *snapshot) {
-	d := s.dataset()
+	d := s.at.dataset()
 	g.iri(d, nsRDF+"type", nsVoID+"Dataset")
 	g.iri(d, nsRDF+"type", nsDCAT+"Dataset")
 	g.text(d, nsDCT+"title", s.cfg.Title)
@@ -92,16 +92,16 @@ func (s *set) describe(ctx context.Context, g *statements, snap *snapshot) {
 	} else {
 		g.text(d, nsDCT+"rights", s.cfg.Licence)
 	}
-	g.publisher(d, cmp.Or(s.cfg.Publisher, s.p.o.Publisher), s.about())
+	g.publisher(d, cmp.Or(s.cfg.Publisher, s.p.o.Publisher), s.at.about())
 	g.text(d, nsVoID+"uriSpace", s.at.Prefix)
 	for _, source := range s.cfg.Via {
 		g.iri(d, nsDCT+"source", source)
 	}
-	g.iri(d, nsDCAT+"landingPage", s.about()+".html")
+	g.iri(d, nsDCAT+"landingPage", s.at.about()+".html")
 	for _, iri := range formatIRIs {
 		g.iri(d, nsVoID+"feature", iri)
 	}
-	g.iri(d, nsVoID+"rootResource", s.capabilityList())
+	g.iri(d, nsVoID+"rootResource", s.at.capabilityList())
 	if snap == nil {
 		return
 	}
@@ -110,10 +110,10 @@ func (s *set) describe(ctx context.Context, g *statements, snap *snapshot) {
 	g.number(d, nsVoID+"documents", snap.view.Resources())
 	g.time(d, nsDCT+"modified", snap.gen.At)
 	if s.cfg.Coverage != nil {
-		s.describeVocabulary(g, s.cfg.Coverage(ctx).Vocabulary)
+		s.at.describeVocabulary(g, s.cfg.Coverage(ctx).Vocabulary)
 	}
 	distribution := func(name, title, mediaType, access string) string {
-		x := s.about() + "#" + name
+		x := s.at.about() + "#" + name
 		g.iri(d, nsDCAT+"distribution", x)
 		g.iri(x, nsRDF+"type", nsDCAT+"Distribution")
 		g.text(x, nsDCT+"title", title)
@@ -123,40 +123,40 @@ func (s *set) describe(ctx context.Context, g *statements, snap *snapshot) {
 		return x
 	}
 	if s.offers(resourcesync.ResourceList) {
-		distribution("resourcelist", "ResourceSync Resource List", xmlType, s.url+"/resourcelist.xml")
+		distribution("resourcelist", "ResourceSync Resource List", xmlType, s.at.url+"/resourcelist.xml")
 	}
 	if s.offers(resourcesync.ChangeList) {
-		distribution("changelist", "ResourceSync Change List", xmlType, s.url+"/changelist.xml")
+		distribution("changelist", "ResourceSync Change List", xmlType, s.at.url+"/changelist.xml")
 	}
 	if dump := s.dump.Load(); dump != nil && s.offers(resourcesync.ResourceDump) {
-		x := distribution("resourcedump", "ResourceSync Resource Dump", zipType, s.url+"/resourcedump.xml")
+		x := distribution("resourcedump", "ResourceSync Resource Dump", zipType, s.at.url+"/resourcedump.xml")
 		g.time(x, nsDCT+"modified", dump.At)
 		for _, p := range dump.Packages {
-			g.iri(x, nsDCAT+"downloadURL", s.url+"/"+p.File)
+			g.iri(x, nsDCAT+"downloadURL", s.at.url+"/"+p.File)
 		}
 	}
 	if packages := *s.changeDumps.Load(); len(packages) > 0 && s.offers(resourcesync.ChangeDump) {
-		x := distribution("changedump", "ResourceSync Change Dump", zipType, s.url+"/changedump.xml")
+		x := distribution("changedump", "ResourceSync Change Dump", zipType, s.at.url+"/changedump.xml")
 		g.time(x, nsDCT+"modified", packages[len(packages)-1].Until)
 	}
 }
 
 // describeVocabulary gives the numbers of classes and properties, and the largest.
-func (s *set) describeVocabulary(g *statements, v Vocabulary) {
-	d := s.dataset()
+func (a *place) describeVocabulary(g *statements, v Vocabulary) {
+	d := a.dataset()
 	if v.Properties == 0 {
 		return
 	}
 	g.number(d, nsVoID+"classes", v.Classes)
 	g.number(d, nsVoID+"properties", v.Properties)
 	for i, c := range v.LargestClasses {
-		x := fmt.Sprintf("%s#class-%d", s.about(), i+1)
+		x := fmt.Sprintf("%s#class-%d", a.about(), i+1)
 		g.iri(d, nsVoID+"classPartition", x)
 		g.iri(x, nsVoID+"class", c.IRI)
 		g.number(x, nsVoID+"entities", c.Count)
 	}
 	for i, c := range v.LargestProperties {
-		x := fmt.Sprintf("%s#property-%d", s.about(), i+1)
+		x := fmt.Sprintf("%s#property-%d", a.about(), i+1)
 		g.iri(d, nsVoID+"propertyPartition", x)
 		g.iri(x, nsVoID+"property", c.IRI)
 		g.number(x, nsVoID+"triples", c.Count)
@@ -171,23 +171,23 @@ func (s *set) serveAbout(w http.ResponseWriter, r *http.Request, snap *snapshot,
 		var ok bool
 		w.Header().Add("Vary", "Accept")
 		if format, ok = negotiate(r.Header["Accept"], formats); !ok {
-			return notAcceptable(s.about(), formats)
+			return notAcceptable(s.at.about(), formats)
 		}
-		w.Header().Set("Content-Location", s.about()+suffixOf(format))
+		w.Header().Set("Content-Location", s.at.about()+suffixOf(format))
 	}
 	services := s.services(w, r, snap)
-	w.Header().Set("Link", "<"+s.capabilityList()+`>; rel="resourcesync", <`+s.wellKnown()+`>; rel="up", <`+s.dataset()+`>; rel="describes"`+s.serviceLinks(services))
+	w.Header().Set("Link", "<"+s.at.capabilityList()+`>; rel="resourcesync", <`+s.at.wellKnown()+`>; rel="up", <`+s.at.dataset()+`>; rel="describes"`+s.at.serviceLinks(services))
 	if format == htmlFormat {
 		d, err := s.setPage(r.Context(), snap, services)
 		return s.p.send(w, r, d, err)
 	}
 	g := &statements{}
-	g.iri(s.about(), nsRDF+"type", nsVoID+"DatasetDescription")
-	g.iri(s.about(), nsFOAF+"primaryTopic", s.dataset())
+	g.iri(s.at.about(), nsRDF+"type", nsVoID+"DatasetDescription")
+	g.iri(s.at.about(), nsFOAF+"primaryTopic", s.at.dataset())
 	s.describe(r.Context(), g, snap)
-	s.describeServices(g, services)
+	s.at.describeServices(g, services)
 	s.describeEndpoint(g, w, r)
-	return s.p.sendGraph(w, r, s.dataset(), g, format)
+	return s.p.sendGraph(w, r, s.at.dataset(), g, format)
 }
 
 func notAcceptable(address string, formats []rdfres.Format) error {
@@ -223,13 +223,13 @@ func (p *Publisher) serveSourceAbout(w http.ResponseWriter, r *http.Request, pat
 	g.iri(catalog, nsRDFS+"seeAlso", p.wellKnown())
 	for _, name := range p.names {
 		s, snap := p.present(name)
-		g.iri(catalog, nsDCAT+"dataset", s.dataset())
+		g.iri(catalog, nsDCAT+"dataset", s.at.dataset())
 		s.describe(r.Context(), g, snap)
 		services := s.services(w, r, snap)
 		for _, x := range services {
-			g.iri(catalog, nsDCAT+"service", s.about()+"#"+x.Name)
+			g.iri(catalog, nsDCAT+"service", s.at.about()+"#"+x.Name)
 		}
-		s.describeServices(g, services)
+		s.at.describeServices(g, services)
 		s.describeEndpoint(g, w, r)
 		snap.release()
 	}
@@ -246,8 +246,8 @@ func (p *Publisher) sendGraph(w http.ResponseWriter, r *http.Request, subject st
 }
 
 // mirrorCommand is how a set is mirrored with one command.
-func (s *set) mirrorCommand() string {
-	return "rsbridge mirror " + s.wellKnown() + " --set " + s.cfg.Name + " --into embedded:" + s.cfg.Name
+func (a *place) mirrorCommand() string {
+	return "rsbridge mirror " + a.wellKnown() + " --set " + a.set + " --into embedded:" + a.set
 }
 
 func groupDigits(n int64) string {

@@ -50,7 +50,7 @@ func (p *Publisher) Addresses(name string) (inForce, configured Addresses, err e
 	if err != nil {
 		return Addresses{}, Addresses{}, err
 	}
-	return s.at, Addresses{Base: p.base, Prefix: s.cfg.Prefix}, nil
+	return s.at.Addresses, Addresses{Base: p.base, Prefix: s.cfg.Prefix}, nil
 }
 
 // ReadAddresses tells the addresses in force of a set from its log and the publisher's
@@ -80,8 +80,16 @@ func (p *Publisher) Bases() []string {
 // mostFormer is the number of former prefixes with redirected names.
 const mostFormer = 8
 
-func (s *set) setAddresses(at Addresses, former []string) {
-	s.at, s.former, s.url = at, former, at.Base+"/"+s.cfg.Name
+// place is the address of a set, and so the addresses of its documents and the links to them.
+type place struct {
+	Addresses          // in force; the configured ones are in SetConfig and in the publisher
+	former    []string // prefixes before Prefix, the last one first
+	set       string   // its name
+	url       string   // Base + "/" + set
+}
+
+func newPlace(set string, at Addresses, former []string) place {
+	return place{at, former, set, at.Base + "/" + set}
 }
 
 // readAddresses gives the addresses in force; known is false when nothing has been published yet.
@@ -116,12 +124,12 @@ func (s *set) moved(ctx context.Context, view *changetrack.View, after uint64) (
 		return nil, fmt.Errorf("change %d of the log does not say to which addresses the set moves: %q (%v)", c.Sequence, clip.Middle(c.Note), err)
 	}
 	next := &set{p: s.p, cfg: s.cfg, kv: s.kv, dir: s.dir, sizes: s.sizes, locks: s.locks, inventory: inventory.New(s.kv)}
-	former := s.former
+	former := s.at.former
 	if m.To.Prefix != s.at.Prefix {
 		former = slices.DeleteFunc(append([]string{s.at.Prefix}, former...), func(p string) bool { return p == m.To.Prefix })
 		former = former[:min(len(former), mostFormer)]
 	}
-	next.setAddresses(m.To, former)
+	next.at = newPlace(s.cfg.Name, m.To, former)
 	next.changeDumps.Store(&[]packageRecord{})
 	next.archives.Store(s.archives.Load())
 	return next, nil
@@ -132,7 +140,7 @@ func (s *set) moved(ctx context.Context, view *changetrack.View, after uint64) (
 func (s *set) anew(ctx context.Context, next *set, generation uint64) (*set, error) {
 	s.dumping.Lock()
 	defer s.dumping.Unlock()
-	if err := s.startAnew(ctx, generation, next.at, next.former); err != nil {
+	if err := startAnew(ctx, s.kv, generation, &next.at); err != nil {
 		return s, err
 	}
 	if next == s {
@@ -181,8 +189,8 @@ type movedError struct{ entity string }
 func (e *movedError) Error() string { return "the resource has moved" }
 
 // formerly finds the entity of a NAME with a former prefix.
-func (s *set) formerly(ctx context.Context, snap *snapshot, name string) error {
-	for _, prefix := range s.former {
+func (a *place) formerly(ctx context.Context, snap *snapshot, name string) error {
+	for _, prefix := range a.former {
 		entity, err := naming.Decode(name, prefix)
 		if errors.Is(err, naming.ErrHashed) {
 			key, _ := naming.Hashed(name)
@@ -193,16 +201,16 @@ func (s *set) formerly(ctx context.Context, snap *snapshot, name string) error {
 		if entity == "" {
 			continue
 		}
-		if _, err := snap.view.Entity(ctx, entity); err == nil && naming.Encode(entity, s.at.Prefix) != name {
+		if _, err := snap.view.Entity(ctx, entity); err == nil && naming.Encode(entity, a.Prefix) != name {
 			return &movedError{entity}
 		}
 	}
 	return nil
 }
 
-func (s *set) redirect(entity, folder, rest, query string) error {
+func (a *place) redirect(entity, folder, rest, query string) error {
 	_, format, _ := bySuffix(rest)
-	to := s.url + "/" + folder + "/" + naming.Encode(entity, s.at.Prefix)
+	to := a.url + "/" + folder + "/" + naming.Encode(entity, a.Prefix)
 	if format != "" {
 		to += suffixOf(format)
 	}

@@ -115,7 +115,7 @@ func (s *set) alternateLinks(ctx context.Context, e *resourcesync.Entry, view *s
 		if err != nil {
 			return err
 		}
-		l := link(resourcesync.RelAlternate, o.set.address(entity, st.Current.Format))
+		l := link(resourcesync.RelAlternate, o.set.at.address(entity, st.Current.Format))
 		l.Type = mediaType(st.Current.Format)
 		e.Links = append(e.Links, l)
 	}

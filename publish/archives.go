@@ -246,13 +246,13 @@ func (s *set) keepDocument(folder, name string, d *document) (archivedDocument, 
 	})
 }
 
-func (s *set) archiveAddress(name string) string { return s.url + "/archives/" + name + ".xml" }
+func (a *place) archiveAddress(name string) string { return a.url + "/archives/" + name + ".xml" }
 
 func (s *set) now() time.Time { return s.p.now().UTC().Truncate(time.Microsecond) }
 
 func (s *set) archiveResourceList(ctx context.Context, snap *snapshot) (rec archiveRecord, err error) {
 	rec = archiveRecord{Version: recordVersion, Kind: resourcesync.ResourceList, Number: snap.gen.Number, At: snap.gen.At, Stored: s.now()}
-	rec.Documents, err = s.storeResourceList(ctx, snap, "", fmt.Sprintf("resourcelist-%d", rec.Number), s.archiveAddress)
+	rec.Documents, err = s.storeResourceList(ctx, snap, "", fmt.Sprintf("resourcelist-%d", rec.Number), s.at.archiveAddress)
 	return rec, err
 }
 
@@ -265,7 +265,7 @@ func (s *set) storeResourceList(ctx context.Context, snap *snapshot, folder, nam
 		if p.Count == 0 && len(snap.parts) > 1 {
 			continue
 		}
-		head := s.root(resourcesync.ResourceList)
+		head := s.at.root(resourcesync.ResourceList)
 		partName := name
 		if len(snap.parts) > 1 {
 			partName += "-" + p.Bits()
@@ -285,7 +285,7 @@ func (s *set) storeResourceList(ctx context.Context, snap *snapshot, folder, nam
 		entries = append(entries, resourcesync.Entry{Loc: address(partName), LastMod: p.At, HasMeta: true, Meta: resourcesync.Meta{Length: -1, Ext: extNumbers(p.Seq, 0)}})
 	}
 	if len(snap.parts) > 1 {
-		head := s.root(resourcesync.ResourceList)
+		head := s.at.root(resourcesync.ResourceList)
 		head.Index = true
 		head.Meta.At = snap.gen.At
 		head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
@@ -304,7 +304,7 @@ func (s *set) storeResourceList(ctx context.Context, snap *snapshot, folder, nam
 
 func (s *set) archiveResourceDump(d *dumpRecord) (rec archiveRecord, err error) {
 	rec = archiveRecord{Version: recordVersion, Kind: resourcesync.ResourceDump, Number: d.Generation, At: d.At, Completed: d.Completed, Stored: s.now(), Packages: d.Packages}
-	head := s.root(resourcesync.ResourceDump)
+	head := s.at.root(resourcesync.ResourceDump)
 	head.Meta.At, head.Meta.Completed = d.At, d.Completed
 	head.Meta.Ext = extNumbers(d.Sequence, d.Generation)
 	return rec, s.archivePackages(&rec, fmt.Sprintf("resourcedump-%d", rec.Number), head)
@@ -315,7 +315,7 @@ func (s *set) archivePackages(rec *archiveRecord, name string, head resourcesync
 	var entries []resourcesync.Entry
 	for i := range rec.Packages {
 		p := &rec.Packages[i]
-		entries = append(entries, s.packageEntry(p, resourcesync.Meta{From: p.From, Until: p.Until}))
+		entries = append(entries, s.at.packageEntry(p, resourcesync.Meta{From: p.From, Until: p.Until}))
 	}
 	d, err := s.p.document(head, entries)
 	if err != nil {
@@ -350,7 +350,7 @@ func (s *set) archiveChangeLists(ctx context.Context, cur *snapshot, view *chang
 		if err != nil {
 			return err
 		}
-		head := s.root(resourcesync.ChangeList)
+		head := s.at.root(resourcesync.ChangeList)
 		head.Meta.From, head.Meta.Until = l.From, l.Until
 		head.Meta.Ext = extNumbers(l.Last, 0)
 		kept, err := streamed("", head, func(w *resourcesync.Writer) error {
@@ -453,7 +453,7 @@ func (s *set) archiveChangeDumps(ctx context.Context, packages []packageRecord) 
 		ps := byList[n]
 		last := ps[len(ps)-1]
 		rec := archiveRecord{Version: recordVersion, Kind: resourcesync.ChangeDump, Number: n, From: ps[0].From, Until: last.Until, Stored: s.now(), Packages: ps}
-		head := s.root(resourcesync.ChangeDump)
+		head := s.at.root(resourcesync.ChangeDump)
 		head.Meta.From, head.Meta.Until = rec.From, rec.Until
 		head.Meta.Ext = extNumbers(last.Last, 0)
 		if err := s.archivePackages(&rec, fmt.Sprintf("changedump-%06d", n), head); err != nil {
@@ -475,28 +475,28 @@ func (s *set) archiveDoc(kind resourcesync.Capability, page int) (*document, err
 	var last time.Time
 	for _, r := range s.archived() {
 		if r.Kind == kind {
-			entries = append(entries, resourcesync.Entry{Loc: s.archiveAddress(r.Documents[0].Name), HasMeta: true,
+			entries = append(entries, resourcesync.Entry{Loc: s.at.archiveAddress(r.Documents[0].Name), HasMeta: true,
 				Meta: resourcesync.Meta{At: r.At, Completed: r.Completed, From: r.From, Until: r.Until, Length: -1}})
 			last = r.Stored
 		}
 	}
 	if len(entries) == 0 {
-		return nil, notFound("Nothing is in this archive of %s.", s.cfg.Name).hint("What is offered is listed at %s.", s.capabilityList())
+		return nil, notFound("Nothing is in this archive of %s.", s.cfg.Name).hint("What is offered is listed at %s.", s.at.capabilityList())
 	}
-	head := s.root(kind + "-archive")
+	head := s.at.root(kind + "-archive")
 	most := s.archiveDocEntries
 	pages := (len(entries) + most - 1) / most
 	switch {
 	case page > pages || page > 0 && pages == 1:
 		return nil, errNoDocument
 	case page > 0:
-		head.Links = append(head.Links, link(resourcesync.RelIndex, s.archiveAddress(string(kind))))
+		head.Links = append(head.Links, link(resourcesync.RelIndex, s.at.archiveAddress(string(kind))))
 		entries = entries[(page-1)*most : min(page*most, len(entries))]
 	case pages > 1:
 		head.Index = true
 		entries = nil
 		for n := 1; n <= pages; n++ {
-			entries = append(entries, resourcesync.Entry{Loc: s.archiveAddress(fmt.Sprintf("%s-archive-%05d", kind, n))})
+			entries = append(entries, resourcesync.Entry{Loc: s.at.archiveAddress(fmt.Sprintf("%s-archive-%05d", kind, n))})
 		}
 	}
 	d, err := s.p.document(head, entries)
@@ -536,7 +536,7 @@ func (s *set) archivedDoc(name string) (*document, error) {
 			return d, err
 		}
 	}
-	return nil, &statusError{code: 410, reason: "There is no such document in the archives (any more).", detail: []string{"What is offered is listed at " + s.capabilityList() + "."}}
+	return nil, &statusError{code: 410, reason: "There is no such document in the archives (any more).", detail: []string{"What is offered is listed at " + s.at.capabilityList() + "."}}
 }
 
 func (s *set) storedDocument(r *archiveRecord, a archivedDocument) (*document, error) {
@@ -548,6 +548,6 @@ func (s *set) storedDocument(r *archiveRecord, a archivedDocument) (*document, e
 	if err != nil {
 		return nil, err
 	}
-	return &document{etag: nameTag("stored %s %s %s %d %d", s.url, a.Name, r.Stored, a.CRC32, a.Length), contentType: xmlType, modified: r.Stored,
+	return &document{etag: nameTag("stored %s %s %s %d %d", s.at.url, a.Name, r.Stored, a.CRC32, a.Length), contentType: xmlType, modified: r.Stored,
 		body: changetrack.Blob{Deflated: data, CRC32: a.CRC32, Length: a.Length}}, nil
 }

@@ -125,7 +125,7 @@ func packable(c *changetrack.Change) bool {
 }
 
 func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, after, last uint64, from, until time.Time) (rec packageRecord, err error) {
-	head := s.root(resourcesync.ChangeDumpManifest)
+	head := s.at.root(resourcesync.ChangeDumpManifest)
 	head.Meta.From, head.Meta.Until = from, until
 	head.Meta.Ext = extNumbers(last, 0)
 	out, err := s.newPackage(name, head)
@@ -164,7 +164,7 @@ func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, af
 func (f *packageFile) addChange(ctx context.Context, snap *snapshot, c *changetrack.Change) (err error) {
 	var patches []patch.Patch
 	if f.s.cfg.DumpPatches {
-		if patches, err = f.s.patches(ctx, snap.kv, c.Sequence); err != nil {
+		if patches, err = patchesOf(ctx, snap.kv, c.Sequence); err != nil {
 			return err
 		}
 	}
@@ -220,9 +220,9 @@ func (s *set) changeDumpDoc(page int) (*document, error) {
 	packages := *s.changeDumps.Load()
 	if len(packages) == 0 {
 		return nil, notFound("There is no Change Dump of %s yet.", s.cfg.Name).
-			hint("Its packages are made of closed Change Lists; the changes are at %s/changelist.xml.", s.url)
+			hint("Its packages are made of closed Change Lists; the changes are at %s/changelist.xml.", s.at.url)
 	}
-	head := s.root(resourcesync.ChangeDump)
+	head := s.at.root(resourcesync.ChangeDump)
 	head.Meta.Ext = extNumbers(packages[len(packages)-1].Last, 0)
 	// Parts begin at fixed numbers of Change Lists, so they stay the same when the oldest are
 	// dropped.
@@ -250,12 +250,12 @@ func (s *set) changeDumpDoc(page int) (*document, error) {
 				}
 			}
 			if !m.From.IsZero() { // some list of these numbers has a package
-				entries = append(entries, resourcesync.Entry{Loc: fmt.Sprintf("%s/changedump-%05d.xml", s.url, n), HasMeta: true, Meta: m})
+				entries = append(entries, resourcesync.Entry{Loc: fmt.Sprintf("%s/changedump-%05d.xml", s.at.url, n), HasMeta: true, Meta: m})
 			}
 		}
 	default:
 		if page > 0 {
-			head.Links = append(head.Links, link(resourcesync.RelIndex, s.url+"/changedump.xml"))
+			head.Links = append(head.Links, link(resourcesync.RelIndex, s.at.url+"/changedump.xml"))
 		}
 		from = time.Time{}
 		for i := range packages {
@@ -269,7 +269,7 @@ func (s *set) changeDumpDoc(page int) (*document, error) {
 			if until = p.Until; page > 0 && page < last {
 				head.Meta.Until = until
 			}
-			entries = append(entries, s.packageEntry(p, resourcesync.Meta{From: p.From, Until: p.Until}))
+			entries = append(entries, s.at.packageEntry(p, resourcesync.Meta{From: p.From, Until: p.Until}))
 		}
 		if len(entries) == 0 {
 			return nil, errNoDocument

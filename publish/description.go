@@ -36,7 +36,7 @@ func (s *set) find(ctx context.Context, snap *snapshot, name string) (changetrac
 			err = kv.ErrNotFound
 		}
 	case err != nil:
-		if err := s.formerly(ctx, snap, name); err != nil {
+		if err := s.at.formerly(ctx, snap, name); err != nil {
 			return st, err
 		}
 		return st, notFound("%q is not the name of an entity.", clip.Middle(name)).
@@ -45,11 +45,11 @@ func (s *set) find(ctx context.Context, snap *snapshot, name string) (changetrac
 		st, err = snap.view.Entity(ctx, entity)
 	}
 	if errors.Is(err, kv.ErrNotFound) {
-		if err := s.formerly(ctx, snap, name); err != nil {
+		if err := s.at.formerly(ctx, snap, name); err != nil {
 			return st, err
 		}
 		return st, notFound("The set %s has no description of that name.", s.cfg.Name).
-			hint("All its resources are listed at %s/resourcelist.xml.", s.url)
+			hint("All its resources are listed at %s/resourcelist.xml.", s.at.url)
 	}
 	return st, err
 }
@@ -71,11 +71,11 @@ func (snap *snapshot) version(ctx context.Context, st *changetrack.State, sequen
 		}
 	}
 	return nil, notFound("The version %d of this description is not kept.", sequence).
-		hint("The versions that are kept are listed at %s.", snap.set.timeMap(st.Entity, ""))
+		hint("The versions that are kept are listed at %s.", snap.set.at.timeMap(st.Entity, ""))
 }
 
-func (s *set) generic(entity string) string {
-	return s.url + "/r/" + naming.Encode(entity, s.at.Prefix)
+func (a *place) generic(entity string) string {
+	return a.url + "/r/" + naming.Encode(entity, a.Prefix)
 }
 
 // serveDescription answers /SET/r/NAME, NAME.SUFFIX and both with ?version=SEQ.
@@ -119,7 +119,7 @@ func (s *set) choose(ctx context.Context, snap *snapshot, name, suffix, version 
 	}
 	if version == "" {
 		if st.Current == nil {
-			return st, nil, s.gone(&st, suffix)
+			return st, nil, s.at.gone(&st, suffix)
 		}
 		return st, st.Current, nil
 	}
@@ -136,7 +136,7 @@ func (s *set) linked(ctx context.Context, snap *snapshot, name, suffix string, s
 	if err != nil {
 		return nil, err
 	}
-	d.linked = &linked{s, name, suffix, st.Entity, v, format, memento}
+	d.linked = &linked{&s.at, name, suffix, st.Entity, v, format, memento}
 	if memento {
 		d.memento = v.Time
 	}
@@ -155,13 +155,13 @@ func (s *set) negotiated(w http.ResponseWriter, r *http.Request, snap *snapshot,
 	formats := offered(v)
 	format, ok := negotiate(r.Header["Accept"], formats)
 	if !ok {
-		return notAcceptable(s.generic(st.Entity), formats)
+		return notAcceptable(s.at.generic(st.Entity), formats)
 	}
 	d, err := s.linked(r.Context(), snap, name, "", &st, v, format, version != "")
 	if err != nil {
 		return err
 	}
-	h.Set("Content-Location", s.generic(st.Entity)+suffixOf(format)+versionQuery(v, version != ""))
+	h.Set("Content-Location", s.at.generic(st.Entity)+suffixOf(format)+versionQuery(v, version != ""))
 	s.p.answer(w, r, d)
 	return nil
 }
@@ -175,14 +175,14 @@ func versionQuery(v *changetrack.Version, memento bool) string {
 
 // gone is the answer for a deleted entity, at the address with a suffix. Its versions are still
 // there (RFC 7089, 4.5.1).
-func (s *set) gone(st *changetrack.State, suffix string) error {
-	e := &statusError{code: http.StatusGone, reason: "The entity " + clip.Middle(st.Entity) + " is no longer described here.", link: s.gates(naming.Encode(st.Entity, s.at.Prefix), suffix)}
+func (a *place) gone(st *changetrack.State, suffix string) error {
+	e := &statusError{code: http.StatusGone, reason: "The entity " + clip.Middle(st.Entity) + " is no longer described here.", link: a.gates(naming.Encode(st.Entity, a.Prefix), suffix)}
 	if c := st.Deleted; c != nil {
 		e.reason = fmt.Sprintf("The entity %s is no longer described here since %s.", clip.Middle(st.Entity), c.Time.UTC().Format(time.RFC3339))
 		if c.Before != nil {
-			e.hint("What was there before: %s", versionAddress(s.address(st.Entity, c.Before.Format), c.Before.Sequence))
+			e.hint("What was there before: %s", versionAddress(a.address(st.Entity, c.Before.Format), c.Before.Sequence))
 		}
-		e.hint("All versions that are kept: %s", s.timeMap(st.Entity, ""))
+		e.hint("All versions that are kept: %s", a.timeMap(st.Entity, ""))
 	}
 	return e
 }
@@ -190,7 +190,7 @@ func (s *set) gone(st *changetrack.State, suffix string) error {
 // linked holds the parts of a representation's Link header. The header is longer than most packed
 // representations, and quickly made.
 type linked struct {
-	s            *set
+	at           *place
 	name, suffix string // of the address
 	entity       string
 	version      *changetrack.Version
@@ -199,14 +199,14 @@ type linked struct {
 }
 
 func (l *linked) header() string {
-	return l.s.links(l.name, l.suffix, l.entity, l.version, l.format, l.memento)
+	return l.at.links(l.name, l.suffix, l.entity, l.version, l.format, l.memento)
 }
 
 // links is the Link header: the set of a representation, its other formats, and its versions (RFC
 // 8288, RFC 7089). The original resource of a version is the address without the version, either
 // the negotiating one or one with a suffix.
-func (s *set) links(name, suffix, entity string, v *changetrack.Version, format rdfres.Format, memento bool) string {
-	generic := s.url + "/r/" + name
+func (a *place) links(name, suffix, entity string, v *changetrack.Version, format rdfres.Format, memento bool) string {
+	generic := a.url + "/r/" + name
 	b := make([]byte, 0, 2048) // most headers fit in it
 	text := func(parts ...string) {
 		for _, p := range parts {
@@ -221,11 +221,11 @@ func (s *set) links(name, suffix, entity string, v *changetrack.Version, format 
 		text(target...)
 		text(`>; rel="`, rel, `"`)
 	}
-	add("resourcesync", s.capabilityList())
+	add("resourcesync", a.capabilityList())
 	if describable(entity) {
 		add("describes", headerIRI(entity))
 	}
-	add("describedby", s.about())
+	add("describedby", a.about())
 	query := versionQuery(v, memento)
 	for _, f := range offered(v) {
 		if f != format {
@@ -240,7 +240,7 @@ func (s *set) links(name, suffix, entity string, v *changetrack.Version, format 
 		add("memento", versionAddress(generic+suffix, v.Sequence))
 		text(`; datetime="`, httpTime(v.Time), `"`)
 	}
-	text(", ", s.gates(name, suffix))
+	text(", ", a.gates(name, suffix))
 	return string(b)
 }
 
@@ -273,7 +273,7 @@ func (s *set) represent(ctx context.Context, snap *snapshot, st *changetrack.Sta
 		blob, err := snap.view.Representation(ctx, st.Entity, v.Sequence)
 		if errors.Is(err, kv.ErrNotFound) {
 			return nil, notFound("The version %d of this description is not kept.", v.Sequence).
-				hint("The versions that are kept are listed at %s.", s.timeMap(st.Entity, ""))
+				hint("The versions that are kept are listed at %s.", s.at.timeMap(st.Entity, ""))
 		}
 		if err != nil {
 			return nil, err
@@ -291,7 +291,7 @@ func (s *set) represent(ctx context.Context, snap *snapshot, st *changetrack.Sta
 		}
 		data, err := codec.Encode(format, st.Entity, triples)
 		if errors.Is(err, rdfres.ErrCannotCarry) {
-			return nil, cannotCarry(format, s.address(st.Entity, v.Format))
+			return nil, cannotCarry(format, s.at.address(st.Entity, v.Format))
 		}
 		if err != nil {
 			return nil, err

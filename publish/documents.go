@@ -75,10 +75,10 @@ func capabilityEntry(loc string, c resourcesync.Capability, links ...resourcesyn
 
 const wellKnownPath = "/.well-known/resourcesync"
 
-func (p *Publisher) wellKnown() string { return p.base + wellKnownPath }
-func (s *set) wellKnown() string       { return s.at.Base + wellKnownPath }
-func (s *set) capabilityList() string  { return s.url + "/capabilitylist.xml" }
-func (s *set) about() string           { return s.url + "/about" }
+func (p *Publisher) wellKnown() string  { return p.base + wellKnownPath }
+func (a *place) wellKnown() string      { return a.Base + wellKnownPath }
+func (a *place) capabilityList() string { return a.url + "/capabilitylist.xml" }
+func (a *place) about() string          { return a.url + "/about" }
 
 // sourceSets is the number of sets in one Source Description.
 const sourceSets = 10000
@@ -115,7 +115,7 @@ func (p *Publisher) sourceDescription(page int) (*document, error) {
 	}
 	for _, name := range names {
 		s := p.lookup(name)
-		entries = append(entries, capabilityEntry(s.capabilityList(), resourcesync.CapabilityList, link(resourcesync.RelDescribedBy, s.about())))
+		entries = append(entries, capabilityEntry(s.at.capabilityList(), resourcesync.CapabilityList, link(resourcesync.RelDescribedBy, s.at.about())))
 	}
 	return p.document(head, entries)
 }
@@ -125,20 +125,20 @@ func (s *set) capabilityListDoc(snap *snapshot) (*document, error) {
 	head := resourcesync.Head{
 		Meta: resourcesync.Meta{Capability: resourcesync.CapabilityList, Length: -1},
 		Links: []resourcesync.Link{
-			link(resourcesync.RelDescribedBy, s.about()),
-			link(resourcesync.RelUp, s.wellKnown()),
+			link(resourcesync.RelDescribedBy, s.at.about()),
+			link(resourcesync.RelUp, s.at.wellKnown()),
 		},
 	}
 	if len(s.cfg.Via) == 1 { // of several, none is the original of all
 		head.Links = append(head.Links, link(resourcesync.RelVia, s.cfg.Via[0]))
 	}
 	if snap != nil && snap.gen.Inventory != "" {
-		head.Links = append(head.Links, s.inventoryLink())
+		head.Links = append(head.Links, s.at.inventoryLink())
 	}
 	var entries []resourcesync.Entry
 	add := func(c resourcesync.Capability, there bool) {
 		if there && s.offers(c) {
-			entries = append(entries, capabilityEntry(s.url+"/"+string(c)+".xml", c))
+			entries = append(entries, capabilityEntry(s.at.url+"/"+string(c)+".xml", c))
 		}
 	}
 	add(resourcesync.ResourceList, snap != nil && (!s.cfg.ScheduledList || s.scheduled.Load() != nil))
@@ -147,16 +147,16 @@ func (s *set) capabilityListDoc(snap *snapshot) (*document, error) {
 	add(resourcesync.ChangeDump, len(*s.changeDumps.Load()) > 0)
 	for _, kind := range archiveKinds {
 		if slices.ContainsFunc(s.archived(), func(r archiveRecord) bool { return r.Kind == kind }) {
-			entries = append(entries, capabilityEntry(s.archiveAddress(string(kind)), kind+"-archive"))
+			entries = append(entries, capabilityEntry(s.at.archiveAddress(string(kind)), kind+"-archive"))
 		}
 	}
 	return s.p.document(head, entries)
 }
 
-func (s *set) root(c resourcesync.Capability) resourcesync.Head {
+func (a *place) root(c resourcesync.Capability) resourcesync.Head {
 	return resourcesync.Head{
 		Meta:  resourcesync.Meta{Capability: c, Length: -1},
-		Links: []resourcesync.Link{link(resourcesync.RelUp, s.capabilityList())},
+		Links: []resourcesync.Link{link(resourcesync.RelUp, a.capabilityList())},
 	}
 }
 
@@ -168,8 +168,8 @@ func extNumbers(sequence, generation uint64) map[string]string {
 	return m
 }
 
-func (s *set) partAddress(p partition.Part) string {
-	return s.url + "/resourcelist-" + p.Bits() + ".xml"
+func (a *place) partAddress(p partition.Part) string {
+	return a.url + "/resourcelist-" + p.Bits() + ".xml"
 }
 
 // resourceList is /SET/resourcelist.xml: the one part, or the index.
@@ -180,14 +180,14 @@ func (snap *snapshot) resourceList(ctx context.Context) (*document, error) {
 	s := snap.set
 	key := nameTag("rli %s %s %s %d %d %d", layout, s.at.Base, s.cfg.Name, snap.gen.Number, snap.gen.Sequence, snap.gen.At.UnixMicro())
 	return s.p.cache.Get(ctx, key, func() (*document, error) {
-		head := s.root(resourcesync.ResourceList)
+		head := s.at.root(resourcesync.ResourceList)
 		head.Index = true
 		head.Meta.At = snap.gen.At
 		head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
 		var entries []resourcesync.Entry
 		for _, p := range snap.parts {
 			if p.Count > 0 {
-				entries = append(entries, resourcesync.Entry{Loc: s.partAddress(p), LastMod: p.At, HasMeta: true,
+				entries = append(entries, resourcesync.Entry{Loc: s.at.partAddress(p), LastMod: p.At, HasMeta: true,
 					Meta: resourcesync.Meta{Length: -1, Ext: extNumbers(p.Seq, 0)}})
 			}
 		}
@@ -231,7 +231,7 @@ func (snap *snapshot) partDoc(ctx context.Context, bits string) (*document, erro
 	}
 	if whole.Count > int64(s.documentEntries) || whole.Bytes > mergedBytes {
 		return nil, &statusError{code: http.StatusGone, reason: "This part of the Resource List was cut into smaller ones.",
-			detail: []string{fmt.Sprintf("%s/resourcelist.xml lists the parts of now.", s.url)}}
+			detail: []string{fmt.Sprintf("%s/resourcelist.xml lists the parts of now.", s.at.url)}}
 	}
 	return snap.resourceListPart(ctx, whole, true)
 }
@@ -241,9 +241,9 @@ func (snap *snapshot) resourceListPart(ctx context.Context, p partition.Part, in
 	s := snap.set
 	key := nameTag("rl %s%s %s %s %s %d %d %d %d %v", layout, s.entryTag(), s.at.Base, s.cfg.Name, p.Bits(), p.Count, p.Seq, p.Gen, p.At.UnixMicro(), indexed)
 	return s.p.cache.Get(ctx, key, func() (*document, error) {
-		head := s.root(resourcesync.ResourceList)
+		head := s.at.root(resourcesync.ResourceList)
 		if indexed {
-			head.Links = append(head.Links, link(resourcesync.RelIndex, s.url+"/resourcelist.xml"))
+			head.Links = append(head.Links, link(resourcesync.RelIndex, s.at.url+"/resourcelist.xml"))
 		}
 		head.Meta.At = p.At
 		head.Meta.Ext = extNumbers(p.Seq, p.Gen)
@@ -311,7 +311,7 @@ func listName(l *listRecord) string {
 	return fmt.Sprintf("changelist-%06d", l.Number)
 }
 
-func (s *set) listAddress(l *listRecord) string { return s.url + "/" + listName(l) + ".xml" }
+func (a *place) listAddress(l *listRecord) string { return a.url + "/" + listName(l) + ".xml" }
 
 // list finds the Change List with a number, or the list it was merged into.
 func (snap *snapshot) list(number uint64) (*listRecord, bool) {
@@ -330,13 +330,13 @@ func (snap *snapshot) changeList(ctx context.Context) (*document, error) {
 	s := snap.set
 	key := nameTag("cli %s %s %s %d %d %d %d", layout, s.at.Base, s.cfg.Name, snap.gen.Number, snap.gen.Sequence, snap.lists[0].Number, snap.gen.At.UnixMicro())
 	return s.p.cache.Get(ctx, key, func() (*document, error) {
-		head := s.root(resourcesync.ChangeList)
+		head := s.at.root(resourcesync.ChangeList)
 		head.Index = true
 		head.Meta.From = snap.lists[0].From
 		head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
 		entries := make([]resourcesync.Entry, len(snap.lists))
 		for i, l := range snap.lists {
-			entries[i] = resourcesync.Entry{Loc: s.listAddress(&l), HasMeta: true,
+			entries[i] = resourcesync.Entry{Loc: s.at.listAddress(&l), HasMeta: true,
 				Meta: resourcesync.Meta{From: l.From, Until: l.Until, Length: -1, Ext: extNumbers(l.Last, 0)}}
 		}
 		d, err := s.p.document(head, entries)
@@ -379,7 +379,7 @@ func (snap *snapshot) recentChanges(ctx context.Context) (*document, error) {
 		}
 		first, from, entries, bytes = l.Number, l.From, entries+l.Entries, bytes+l.Bytes
 	}
-	head := s.root(resourcesync.ChangeList)
+	head := s.at.root(resourcesync.ChangeList)
 	head.Meta.From = from
 	head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
 	key := nameTag("clo %s %s %s %d %d %d %d", layout, s.at.Base, s.cfg.Name, first, after, snap.gen.Number, snap.gen.At.UnixMicro())
@@ -410,7 +410,7 @@ func (snap *snapshot) changeListDoc(ctx context.Context, l *listRecord) (*docume
 // makeChangeList puts a Change List together from its rendered entries.
 func (snap *snapshot) makeChangeList(ctx context.Context, l *listRecord) (*document, error) {
 	s, number := snap.set, l.Number
-	head := s.root(resourcesync.ChangeList)
+	head := s.at.root(resourcesync.ChangeList)
 	head.Meta.From, head.Meta.Until = l.From, l.Until
 	head.Meta.Ext = extNumbers(l.Last, 0)
 	modified := l.Until
@@ -419,7 +419,7 @@ func (snap *snapshot) makeChangeList(ctx context.Context, l *listRecord) (*docum
 		modified = snap.gen.At
 	}
 	if len(snap.lists) > 1 {
-		head.Links = append(head.Links, link(resourcesync.RelIndex, s.url+"/changelist.xml"))
+		head.Links = append(head.Links, link(resourcesync.RelIndex, s.at.url+"/changelist.xml"))
 	}
 	key := nameTag("cl %s %s %s %d %d %d %v %d", layout, s.at.Base, s.cfg.Name, number, l.Last, l.From.UnixMicro(), len(snap.lists) > 1, l.Until.UnixMicro())
 	if !l.closed() {

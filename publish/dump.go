@@ -138,7 +138,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 	if err := os.MkdirAll(dir, ownfile.FolderMode); err != nil {
 		return err
 	}
-	head := s.root(resourcesync.ResourceDumpManifest)
+	head := s.at.root(resourcesync.ResourceDumpManifest)
 	head.Meta.At = snap.gen.At
 	head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
 	out := &packages{s: s, folder: d.Folder, head: head}
@@ -438,9 +438,9 @@ func (f *packageFile) close() (rec packageRecord, err error) {
 // list or the index; the others are its parts.
 func (s *set) resourceDumpDoc(d *dumpRecord, page int) (*document, error) {
 	if d == nil {
-		return nil, notFound("There is no Resource Dump of %s yet.", s.cfg.Name).hint("Its Resource List is %s/resourcelist.xml.", s.url)
+		return nil, notFound("There is no Resource Dump of %s yet.", s.cfg.Name).hint("Its Resource List is %s/resourcelist.xml.", s.at.url)
 	}
-	head := s.root(resourcesync.ResourceDump)
+	head := s.at.root(resourcesync.ResourceDump)
 	head.Meta.At = d.At
 	head.Meta.Completed = d.Completed
 	head.Meta.Ext = extNumbers(d.Sequence, d.Generation)
@@ -457,16 +457,16 @@ func (s *set) resourceDumpDoc(d *dumpRecord, page int) (*document, error) {
 	case pages > 1 && page == 0:
 		head.Index = true
 		for n := 1; n <= pages; n++ {
-			entries = append(entries, resourcesync.Entry{Loc: fmt.Sprintf("%s/resourcedump-%05d.xml", s.url, n), HasMeta: true,
+			entries = append(entries, resourcesync.Entry{Loc: fmt.Sprintf("%s/resourcedump-%05d.xml", s.at.url, n), HasMeta: true,
 				Meta: resourcesync.Meta{At: d.At, Completed: d.Completed, Length: -1}})
 		}
 	default:
 		if page > 0 {
-			head.Links = append(head.Links, link(resourcesync.RelIndex, s.url+"/resourcedump.xml"))
+			head.Links = append(head.Links, link(resourcesync.RelIndex, s.at.url+"/resourcedump.xml"))
 			packages = packages[(page-1)*most : min(page*most, len(packages))]
 		}
 		for i := range packages {
-			entries = append(entries, s.packageEntry(&packages[i], resourcesync.Meta{}))
+			entries = append(entries, s.at.packageEntry(&packages[i], resourcesync.Meta{}))
 		}
 	}
 	doc, err := s.p.document(head, entries)
@@ -479,11 +479,11 @@ func (s *set) resourceDumpDoc(d *dumpRecord, page int) (*document, error) {
 	return doc, err
 }
 
-func (s *set) packageEntry(p *packageRecord, m resourcesync.Meta) resourcesync.Entry {
+func (a *place) packageEntry(p *packageRecord, m resourcesync.Meta) resourcesync.Entry {
 	m.Type, m.Length, m.Hash = zipType, p.Length, resourcesync.Hashes{SHA256: p.SHA256}
-	contents := link(resourcesync.RelContents, s.url+"/"+p.Manifest)
+	contents := link(resourcesync.RelContents, a.url+"/"+p.Manifest)
 	contents.Type = xmlType
-	return resourcesync.Entry{Loc: s.url + "/" + p.File, HasMeta: true, Meta: m, Links: []resourcesync.Link{contents}}
+	return resourcesync.Entry{Loc: a.url + "/" + p.File, HasMeta: true, Meta: m, Links: []resourcesync.Link{contents}}
 }
 
 // serveDumpFile serves a package or the copy of a manifest named by a record, whole or in ranges.
@@ -512,7 +512,7 @@ func (s *set) serveDumpFile(w http.ResponseWriter, r *http.Request, path string)
 	}
 	if rec == nil {
 		return &statusError{code: http.StatusGone, reason: "This package is not kept (any more).",
-			detail: []string{fmt.Sprintf("What is offered is listed at %s.", s.capabilityList())}}
+			detail: []string{fmt.Sprintf("What is offered is listed at %s.", s.at.capabilityList())}}
 	}
 	size := rec.Length
 	if path == rec.Manifest {
@@ -526,7 +526,7 @@ func (s *set) serveDumpFile(w http.ResponseWriter, r *http.Request, path string)
 	info, err := f.Stat()
 	if err != nil || info.Size() != size {
 		s.wrong.meets(s, path)
-		return notFound("This package is damaged, and is made again.").hint("What is offered is listed at %s.", s.capabilityList())
+		return notFound("This package is damaged, and is made again.").hint("What is offered is listed at %s.", s.at.capabilityList())
 	}
 	h := w.Header()
 	h.Set("Cache-Control", cacheForever)

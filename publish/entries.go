@@ -86,8 +86,8 @@ func isComponent(entity string) bool {
 	return len(entity) > len(componentPrefix) && entity[:len(componentPrefix)] == componentPrefix
 }
 
-func (s *set) address(entity string, f rdfres.Format) string {
-	return s.url + "/r/" + naming.Encode(entity, s.at.Prefix) + f.Suffix()
+func (a *place) address(entity string, f rdfres.Format) string {
+	return a.url + "/r/" + naming.Encode(entity, a.Prefix) + f.Suffix()
 }
 
 func versionAddress(loc string, sequence uint64) string {
@@ -96,7 +96,7 @@ func versionAddress(loc string, sequence uint64) string {
 
 // representation fills in the fields of a version.
 func (s *set) representation(ctx context.Context, e *resourcesync.Entry, view *source, entity string, v *changetrack.Version) error {
-	e.Loc = s.address(entity, v.Format)
+	e.Loc = s.at.address(entity, v.Format)
 	e.LastMod = v.Time
 	e.HasMeta = true
 	e.Meta.Hash = hashes(v.Fixity)
@@ -132,7 +132,7 @@ func (s *set) resourceEntry(ctx context.Context, view *source, st *changetrack.S
 // a test compares the two.
 func (s *set) appendResource(ctx context.Context, dst []byte, view *source, st *changetrack.State) ([]byte, error) {
 	v := st.Current
-	if s.cfg.Links.any() || s.cfg.Content != "" || len(s.cfg.Alternates) > 0 || s.cfg.Origin != nil || !describable(st.Entity) || strings.ContainsAny(st.Entity, "&'\t\n\r") || v.Fixity.MD5 != nil || v.Fixity.SHA1 != nil || strings.ContainsAny(s.url, "&<>\"'") {
+	if s.cfg.Links.any() || s.cfg.Content != "" || len(s.cfg.Alternates) > 0 || s.cfg.Origin != nil || !describable(st.Entity) || strings.ContainsAny(st.Entity, "&'\t\n\r") || v.Fixity.MD5 != nil || v.Fixity.SHA1 != nil || strings.ContainsAny(s.at.url, "&<>\"'") {
 		e, err := s.resourceEntry(ctx, view, st)
 		if err != nil {
 			return dst, err
@@ -141,7 +141,7 @@ func (s *set) appendResource(ctx context.Context, dst []byte, view *source, st *
 	}
 	name := naming.Encode(st.Entity, s.at.Prefix)
 	address := func() {
-		dst = append(append(append(dst, s.url...), "/r/"...), name...)
+		dst = append(append(append(dst, s.at.url...), "/r/"...), name...)
 		dst = append(dst, v.Format.Suffix()...)
 	}
 	dst = append(dst, "  <url><loc>"...)
@@ -165,11 +165,11 @@ func (s *set) appendResource(ctx context.Context, dst []byte, view *source, st *
 	address()
 	dst = append(dst, "?version="...)
 	dst = strconv.AppendUint(dst, v.Sequence, 10)
-	dst = append(append(append(dst, `"/><rs:ln rel="describedby" href="`...), s.url...), `/about"/><rs:ln rel="timegate" href="`...)
-	dst = append(append(append(append(dst, s.url...), "/timegate/"...), name...), v.Format.Suffix()...)
-	dst = append(append(append(append(dst, `"/><rs:ln rel="canonical" href="`...), s.url...), "/r/"...), name...)
+	dst = append(append(append(dst, `"/><rs:ln rel="describedby" href="`...), s.at.url...), `/about"/><rs:ln rel="timegate" href="`...)
+	dst = append(append(append(append(dst, s.at.url...), "/timegate/"...), name...), v.Format.Suffix()...)
+	dst = append(append(append(append(dst, `"/><rs:ln rel="canonical" href="`...), s.at.url...), "/r/"...), name...)
 	for _, f := range alternates[v.Format] {
-		dst = append(append(append(append(dst, `"/><rs:ln rel="alternate" href="`...), s.url...), "/r/"...), name...)
+		dst = append(append(append(append(dst, `"/><rs:ln rel="alternate" href="`...), s.at.url...), "/r/"...), name...)
 		dst = append(append(append(dst, suffixOf(f)...), `" type="`...), mediaType(f)...)
 	}
 	return append(dst, "\"/></url>\n"...), nil
@@ -197,7 +197,7 @@ func (s *set) changeEntries(ctx context.Context, view *source, c *changetrack.Ch
 		if c.Before != nil {
 			format = c.Before.Format
 		}
-		e := resourcesync.Entry{Loc: s.address(c.Entity, format), LastMod: c.Time, HasMeta: true}
+		e := resourcesync.Entry{Loc: s.at.address(c.Entity, format), LastMod: c.Time, HasMeta: true}
 		e.Meta = resourcesync.Meta{Change: string(changetrack.Deleted), DateTime: c.Time, Length: -1,
 			Ext: map[string]string{resourcesync.ExtSequence: strconv.FormatUint(c.Sequence, 10)}}
 		name(&e, c.Entity)
@@ -225,7 +225,7 @@ func (s *set) changeEntries(ctx context.Context, view *source, c *changetrack.Ch
 	for _, p := range patches {
 		base, result := p.Kind.Digests(c)
 		e.Links = append(e.Links, resourcesync.Link{
-			Rel: resourcesync.RelPatch, Href: s.patchAddress(c.Sequence, p.Kind), Type: p.Kind.MediaType, Length: int64(len(p.Data)),
+			Rel: resourcesync.RelPatch, Href: s.at.patchAddress(c.Sequence, p.Kind), Type: p.Kind.MediaType, Length: int64(len(p.Data)),
 			Hash: resourcesync.Hashes{SHA256: rdfres.ComputeFixity(p.Data, false, false).SHA256.String()},
 			Ext:  map[string]string{resourcesync.ExtBase: digestToken(base), resourcesync.ExtResult: digestToken(result)},
 		})

@@ -20,7 +20,7 @@ func TestAppendResource(t *testing.T) {
 		"http:///nohost", "HTTP://example.org/{x}"}
 	for _, base := range []string{"http://h.example", "http://h.example/a'b&c"} {
 		s := &set{cfg: SetConfig{Name: "data", Format: rdfres.JSONLD}}
-		s.setAddresses(Addresses{Base: base, Prefix: "http://example.org/"}, nil)
+		s.at = newPlace(s.cfg.Name, Addresses{Base: base, Prefix: "http://example.org/"}, nil)
 		for i := range 500 {
 			st := changetrack.State{Entity: entities[r.IntN(len(entities))], Changes: r.IntN(4), First: time.UnixMicro(r.Int64N(1e15)).UTC()}
 			if r.IntN(2) == 0 {

@@ -67,7 +67,7 @@ func (s *set) describedBy(ctx context.Context, e *resourcesync.Entry, view *sour
 		if st.Current == nil {
 			continue
 		}
-		e.Links = append(e.Links, link(resourcesync.RelDescribedBy, s.address(entity, st.Current.Format)))
+		e.Links = append(e.Links, link(resourcesync.RelDescribedBy, s.at.address(entity, st.Current.Format)))
 		if n++; n >= mostDescribedBy {
 			break
 		}

@@ -145,7 +145,7 @@ func (p *Publisher) formerSet(r *http.Request, name, rest string) error {
 		return notFound("There is no set %q here.", clip.Middle(name)).hint("The sets of this source are listed at %s.", p.wellKnown())
 	}
 	if s := p.lookup(f.To); s != nil {
-		to := s.url + strings.TrimSuffix("/"+rest, "/")
+		to := s.at.url + strings.TrimSuffix("/"+rest, "/")
 		if r.URL.RawQuery != "" {
 			to += "?" + headerSafe(r.URL.RawQuery)
 		}

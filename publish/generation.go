@@ -45,12 +45,12 @@ func (s *set) open(ctx context.Context) error {
 			why = "the log ends before what was published"
 		case tail > gen.Sequence:
 			why = "changes were dropped from the log before they were published"
-		case s.at != Addresses{gen.Base, gen.Prefix}:
+		case s.at.Addresses != Addresses{gen.Base, gen.Prefix}:
 			why = "the addresses are others, and nothing was published at the old ones"
 		}
 		if why != "" {
 			s.p.log.Warn("new lists begin", "set", s.cfg.Name, "because", why)
-			if err := s.startAnew(ctx, gen.Number, s.at, s.former); err != nil {
+			if err := startAnew(ctx, s.kv, gen.Number, &s.at); err != nil {
 				return err
 			}
 		} else if err := s.load(ctx, gen); err != nil {
@@ -66,18 +66,18 @@ func (s *set) open(ctx context.Context) error {
 
 // startAnew leaves only the generation's number and the last list's, since numbers are never used
 // twice, and the new addresses.
-func (s *set) startAnew(ctx context.Context, number uint64, at Addresses, former []string) error {
-	lists, err := loadLists(ctx, s.kv)
+func startAnew(ctx context.Context, records kv.Store, number uint64, at *place) error {
+	lists, err := loadLists(ctx, records)
 	if err != nil {
 		return err
 	}
-	b := s.kv.Batch()
+	b := records.Batch()
 	defer b.Close()
 	b.DeleteRange([]byte("c"), []byte("h")) // c entries, d dump, g generation
 	b.DeleteRange([]byte("D"), []byte("E"))
 	b.Delete(listKey)
 	b.DeleteRange([]byte("l"), []byte("z")) // l lists, p parts, x and y patches
-	last := anewRecord{Version: recordVersion, Generation: number, Base: at.Base, Prefix: at.Prefix, Former: former}
+	last := anewRecord{Version: recordVersion, Generation: number, Base: at.Base, Prefix: at.Prefix, Former: at.former}
 	if len(lists) > 0 {
 		last.List = lists[len(lists)-1].Number
 	}
@@ -88,16 +88,16 @@ func (s *set) startAnew(ctx context.Context, number uint64, at Addresses, former
 }
 
 // lastNumbers are the highest numbers given before the lists began anew.
-func (s *set) lastNumbers(ctx context.Context) (generation, list uint64, again bool, err error) {
+func lastNumbers(ctx context.Context, records kv.Reader) (generation, list uint64, again bool, err error) {
 	var last anewRecord
-	again, err = getJSON(ctx, s.kv, []byte("z"), &last)
+	again, err = getJSON(ctx, records, []byte("z"), &last)
 	return last.Generation, last.List, again, err
 }
 
 // load takes up a generation without its view. The log's head may be beyond it, so the next
 // publication replaces what it serves.
 func (s *set) load(ctx context.Context, gen genRecord) error {
-	if err := s.clean(ctx, gen); err != nil {
+	if err := clean(ctx, s.kv, gen); err != nil {
 		return err
 	}
 	snap := &snapshot{set: s, gen: gen, view: s.cfg.Log.View(ctx), kv: lasting(ctx, s.kv)}
@@ -121,13 +121,13 @@ func (s *set) load(ctx context.Context, gen genRecord) error {
 }
 
 // clean removes the records of an unfinished Publish beyond the generation.
-func (s *set) clean(ctx context.Context, gen genRecord) error {
-	b := s.kv.Batch()
+func clean(ctx context.Context, records kv.Store, gen genRecord) error {
+	b := records.Batch()
 	defer b.Close()
 	for _, kind := range patch.Kinds {
 		b.DeleteRange(keyOf(kind.ID, gen.Sequence+1), []byte{kind.ID + 1})
 	}
-	lists, err := loadLists(ctx, s.kv)
+	lists, err := loadLists(ctx, records)
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 		case err != nil:
 			return s, Generation{}, err
 		case moved != nil:
-			why = fmt.Sprintf("the addresses are others: %s, prefix %q", moved.url, moved.at.Prefix)
+			why = fmt.Sprintf("the addresses are others: %s, prefix %q", moved.at.url, moved.at.Prefix)
 		case tail > cur.gen.Sequence:
 			moved = s
 		}
@@ -244,7 +244,7 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 	}
 	if err := w.run(ctx); err != nil {
 		if cur != nil { // entries and patches already written are beyond its sequence
-			if cleanErr := s.clean(context.WithoutCancel(ctx), cur.gen); cleanErr != nil {
+			if cleanErr := clean(context.WithoutCancel(ctx), s.kv, cur.gen); cleanErr != nil {
 				s.p.log.Error("cleaning up after a publication that did not end", "set", s.cfg.Name, "error", cleanErr)
 			}
 		}
@@ -313,7 +313,7 @@ func (w *generationWriter) begin(ctx context.Context, cur *snapshot, baseSeq uin
 	for _, kind := range "cilpxy" { // of an unfinished first publication
 		w.batch.DeleteRange([]byte{byte(kind)}, []byte{byte(kind) + 1})
 	}
-	number, list, again, err := s.lastNumbers(ctx)
+	number, list, again, err := lastNumbers(ctx, s.kv)
 	if err != nil {
 		return err
 	}
@@ -321,7 +321,7 @@ func (w *generationWriter) begin(ctx context.Context, cur *snapshot, baseSeq uin
 		baseSeq, baseAt = head, at
 	}
 	w.gen = genRecord{Version: recordVersion, Number: number + 1, Sequence: head, At: at, Base: s.at.Base,
-		Prefix: s.at.Prefix, Former: s.former, Format: string(s.cfg.Format), StartSeq: baseSeq, StartAt: baseAt, Alternates: w.alternates.records(), Entries: s.measureTag()}
+		Prefix: s.at.Prefix, Former: s.at.former, Format: string(s.cfg.Format), StartSeq: baseSeq, StartAt: baseAt, Alternates: w.alternates.records(), Entries: s.measureTag()}
 	w.after = baseSeq
 	w.lists = []listRecord{{Version: recordVersion, Number: list + 1, From: baseAt, After: baseSeq, Last: baseSeq}}
 	w.dirty[list+1] = true

@@ -92,7 +92,7 @@ func (p *Publisher) route(w http.ResponseWriter, r *http.Request) error {
 	}
 	if !more || rest == "" {
 		h := w.Header()
-		h.Set("Location", s.about())
+		h.Set("Location", s.at.about())
 		w.WriteHeader(http.StatusSeeOther)
 		return nil
 	}
@@ -128,7 +128,7 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 			}
 			err := serve(w, r, snap, rest)
 			if moved := (*movedError)(nil); errors.As(err, &moved) {
-				err = s.redirect(moved.entity, head, rest, r.URL.RawQuery)
+				err = s.at.redirect(moved.entity, head, rest, r.URL.RawQuery)
 			}
 			return err
 		case "patch":
@@ -227,7 +227,7 @@ func (snap *snapshot) numberedList(ctx context.Context, name, digits string) (*d
 	}
 	if n < snap.lists[0].Number {
 		return nil, &statusError{code: http.StatusGone, reason: fmt.Sprintf("Change List %d is no longer kept.", n),
-			detail: []string{fmt.Sprintf("The changes since %s are listed at %s/changelist.xml.", resourcesync.FormatTime(snap.lists[0].From), s.url)}}
+			detail: []string{fmt.Sprintf("The changes since %s are listed at %s/changelist.xml.", resourcesync.FormatTime(snap.lists[0].From), s.at.url)}}
 	}
 	l, ok := snap.list(n)
 	if !ok {
@@ -239,7 +239,7 @@ func (snap *snapshot) numberedList(ctx context.Context, name, digits string) (*d
 	if l.Through == 0 {
 		return nil, errNoDocument
 	}
-	return nil, &statusError{code: http.StatusMovedPermanently, reason: "This Change List is now a part of a longer one.", location: s.listAddress(l), detail: []string{s.listAddress(l)}}
+	return nil, &statusError{code: http.StatusMovedPermanently, reason: "This Change List is now a part of a longer one.", location: s.at.listAddress(l), detail: []string{s.at.listAddress(l)}}
 }
 
 // send answers with a document or hands its error on.
@@ -283,7 +283,7 @@ func (p *Publisher) serveRobots(w http.ResponseWriter, r *http.Request) error {
 	b.WriteString("User-agent: *\nAllow: /\n")
 	for _, name := range p.names {
 		if s := p.lookup(name); s.offers(resourcesync.ResourceList) {
-			b.WriteString("Sitemap: " + s.url + "/resourcelist.xml\n")
+			b.WriteString("Sitemap: " + s.at.url + "/resourcelist.xml\n")
 		}
 	}
 	d, err := packed([]byte(b.String()), "text/plain; charset=utf-8")

@@ -165,12 +165,12 @@ func (w *world) scan(values map[string]int, partial bool, format rdfres.Format) 
 	for c, err := range view.Changes(w.t.Context(), before) {
 		w.must(err)
 		if c.Before != nil {
-			delete(w.model, s.address(c.Entity, c.Before.Format))
+			delete(w.model, s.at.address(c.Entity, c.Before.Format))
 		}
 		if c.After != nil {
 			data, err := versionBytes(w.t.Context(), view, c.Entity, c.After.Sequence)
 			w.must(err)
-			w.model[s.address(c.Entity, c.After.Format)] = data
+			w.model[s.at.address(c.Entity, c.After.Format)] = data
 		}
 	}
 }

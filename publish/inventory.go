@@ -79,16 +79,16 @@ func (w *generationWriter) graphs(ctx context.Context, lo, hi rdfres.Digest) ite
 }
 
 // inventoryLink leads from the Capability List to the inventory.
-func (s *set) inventoryLink() resourcesync.Link {
-	return link(inventoryRel, s.url+"/inventory.json")
+func (a *place) inventoryLink() resourcesync.Link {
+	return link(inventoryRel, a.url+"/inventory.json")
 }
 
-func (s *set) inventoryAddress(sequence uint64, path string) string {
-	a := s.url + "/inventory/" + strconv.FormatUint(sequence, 10)
+func (a *place) inventoryAddress(sequence uint64, path string) string {
+	address := a.url + "/inventory/" + strconv.FormatUint(sequence, 10)
 	if path != "" {
-		a += "/" + path
+		address += "/" + path
 	}
-	return a + ".json"
+	return address + ".json"
 }
 
 // Forms of the answers, see docs/reference/inventory.md.
@@ -118,7 +118,7 @@ type (
 	}
 )
 
-func (s *set) inventoryJSON(d *inventoryDoc, modified time.Time, immutable bool) (*document, error) {
+func inventoryJSON(d *inventoryDoc, modified time.Time, immutable bool) (*document, error) {
 	data, err := json.Marshal(d)
 	if err != nil {
 		return nil, err
@@ -136,8 +136,8 @@ func (snap *snapshot) inventoryNow() (*document, error) {
 	if snap.gen.Inventory == "" {
 		return nil, notFound("The set %s has no inventory.", s.cfg.Name)
 	}
-	return s.inventoryJSON(&inventoryDoc{Set: s.cfg.Name, Sequence: snap.gen.Sequence, Time: resourcesync.FormatTime(snap.gen.At), Entities: snap.view.Resources(),
-		Digest: "sha-256:" + snap.gen.Inventory, Root: s.inventoryAddress(snap.gen.Sequence, ""), First: snap.lists[0].After}, snap.gen.At, false)
+	return inventoryJSON(&inventoryDoc{Set: s.cfg.Name, Sequence: snap.gen.Sequence, Time: resourcesync.FormatTime(snap.gen.At), Entities: snap.view.Resources(),
+		Digest: "sha-256:" + snap.gen.Inventory, Root: s.at.inventoryAddress(snap.gen.Sequence, ""), First: snap.lists[0].After}, snap.gen.At, false)
 }
 
 // inventoryNode answers below /SET/inventory/: SEQUENCE.json is a root,
@@ -151,7 +151,7 @@ func (snap *snapshot) inventoryNode(ctx context.Context, rest string) (*document
 		return nil, errNoDocument
 	}
 	missing := notFound("There is no inventory of the change %d.", sequence).
-		hint("There is one for each publication since the change %d; the present one is at %s/inventory.json.", snap.lists[0].After, s.url)
+		hint("There is one for each publication since the change %d; the present one is at %s/inventory.json.", snap.lists[0].After, s.at.url)
 	if snap.gen.Inventory == "" || sequence > snap.gen.Sequence || sequence < snap.lists[0].After {
 		return nil, missing
 	}
@@ -173,7 +173,7 @@ func (snap *snapshot) inventoryNode(ctx context.Context, rest string) (*document
 	for i := range 16 {
 		if n.Children != nil && n.Children[i].Count > 0 {
 			child := path + "0123456789abcdef"[i:i+1]
-			d.Children = append(d.Children, inventoryPart{child, n.Children[i].Count, digestToken(n.Children[i].Digest), s.inventoryAddress(sequence, child)})
+			d.Children = append(d.Children, inventoryPart{child, n.Children[i].Count, digestToken(n.Children[i].Digest), s.at.inventoryAddress(sequence, child)})
 		}
 	}
 	for _, e := range n.Entries {
@@ -187,5 +187,5 @@ func (snap *snapshot) inventoryNode(ctx context.Context, rest string) (*document
 		d.Leaf = append(d.Leaf, line)
 	}
 	// Entity names in a leaf are the ones still known; all else is fixed.
-	return s.inventoryJSON(d, time.Time{}, n.Children != nil)
+	return inventoryJSON(d, time.Time{}, n.Children != nil)
 }

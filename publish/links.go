@@ -182,10 +182,10 @@ func init() {
 // used for Links.Collections.
 func (s *set) entryLinks(ctx context.Context, e *resourcesync.Entry, entity string, v *changetrack.Version, triples []rdfres.Triple) {
 	name := naming.Encode(entity, s.at.Prefix)
-	generic := s.url + "/r/" + name
+	generic := s.at.url + "/r/" + name
 	add := func(l resourcesync.Link) { e.Links = append(e.Links, l) }
-	add(link(resourcesync.RelDescribedBy, s.about()))
-	add(link(resourcesync.RelTimeGate, s.url+"/timegate/"+name+v.Format.Suffix()))
+	add(link(resourcesync.RelDescribedBy, s.at.about()))
+	add(link(resourcesync.RelTimeGate, s.at.url+"/timegate/"+name+v.Format.Suffix()))
 	add(link(resourcesync.RelCanonical, generic))
 	for _, f := range alternates[v.Format] {
 		l := link(resourcesync.RelAlternate, generic+suffixOf(f))
@@ -256,8 +256,8 @@ func (s *set) collectionLinks(e *resourcesync.Entry, entity string, triples []rd
 // deletionLinks adds the valid links of a deleted resource: the description of the set, the
 // TimeGate, and its former collections.
 func (s *set) deletionLinks(ctx context.Context, e *resourcesync.Entry, view *source, c *changetrack.Change, format rdfres.Format) error {
-	e.Links = append(e.Links, link(resourcesync.RelDescribedBy, s.about()),
-		link(resourcesync.RelTimeGate, s.url+"/timegate/"+naming.Encode(c.Entity, s.at.Prefix)+format.Suffix()))
+	e.Links = append(e.Links, link(resourcesync.RelDescribedBy, s.at.about()),
+		link(resourcesync.RelTimeGate, s.at.url+"/timegate/"+naming.Encode(c.Entity, s.at.Prefix)+format.Suffix()))
 	var triples []rdfres.Triple
 	if c.Before != nil {
 		var err error

@@ -26,13 +26,13 @@ const linkFormat = "application/link-format"
 // timeMapVersions is how many versions a TimeMap lists. One of more leads to parts.
 const timeMapVersions = 2000
 
-func (s *set) timeMap(entity, suffix string) string {
-	return s.url + "/timemap/" + naming.Encode(entity, s.at.Prefix) + suffix
+func (a *place) timeMap(entity, suffix string) string {
+	return a.url + "/timemap/" + naming.Encode(entity, a.Prefix) + suffix
 }
 
 // gates are the links from an original resource or a version of it to its TimeGate and TimeMap.
-func (s *set) gates(name, suffix string) string {
-	return "<" + s.url + "/timegate/" + name + suffix + `>; rel="timegate", <` + s.url + "/timemap/" + name + suffix + `>; rel="timemap"; type="` + linkFormat + `"`
+func (a *place) gates(name, suffix string) string {
+	return "<" + a.url + "/timegate/" + name + suffix + `>; rel="timegate", <` + a.url + "/timemap/" + name + suffix + `>; rel="timemap"; type="` + linkFormat + `"`
 }
 
 // original is an original resource and its kept versions, oldest first.
@@ -63,7 +63,7 @@ func (s *set) original(ctx context.Context, snap *snapshot, rest string) (*origi
 	if err == nil && len(versions) == 0 {
 		err = notFound("No version of %s is kept.", clip.Middle(st.Entity))
 	}
-	return &original{s: s, address: s.generic(st.Entity) + suffix, timeMap: s.timeMap(st.Entity, suffix), name: naming.Encode(st.Entity, s.at.Prefix) + suffix, versions: versions}, err
+	return &original{s: s, address: s.at.generic(st.Entity) + suffix, timeMap: s.at.timeMap(st.Entity, suffix), name: naming.Encode(st.Entity, s.at.Prefix) + suffix, versions: versions}, err
 }
 
 // link is the link of one version; i is its place in the list.
@@ -131,7 +131,7 @@ func (s *set) serveTimeMap(w http.ResponseWriter, r *http.Request, snap *snapsho
 	} else if to > s.timeMapVersions {
 		step = s.timeMapVersions
 	}
-	lines := []string{"<" + o.address + `>; rel="original"`, o.span(self, "self", from, to), "<" + s.url + "/timegate/" + o.name + `>; rel="timegate"`}
+	lines := []string{"<" + o.address + `>; rel="original"`, o.span(self, "self", from, to), "<" + s.at.url + "/timegate/" + o.name + `>; rel="timegate"`}
 	for i := from; i < to; i += step {
 		if step > 1 {
 			lines = append(lines, o.span(o.part(i), "timemap", i, min(to, i+step)))

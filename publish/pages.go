@@ -66,14 +66,14 @@ func (p *Publisher) serveHome(w http.ResponseWriter, r *http.Request) error {
 	links := []pageLink{{Rel: "describedby", Type: "text/turtle", Href: p.base + "/about.ttl"}}
 	for _, name := range p.names {
 		s, snap := p.present(name)
-		c := card{Title: s.cfg.Title, Description: s.cfg.Description, About: s.about() + ".html", Command: s.mirrorCommand()}
+		c := card{Title: s.cfg.Title, Description: s.cfg.Description, About: s.at.about() + ".html", Command: s.at.mirrorCommand()}
 		if snap != nil {
 			c.Published, c.Resources, c.Triples = true, groupDigits(snap.view.Resources()), groupDigits(snap.view.Triples())
 			c.Changed, c.ChangedISO = humanTime(snap.gen.At), resourcesync.FormatTime(snap.gen.At)
 			snap.release()
 		}
 		cards = append(cards, c)
-		links = append(links, pageLink{Rel: "resourcesync", Href: s.capabilityList()})
+		links = append(links, pageLink{Rel: "resourcesync", Href: s.at.capabilityList()})
 	}
 	d, err := p.page("home.html", map[string]any{"Title": p.o.Title, "Sets": cards, "HeadLinks": links})
 	return p.send(w, r, d, err)
@@ -111,7 +111,7 @@ func (s *set) setPage(ctx context.Context, snap *snapshot, services []Service) (
 			for _, p := range d.Packages {
 				n += p.Length
 			}
-			facts = append(facts, fact{Name: "Dump", Value: humanTime(d.At) + " UTC, " + groupDigits(d.Entries) + " resources, " + shortBytes(n), Href: s.url + "/resourcedump.xml"})
+			facts = append(facts, fact{Name: "Dump", Value: humanTime(d.At) + " UTC, " + groupDigits(d.Entries) + " resources, " + shortBytes(n), Href: s.at.url + "/resourcedump.xml"})
 		}
 	}
 	if s.cfg.Licence != "" {
@@ -134,7 +134,7 @@ func (s *set) setPage(ctx context.Context, snap *snapshot, services []Service) (
 	if s.at.Prefix != "" {
 		facts = append(facts, fact{Name: "Entities begin with", Value: s.at.Prefix})
 	}
-	documents = append(documents, fact{"Capability List", "all that is needed to follow the rest", s.capabilityList()})
+	documents = append(documents, fact{"Capability List", "all that is needed to follow the rest", s.at.capabilityList()})
 	if snap != nil {
 		for _, x := range []struct {
 			c          resourcesync.Capability
@@ -147,23 +147,23 @@ func (s *set) setPage(ctx context.Context, snap *snapshot, services []Service) (
 			{resourcesync.ChangeDump, "Change Dump", "older changes packed", len(*s.changeDumps.Load()) > 0},
 		} {
 			if x.there && s.offers(x.c) {
-				documents = append(documents, fact{x.name, x.text, s.url + "/" + string(x.c) + ".xml"})
+				documents = append(documents, fact{x.name, x.text, s.at.url + "/" + string(x.c) + ".xml"})
 				if x.c == resourcesync.ChangeList {
-					documents = append(documents, fact{"open Change List", "the last changes, never an index: for clients of one list", s.url + "/changelist-open.xml"})
+					documents = append(documents, fact{"open Change List", "the last changes, never an index: for clients of one list", s.at.url + "/changelist-open.xml"})
 				}
 			}
 		}
 	}
 	links := []pageLink{
-		{Rel: "resourcesync", Href: s.capabilityList()},
-		{Rel: "alternate", Type: "text/turtle", Href: s.about() + ".ttl"},
-		{Rel: "alternate", Type: "application/ld+json", Href: s.about() + ".jsonld"},
+		{Rel: "resourcesync", Href: s.at.capabilityList()},
+		{Rel: "alternate", Type: "text/turtle", Href: s.at.about() + ".ttl"},
+		{Rel: "alternate", Type: "application/ld+json", Href: s.at.about() + ".jsonld"},
 	}
 	for _, x := range services {
-		documents = append(documents, fact{x.Title, x.Text, s.url + x.Self})
-		links = append(links, pageLink{Rel: relServiceDesc, Type: x.Type, Href: s.url + x.Self})
+		documents = append(documents, fact{x.Title, x.Text, s.at.url + x.Self})
+		links = append(links, pageLink{Rel: relServiceDesc, Type: x.Type, Href: s.at.url + x.Self})
 	}
-	documents = append(documents, fact{"Turtle", "this page as VoID and DCAT", s.about() + ".ttl"}, fact{"JSON-LD", "the same", s.about() + ".jsonld"})
+	documents = append(documents, fact{"Turtle", "this page as VoID and DCAT", s.at.about() + ".ttl"}, fact{"JSON-LD", "the same", s.at.about() + ".jsonld"})
 	if snap != nil {
 		after := snap.lists[len(snap.lists)-1].Last
 		if after = max(after, 10) - 10; after < snap.gen.StartSeq {
@@ -185,7 +185,7 @@ func (s *set) setPage(ctx context.Context, snap *snapshot, services []Service) (
 			}
 			x := row{Time: humanTime(c.Time), ISO: resourcesync.FormatTime(c.Time), Kind: string(c.Kind), Label: clip.Middle(c.Entity)}
 			if c.After != nil {
-				x.Href = s.generic(c.Entity) + ".html" + versionQuery(c.After, true)
+				x.Href = s.at.generic(c.Entity) + ".html" + versionQuery(c.After, true)
 			}
 			recent = append(recent, x)
 		}
@@ -194,14 +194,14 @@ func (s *set) setPage(ctx context.Context, snap *snapshot, services []Service) (
 			if err != nil {
 				return nil, err
 			}
-			if some = append(some, fact{Name: clip.Middle(st.Entity), Href: s.generic(st.Entity) + ".html"}); len(some) >= 10 {
+			if some = append(some, fact{Name: clip.Middle(st.Entity), Href: s.at.generic(st.Entity) + ".html"}); len(some) >= 10 {
 				break
 			}
 		}
 	}
 	return s.p.page("set.html", map[string]any{
 		"Title": s.cfg.Title, "Description": s.cfg.Description, "Published": snap != nil, "Facts": facts, "Documents": documents,
-		"Recent": recent, "Some": some, "Command": s.mirrorCommand(),
+		"Recent": recent, "Some": some, "Command": s.at.mirrorCommand(),
 		"HeadLinks": links,
 	})
 }
@@ -265,7 +265,7 @@ func (s *set) page(ctx context.Context, snap *snapshot, st *changetrack.State, v
 		Sequence                       uint64
 	}
 	var history []entry
-	base := s.generic(st.Entity)
+	base := s.at.generic(st.Entity)
 	var before *changetrack.Version // of the version shown
 	for c, err := range snap.view.History(ctx, st.Entity) {
 		if err != nil {
@@ -285,7 +285,7 @@ func (s *set) page(ctx context.Context, snap *snapshot, st *changetrack.State, v
 	}
 	slices.Reverse(history)
 	var formats []fact
-	headLinks := []pageLink{{Rel: "resourcesync", Href: s.capabilityList()}, {Rel: "canonical", Href: base}}
+	headLinks := []pageLink{{Rel: "resourcesync", Href: s.at.capabilityList()}, {Rel: "canonical", Href: base}}
 	for _, f := range offered(v) {
 		if f != htmlFormat {
 			address := base + suffixOf(f) + versionQuery(v, memento)
@@ -298,7 +298,7 @@ func (s *set) page(ctx context.Context, snap *snapshot, st *changetrack.State, v
 		title = localName(st.Entity)
 	}
 	data := map[string]any{
-		"Title": title, "Entity": st.Entity, "Set": s.cfg.Title, "About": s.about() + ".html", "Rows": rows, "Others": others, "History": history,
+		"Title": title, "Entity": st.Entity, "Set": s.cfg.Title, "About": s.at.about() + ".html", "Rows": rows, "Others": others, "History": history,
 		"Formats": formats, "HeadLinks": headLinks, "Memento": memento, "Time": humanTime(v.Time), "ISO": resourcesync.FormatTime(v.Time),
 		"Hash": v.Fixity.SHA256.String(), "MainName": formatName(v.Format),
 	}
@@ -360,7 +360,7 @@ func (d *describer) value(ctx context.Context, o rdfres.Term, depth int) value {
 		iri := o.IRI()
 		v := value{Text: shortIRI(iri), Title: iri}
 		if text, ok := d.here(ctx, iri); ok {
-			v.Href = d.snap.set.generic(iri) + ".html"
+			v.Href = d.snap.set.at.generic(iri) + ".html"
 			if text != "" {
 				v.Text = text
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/rsbridge/rsbridge/publish/patch"
 )
 
-// patches reads the offered patches of a change from the records.
-func (s *set) patches(ctx context.Context, r kv.Reader, sequence uint64) (ps []patch.Patch, err error) {
+// patchesOf reads the offered patches of a change from the records.
+func patchesOf(ctx context.Context, r kv.Reader, sequence uint64) (ps []patch.Patch, err error) {
 	for _, kind := range patch.Kinds {
 		data, err := r.Get(ctx, keyOf(kind.ID, sequence))
 		if errors.Is(err, kv.ErrNotFound) {
@@ -24,6 +24,6 @@ func (s *set) patches(ctx context.Context, r kv.Reader, sequence uint64) (ps []p
 	return ps, nil
 }
 
-func (s *set) patchAddress(sequence uint64, kind *patch.Kind) string {
-	return s.url + "/patch/" + strconv.FormatUint(sequence, 10) + kind.Suffix
+func (a *place) patchAddress(sequence uint64, kind *patch.Kind) string {
+	return a.url + "/patch/" + strconv.FormatUint(sequence, 10) + kind.Suffix
 }

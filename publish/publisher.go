@@ -121,13 +121,11 @@ type Publisher struct {
 
 // set is one published set at fixed addresses: at new addresses it is another one.
 type set struct {
-	p      *Publisher
-	cfg    SetConfig
-	at     Addresses // in force; the configured ones are in cfg and in the publisher
-	former []string  // prefixes before at.Prefix, the last one first
-	url    string    // base + "/" + name
-	kv     kv.Store  // its records
-	dir    string    // its files
+	p   *Publisher
+	cfg SetConfig
+	at  place
+	kv  kv.Store // its records
+	dir string   // its files
 
 	sizes
 	*locks
@@ -325,7 +323,7 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 	if !known || !told {
 		at, former = Addresses{Base: p.base, Prefix: cfg.Prefix}, nil
 	}
-	s.setAddresses(at, former)
+	s.at = newPlace(cfg.Name, at, former)
 	s.changeDumps.Store(&[]packageRecord{})
 	s.archives.Store(&[]archiveRecord{})
 	if p.o.Dir != "" {
@@ -425,5 +423,5 @@ func (p *Publisher) Location(ctx context.Context, name, entity string) (string, 
 			return "", fmt.Errorf("publish: location of %s in %s: %w", clip.Middle(entity), name, err)
 		}
 	}
-	return s.address(entity, format), nil
+	return s.at.address(entity, format), nil
 }

@@ -63,7 +63,7 @@ func (s *set) makeList(ctx context.Context) error {
 	}
 	folder := onlyName("resourcelist/%d", snap.gen.Number)
 	dir := filepath.Join(s.dir, filepath.FromSlash(folder))
-	docs, err := s.storeResourceList(ctx, snap, folder, "resourcelist", func(name string) string { return s.url + "/" + name + ".xml" })
+	docs, err := s.storeResourceList(ctx, snap, folder, "resourcelist", func(name string) string { return s.at.url + "/" + name + ".xml" })
 	if err != nil {
 		os.RemoveAll(dir)
 		return err
@@ -113,7 +113,7 @@ func (s *set) openList(ctx context.Context, keep map[string]bool) error {
 func (s *set) scheduledDoc(name string) (*document, error) {
 	rec := s.scheduled.Load()
 	if rec == nil {
-		return nil, notFound("There is no Resource List of %s yet; it is made by schedule.", s.cfg.Name).hint("The changes are listed at %s/changelist.xml.", s.url)
+		return nil, notFound("There is no Resource List of %s yet; it is made by schedule.", s.cfg.Name).hint("The changes are listed at %s/changelist.xml.", s.at.url)
 	}
 	for _, d := range rec.Documents {
 		if d.Name == strings.TrimSuffix(name, ".xml") {

@@ -59,36 +59,36 @@ func staysStatic(w http.ResponseWriter, r *http.Request) bool {
 // describeEndpoint names the SPARQL endpoint of the set.
 func (s *set) describeEndpoint(g *statements, w http.ResponseWriter, r *http.Request) {
 	if s.cfg.SPARQL != "" && !staysStatic(w, r) {
-		g.iri(s.dataset(), nsVoID+"sparqlEndpoint", s.cfg.SPARQL)
+		g.iri(s.at.dataset(), nsVoID+"sparqlEndpoint", s.cfg.SPARQL)
 	}
 }
 
 // serviceLinks are the links to services in a Link header: "", or beginning with
 // a comma.
-func (s *set) serviceLinks(services []Service) string {
+func (a *place) serviceLinks(services []Service) string {
 	var b strings.Builder
 	for _, x := range services {
 		rel := relServiceDesc
 		if x.Rel != "" {
 			rel += " " + x.Rel
 		}
-		b.WriteString(`, <` + s.url + x.Self + `>; rel="` + rel + `"; type="` + x.Type + `"; title="` + x.Title + `"`)
+		b.WriteString(`, <` + a.url + x.Self + `>; rel="` + rel + `"; type="` + x.Type + `"; title="` + x.Title + `"`)
 	}
 	return b.String()
 }
 
 // describeServices describes services for catalogues (DCAT 3, 6.6): each serves the dataset, and is
 // the access of a distribution of it.
-func (s *set) describeServices(g *statements, services []Service) {
-	d := s.dataset()
+func (a *place) describeServices(g *statements, services []Service) {
+	d := a.dataset()
 	for _, x := range services {
-		service, access := s.about()+"#"+x.Name, s.about()+"#"+x.Name+"-access"
+		service, access := a.about()+"#"+x.Name, a.about()+"#"+x.Name+"-access"
 		g.iri(service, nsRDF+"type", nsDCAT+"DataService")
 		g.text(service, nsDCT+"title", x.Title)
 		g.text(service, nsDCT+"description", x.Text)
-		g.iri(service, nsDCAT+"endpointURL", s.url+x.Endpoint)
+		g.iri(service, nsDCAT+"endpointURL", a.url+x.Endpoint)
 		if x.Self != x.Endpoint {
-			g.iri(service, nsDCAT+"endpointDescription", s.url+x.Self)
+			g.iri(service, nsDCAT+"endpointDescription", a.url+x.Self)
 		}
 		g.iri(service, nsDCT+"conformsTo", x.ConformsTo)
 		g.iri(service, nsDCAT+"servesDataset", d)
@@ -96,7 +96,7 @@ func (s *set) describeServices(g *statements, services []Service) {
 		g.iri(access, nsRDF+"type", nsDCAT+"Distribution")
 		g.text(access, nsDCT+"title", x.Title)
 		g.iri(access, nsDCAT+"mediaType", nsIANA+x.Type)
-		g.iri(access, nsDCAT+"accessURL", s.url+x.Self)
+		g.iri(access, nsDCAT+"accessURL", a.url+x.Self)
 		g.iri(access, nsDCAT+"accessService", service)
 		g.iri(access, nsDCT+"conformsTo", x.ConformsTo)
 	}
@@ -110,7 +110,7 @@ func (s *set) serveCapabilityList(w http.ResponseWriter, r *http.Request, snap *
 		return err
 	}
 	if services := s.services(w, r, snap); len(services) > 0 {
-		d.link = "<" + s.about() + `>; rel="` + resourcesync.RelDescribedBy + `"` + s.serviceLinks(services)
+		d.link = "<" + s.at.about() + `>; rel="` + resourcesync.RelDescribedBy + `"` + s.at.serviceLinks(services)
 	}
 	s.p.answer(w, r, d)
 	return nil

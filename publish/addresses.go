@@ -129,8 +129,7 @@ func (s *set) moved(ctx context.Context, view *changetrack.View, after uint64) (
 		former = slices.DeleteFunc(append([]string{s.at.Prefix}, former...), func(p string) bool { return p == m.To.Prefix })
 		former = former[:min(len(former), mostFormer)]
 	}
-	next.at = newPlace(s.cfg.Name, m.To, former)
-	next.changeDumps.Store(&[]packageRecord{})
+	next.settle(m.To, former)
 	next.archives.Store(s.archives.Load())
 	return next, nil
 }

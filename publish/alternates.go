@@ -103,8 +103,8 @@ func (a *alternateSets) records() map[string]alternateRecord {
 
 // alternateLinks link to the descriptions of an entity in other sets. Entries of changes have none:
 // they never change, and the links are those of now.
-func (s *set) alternateLinks(ctx context.Context, e *resourcesync.Entry, view *source, entity string) error {
-	if len(s.cfg.Alternates) == 0 || view.alternates == nil {
+func (m *entryMaker) alternateLinks(ctx context.Context, e *resourcesync.Entry, view *source, entity string) error {
+	if len(m.cfg.Alternates) == 0 || view.alternates == nil {
 		return nil
 	}
 	for _, o := range view.alternates.list {

@@ -168,7 +168,7 @@ func (f *packageFile) addChange(ctx context.Context, snap *snapshot, c *changetr
 			return err
 		}
 	}
-	entries, err := f.s.changeEntries(ctx, snap.source(), c, patches)
+	entries, err := f.s.entries.ofChange(ctx, snap.source(), c, patches)
 	if err != nil {
 		return err
 	}

@@ -239,7 +239,7 @@ func (snap *snapshot) partDoc(ctx context.Context, bits string) (*document, erro
 // resourceListPart assembles a part.
 func (snap *snapshot) resourceListPart(ctx context.Context, p partition.Part, indexed bool) (*document, error) {
 	s := snap.set
-	key := nameTag("rl %s%s %s %s %s %d %d %d %d %v", layout, s.entryTag(), s.at.Base, s.cfg.Name, p.Bits(), p.Count, p.Seq, p.Gen, p.At.UnixMicro(), indexed)
+	key := nameTag("rl %s%s %s %s %s %d %d %d %d %v", layout, s.entries.tag(), s.at.Base, s.cfg.Name, p.Bits(), p.Count, p.Seq, p.Gen, p.At.UnixMicro(), indexed)
 	return s.p.cache.Get(ctx, key, func() (*document, error) {
 		head := s.at.root(resourcesync.ResourceList)
 		if indexed {
@@ -276,7 +276,7 @@ func (snap *snapshot) writePart(ctx context.Context, w *resourcesync.Writer, p p
 		if w.Count()%256 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if buf, err = s.appendResource(ctx, buf[:0], view, &st); err != nil {
+		if buf, err = s.entries.appendResource(ctx, buf[:0], view, &st); err != nil {
 			return err
 		}
 		if err := w.WriteRaw(buf, 1); err != nil {
@@ -286,7 +286,7 @@ func (snap *snapshot) writePart(ctx context.Context, w *resourcesync.Writer, p p
 	for f, err := range snap.view.CurrentFiles(ctx, lo, hi) {
 		var e resourcesync.Entry
 		if err == nil {
-			e, err = s.fileEntry(ctx, view, &f)
+			e, err = s.entries.fileEntry(ctx, view, &f)
 		}
 		if err == nil && w.Count()%256 == 0 {
 			err = ctx.Err()

@@ -157,7 +157,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 		if err != nil {
 			return m, fmt.Errorf("representation of %s: %w", clip.Middle(st.Entity), err)
 		}
-		m.entry, err = s.resourceEntry(ctx, view, &st)
+		m.entry, err = s.entries.resourceEntry(ctx, view, &st)
 		return m, err
 	})
 	for m, err := range members {

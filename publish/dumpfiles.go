@@ -55,7 +55,7 @@ func (s *set) dumpFiles(ctx context.Context, snap *snapshot, dir string, add fun
 			continue
 		}
 		left -= f.length
-		e, err := s.fileEntry(ctx, view, &st)
+		e, err := s.entries.fileEntry(ctx, view, &st)
 		if err == nil {
 			e.Meta.Length = f.length
 			err = add(f, &e)

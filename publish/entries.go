@@ -15,6 +15,13 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
+// entryMaker makes the entries of a set's lists: one for each resource or change,
+// with its links.
+type entryMaker struct {
+	cfg *SetConfig
+	at  *place
+}
+
 // link is an rs:ln with nothing but rel and href.
 func link(rel, href string) resourcesync.Link {
 	return resourcesync.Link{Rel: rel, Href: href, Length: -1}
@@ -95,8 +102,8 @@ func versionAddress(loc string, sequence uint64) string {
 }
 
 // representation fills in the fields of a version.
-func (s *set) representation(ctx context.Context, e *resourcesync.Entry, view *source, entity string, v *changetrack.Version) error {
-	e.Loc = s.at.address(entity, v.Format)
+func (m *entryMaker) representation(ctx context.Context, e *resourcesync.Entry, view *source, entity string, v *changetrack.Version) error {
+	e.Loc = m.at.address(entity, v.Format)
 	e.LastMod = v.Time
 	e.HasMeta = true
 	e.Meta.Hash = hashes(v.Fixity)
@@ -109,20 +116,20 @@ func (s *set) representation(ctx context.Context, e *resourcesync.Entry, view *s
 	e.Links = slices.Grow(e.Links, 8) // as many as most have
 	name(e, entity)
 	e.Links = append(e.Links, link(resourcesync.RelMemento, versionAddress(e.Loc, v.Sequence)))
-	triples, err := s.linkTriples(ctx, view, entity, v)
+	triples, err := m.linkTriples(ctx, view, entity, v)
 	if err != nil {
 		return err
 	}
-	s.entryLinks(ctx, e, entity, v, triples)
-	return s.fileLinks(ctx, e, view, entity)
+	m.entryLinks(ctx, e, entity, v, triples)
+	return m.fileLinks(ctx, e, view, entity)
 }
 
 // resourceEntry is the entry of a current entity in a Resource List.
-func (s *set) resourceEntry(ctx context.Context, view *source, st *changetrack.State) (resourcesync.Entry, error) {
+func (m *entryMaker) resourceEntry(ctx context.Context, view *source, st *changetrack.State) (resourcesync.Entry, error) {
 	e := resourcesync.Entry{Meta: resourcesync.Meta{Length: -1}}
-	err := s.representation(ctx, &e, view, st.Entity, st.Current)
+	err := m.representation(ctx, &e, view, st.Entity, st.Current)
 	if err == nil {
-		err = s.alternateLinks(ctx, &e, view, st.Entity)
+		err = m.alternateLinks(ctx, &e, view, st.Entity)
 	}
 	e.ChangeFreq = changeFreq(st)
 	return e, err
@@ -130,18 +137,18 @@ func (s *set) resourceEntry(ctx context.Context, view *source, st *changetrack.S
 
 // appendResource renders the entry of resourceEntry. The usual entry is written straight into dst;
 // a test compares the two.
-func (s *set) appendResource(ctx context.Context, dst []byte, view *source, st *changetrack.State) ([]byte, error) {
+func (m *entryMaker) appendResource(ctx context.Context, dst []byte, view *source, st *changetrack.State) ([]byte, error) {
 	v := st.Current
-	if s.cfg.Links.any() || s.cfg.Content != "" || len(s.cfg.Alternates) > 0 || s.cfg.Origin != nil || !describable(st.Entity) || strings.ContainsAny(st.Entity, "&'\t\n\r") || v.Fixity.MD5 != nil || v.Fixity.SHA1 != nil || strings.ContainsAny(s.at.url, "&<>\"'") {
-		e, err := s.resourceEntry(ctx, view, st)
+	if m.cfg.Links.any() || m.cfg.Content != "" || len(m.cfg.Alternates) > 0 || m.cfg.Origin != nil || !describable(st.Entity) || strings.ContainsAny(st.Entity, "&'\t\n\r") || v.Fixity.MD5 != nil || v.Fixity.SHA1 != nil || strings.ContainsAny(m.at.url, "&<>\"'") {
+		e, err := m.resourceEntry(ctx, view, st)
 		if err != nil {
 			return dst, err
 		}
 		return resourcesync.AppendEntry(dst, &e)
 	}
-	name := naming.Encode(st.Entity, s.at.Prefix)
+	name := naming.Encode(st.Entity, m.at.Prefix)
 	address := func() {
-		dst = append(append(append(dst, s.at.url...), "/r/"...), name...)
+		dst = append(append(append(dst, m.at.url...), "/r/"...), name...)
 		dst = append(dst, v.Format.Suffix()...)
 	}
 	dst = append(dst, "  <url><loc>"...)
@@ -165,11 +172,11 @@ func (s *set) appendResource(ctx context.Context, dst []byte, view *source, st *
 	address()
 	dst = append(dst, "?version="...)
 	dst = strconv.AppendUint(dst, v.Sequence, 10)
-	dst = append(append(append(dst, `"/><rs:ln rel="describedby" href="`...), s.at.url...), `/about"/><rs:ln rel="timegate" href="`...)
-	dst = append(append(append(append(dst, s.at.url...), "/timegate/"...), name...), v.Format.Suffix()...)
-	dst = append(append(append(append(dst, `"/><rs:ln rel="canonical" href="`...), s.at.url...), "/r/"...), name...)
+	dst = append(append(append(dst, `"/><rs:ln rel="describedby" href="`...), m.at.url...), `/about"/><rs:ln rel="timegate" href="`...)
+	dst = append(append(append(append(dst, m.at.url...), "/timegate/"...), name...), v.Format.Suffix()...)
+	dst = append(append(append(append(dst, `"/><rs:ln rel="canonical" href="`...), m.at.url...), "/r/"...), name...)
 	for _, f := range alternates[v.Format] {
-		dst = append(append(append(append(dst, `"/><rs:ln rel="alternate" href="`...), s.at.url...), "/r/"...), name...)
+		dst = append(append(append(append(dst, `"/><rs:ln rel="alternate" href="`...), m.at.url...), "/r/"...), name...)
 		dst = append(append(append(dst, suffixOf(f)...), `" type="`...), mediaType(f)...)
 	}
 	return append(dst, "\"/></url>\n"...), nil
@@ -184,24 +191,24 @@ func changeFreq(st *changetrack.State) string {
 	return frequency(st.Changes, st.First, st.Current.Time)
 }
 
-// changeEntries gives the entries of a change: one, or two when the
+// ofChange gives the entries of a change: one, or two when the
 // representation moves to the address of another format.
-func (s *set) changeEntries(ctx context.Context, view *source, c *changetrack.Change, patches []patch.Patch) ([]resourcesync.Entry, error) {
+func (m *entryMaker) ofChange(ctx context.Context, view *source, c *changetrack.Change, patches []patch.Patch) ([]resourcesync.Entry, error) {
 	if c.OfFile() {
-		e, err := s.fileChange(ctx, view, c)
+		e, err := m.fileChange(ctx, view, c)
 		return []resourcesync.Entry{e}, err
 	}
 	var es []resourcesync.Entry
 	if c.After == nil || c.Before != nil && c.Before.Format != c.After.Format {
-		format := s.cfg.Format
+		format := m.cfg.Format
 		if c.Before != nil {
 			format = c.Before.Format
 		}
-		e := resourcesync.Entry{Loc: s.at.address(c.Entity, format), LastMod: c.Time, HasMeta: true}
+		e := resourcesync.Entry{Loc: m.at.address(c.Entity, format), LastMod: c.Time, HasMeta: true}
 		e.Meta = resourcesync.Meta{Change: string(changetrack.Deleted), DateTime: c.Time, Length: -1,
 			Ext: map[string]string{resourcesync.ExtSequence: strconv.FormatUint(c.Sequence, 10)}}
 		name(&e, c.Entity)
-		if err := s.deletionLinks(ctx, &e, view, c, format); err != nil {
+		if err := m.deletionLinks(ctx, &e, view, c, format); err != nil {
 			return nil, err
 		}
 		es = append(es, e)
@@ -210,7 +217,7 @@ func (s *set) changeEntries(ctx context.Context, view *source, c *changetrack.Ch
 		return es, nil
 	}
 	e := resourcesync.Entry{Meta: resourcesync.Meta{Length: -1}}
-	if err := s.representation(ctx, &e, view, c.Entity, c.After); err != nil {
+	if err := m.representation(ctx, &e, view, c.Entity, c.After); err != nil {
 		return nil, err
 	}
 	e.LastMod = c.Time
@@ -225,7 +232,7 @@ func (s *set) changeEntries(ctx context.Context, view *source, c *changetrack.Ch
 	for _, p := range patches {
 		base, result := p.Kind.Digests(c)
 		e.Links = append(e.Links, resourcesync.Link{
-			Rel: resourcesync.RelPatch, Href: s.at.patchAddress(c.Sequence, p.Kind), Type: p.Kind.MediaType, Length: int64(len(p.Data)),
+			Rel: resourcesync.RelPatch, Href: m.at.patchAddress(c.Sequence, p.Kind), Type: p.Kind.MediaType, Length: int64(len(p.Data)),
 			Hash: resourcesync.Hashes{SHA256: rdfres.ComputeFixity(p.Data, false, false).SHA256.String()},
 			Ext:  map[string]string{resourcesync.ExtBase: digestToken(base), resourcesync.ExtResult: digestToken(result)},
 		})

@@ -19,8 +19,8 @@ func TestAppendResource(t *testing.T) {
 		"http://example.org/a b", "not an iri", "http://example.org/x.html", "mailto:a@example.org", "http://example.org/100%", "urn:x:\u0001", "http://example.org/\ufffe",
 		"http:///nohost", "HTTP://example.org/{x}"}
 	for _, base := range []string{"http://h.example", "http://h.example/a'b&c"} {
-		s := &set{cfg: SetConfig{Name: "data", Format: rdfres.JSONLD}}
-		s.at = newPlace(s.cfg.Name, Addresses{Base: base, Prefix: "http://example.org/"}, nil)
+		at := newPlace("data", Addresses{Base: base, Prefix: "http://example.org/"}, nil)
+		m := entryMaker{&SetConfig{Format: rdfres.JSONLD}, &at}
 		for i := range 500 {
 			st := changetrack.State{Entity: entities[r.IntN(len(entities))], Changes: r.IntN(4), First: time.UnixMicro(r.Int64N(1e15)).UTC()}
 			if r.IntN(2) == 0 {
@@ -29,11 +29,11 @@ func TestAppendResource(t *testing.T) {
 			st.Current = &changetrack.Version{Sequence: r.Uint64N(1e6), Time: st.First.Add(time.Duration(r.Int64N(1e16)).Truncate(time.Microsecond)),
 				Graph: rdfres.EntityKey(fmt.Sprint(i)), Format: []rdfres.Format{rdfres.JSONLD, rdfres.NTriples}[r.IntN(2)],
 				Fixity: rdfres.ComputeFixity([]byte(fmt.Sprint(i)), r.IntN(5) == 0, r.IntN(5) == 0)}
-			got, err := s.appendResource(t.Context(), nil, nil, &st)
+			got, err := m.appendResource(t.Context(), nil, nil, &st)
 			if err != nil {
 				t.Fatalf("%q: %v", st.Entity, err)
 			}
-			e, err := s.resourceEntry(t.Context(), nil, &st)
+			e, err := m.resourceEntry(t.Context(), nil, &st)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,8 +19,8 @@ const mostDescribedBy = 100
 
 // fileLinks adds links to the files of a description. Then the entry has more than one describes
 // link, and names the entity's own.
-func (s *set) fileLinks(ctx context.Context, e *resourcesync.Entry, view *source, entity string) error {
-	if s.cfg.Content == "" {
+func (m *entryMaker) fileLinks(ctx context.Context, e *resourcesync.Entry, view *source, entity string) error {
+	if m.cfg.Content == "" {
 		return nil
 	}
 	urls, err := view.FilesOf(ctx, entity)
@@ -54,7 +54,7 @@ func fileMeta(v *changetrack.FileVersion) resourcesync.Meta {
 }
 
 // describedBy links to the descriptions linking to a file.
-func (s *set) describedBy(ctx context.Context, e *resourcesync.Entry, view *source, url string) error {
+func (m *entryMaker) describedBy(ctx context.Context, e *resourcesync.Entry, view *source, url string) error {
 	n := 0
 	for entity, err := range view.LeadingTo(ctx, url) {
 		if err != nil {
@@ -67,7 +67,7 @@ func (s *set) describedBy(ctx context.Context, e *resourcesync.Entry, view *sour
 		if st.Current == nil {
 			continue
 		}
-		e.Links = append(e.Links, link(resourcesync.RelDescribedBy, s.at.address(entity, st.Current.Format)))
+		e.Links = append(e.Links, link(resourcesync.RelDescribedBy, m.at.address(entity, st.Current.Format)))
 		if n++; n >= mostDescribedBy {
 			break
 		}
@@ -84,23 +84,23 @@ func modified(v *changetrack.FileVersion) time.Time {
 }
 
 // fileEntry is the entry of a current file in a Resource List.
-func (s *set) fileEntry(ctx context.Context, view *source, st *changetrack.FileState) (resourcesync.Entry, error) {
+func (m *entryMaker) fileEntry(ctx context.Context, view *source, st *changetrack.FileState) (resourcesync.Entry, error) {
 	v := st.Current
 	e := resourcesync.Entry{Loc: st.URL, LastMod: modified(v), HasMeta: true, Meta: fileMeta(v)}
 	e.ChangeFreq = frequency(st.Changes, st.First, v.Time)
-	return e, s.describedBy(ctx, &e, view, st.URL)
+	return e, m.describedBy(ctx, &e, view, st.URL)
 }
 
 // fileChange is the entry of a file's change. Its datetime is the time of the change. Its lastmod
 // is the Resource List's, so a comparison of the two finds them equal.
-func (s *set) fileChange(ctx context.Context, view *source, c *changetrack.Change) (resourcesync.Entry, error) {
+func (m *entryMaker) fileChange(ctx context.Context, view *source, c *changetrack.Change) (resourcesync.Entry, error) {
 	e := resourcesync.Entry{Loc: c.File, LastMod: c.Time, HasMeta: true}
 	if c.FileAfter == nil {
 		e.Meta = resourcesync.Meta{Length: -1, Ext: map[string]string{
 			resourcesync.ExtKind: resourcesync.KindFile, resourcesync.ExtSequence: strconv.FormatUint(c.Sequence, 10)}}
 	} else {
 		e.Meta, e.LastMod = fileMeta(c.FileAfter), modified(c.FileAfter)
-		if err := s.describedBy(ctx, &e, view, c.File); err != nil {
+		if err := m.describedBy(ctx, &e, view, c.File); err != nil {
 			return e, err
 		}
 	}

@@ -204,7 +204,7 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 			}
 		}
 	}()
-	if cur != nil && cur.gen.Sequence == head && maps.Equal(cur.gen.Alternates, alternates.records()) && cur.gen.Entries == s.measureTag() {
+	if cur != nil && cur.gen.Sequence == head && maps.Equal(cur.gen.Alternates, alternates.records()) && cur.gen.Entries == s.entries.measureTag() {
 		if alternates != nil && cur.alternates == nil { // it was loaded
 			keep = true
 			s.replace(&snapshot{set: s, gen: cur.gen, view: view, kv: lasting(ctx, s.kv), parts: cur.parts, lists: cur.lists, alternates: alternates})
@@ -302,7 +302,7 @@ func (w *generationWriter) begin(ctx context.Context, cur *snapshot, baseSeq uin
 		w.gen.Number++
 		w.gen.Sequence = head
 		w.gen.Alternates = w.alternates.records()
-		w.gen.Entries = s.measureTag()
+		w.gen.Entries = s.entries.measureTag()
 		if at.After(w.gen.At) {
 			w.gen.At = at
 		}
@@ -321,12 +321,12 @@ func (w *generationWriter) begin(ctx context.Context, cur *snapshot, baseSeq uin
 		baseSeq, baseAt = head, at
 	}
 	w.gen = genRecord{Version: recordVersion, Number: number + 1, Sequence: head, At: at, Base: s.at.Base,
-		Prefix: s.at.Prefix, Former: s.at.former, Format: string(s.cfg.Format), StartSeq: baseSeq, StartAt: baseAt, Alternates: w.alternates.records(), Entries: s.measureTag()}
+		Prefix: s.at.Prefix, Former: s.at.former, Format: string(s.cfg.Format), StartSeq: baseSeq, StartAt: baseAt, Alternates: w.alternates.records(), Entries: s.entries.measureTag()}
 	w.after = baseSeq
 	w.lists = []listRecord{{Version: recordVersion, Number: list + 1, From: baseAt, After: baseSeq, Last: baseSeq}}
 	w.dirty[list+1] = true
 	touched := partition.Part{Seq: head, Gen: w.gen.Number, At: at}
-	if w.parts, err = partition.New(s.measure(ctx, &source{w.view, w.alternates}), s.partSize, touched); err != nil {
+	if w.parts, err = partition.New(s.entries.measure(ctx, &source{w.view, w.alternates}), s.partSize, touched); err != nil {
 		return err
 	}
 	for _, p := range w.parts {
@@ -377,7 +377,7 @@ func (w *generationWriter) run(ctx context.Context) error {
 				return err
 			}
 			bytes := int64(0) // of an entry linked with more descriptions
-			if err := w.set.measureFiles(ctx, now, key, after(key), func(_ rdfres.Digest, n int64) { bytes += n }); err != nil {
+			if err := w.set.entries.measureFiles(ctx, now, key, after(key), func(_ rdfres.Digest, n int64) { bytes += n }); err != nil {
 				return err
 			}
 			w.touch(w.parts.Find(key), 0, bytes)
@@ -385,7 +385,7 @@ func (w *generationWriter) run(ctx context.Context) error {
 	}
 	touch := partition.Part{Seq: w.gen.Sequence, Gen: w.gen.Number, At: w.gen.At}
 	var err error
-	if w.parts, err = w.parts.Update(w.touched, touch, w.before != nil && w.before.Entries != w.gen.Entries, w.set.measure(ctx, now), w.set.partSize, w.batch); err != nil {
+	if w.parts, err = w.parts.Update(w.touched, touch, w.before != nil && w.before.Entries != w.gen.Entries, w.set.entries.measure(ctx, now), w.set.partSize, w.batch); err != nil {
 		return err
 	}
 	w.mergeLists()
@@ -414,7 +414,7 @@ func (w *generationWriter) take(ctx context.Context, patches *patch.Queue) error
 	if c.OfEntity() {
 		w.delta = w.delta.note(&c)
 	}
-	entries, err := w.set.changeEntries(ctx, &source{w.view, w.alternates}, &c, offered)
+	entries, err := w.set.entries.ofChange(ctx, &source{w.view, w.alternates}, &c, offered)
 	if err != nil {
 		return err
 	}

@@ -135,29 +135,29 @@ func (l *Links) any() bool {
 	return len(l.Collections)+len(l.Locations)+len(l.Templates) > 0 || l.Collection != ""
 }
 
-// entryTag is part of the ETag of documents assembled from entries: it changes with the
+// tag is part of the ETag of documents assembled from entries: it changes with the
 // configuration of entries.
-func (s *set) entryTag() string {
+func (m *entryMaker) tag() string {
 	tag := ""
-	if s.cfg.Links.any() {
-		data, err := json.Marshal(&s.cfg.Links)
+	if m.cfg.Links.any() {
+		data, err := json.Marshal(&m.cfg.Links)
 		if err != nil {
 			panic(err) // strings only
 		}
 		tag = shortSum(string(data))
 	}
-	if s.cfg.Content != "" {
-		tag += "c" + shortSum(s.cfg.Content)
+	if m.cfg.Content != "" {
+		tag += "c" + shortSum(m.cfg.Content)
 	}
-	if len(s.cfg.Alternates) > 0 {
-		tag += "a" + shortSum(strings.Join(s.cfg.Alternates, " "))
+	if len(m.cfg.Alternates) > 0 {
+		tag += "a" + shortSum(strings.Join(m.cfg.Alternates, " "))
 	}
 	return tag
 }
 
 // measureTag says how large entries are made: when it changes, parts of the Resource
 // List are measured again.
-func (s *set) measureTag() string { return "1" + s.entryTag() }
+func (m *entryMaker) measureTag() string { return "1" + m.tag() }
 
 func shortSum(text string) string {
 	sum := sha256.Sum256([]byte(text))
@@ -180,24 +180,24 @@ func init() {
 
 // entryLinks adds the links of a representation. Triples are those of the version; they are only
 // used for Links.Collections.
-func (s *set) entryLinks(ctx context.Context, e *resourcesync.Entry, entity string, v *changetrack.Version, triples []rdfres.Triple) {
-	name := naming.Encode(entity, s.at.Prefix)
-	generic := s.at.url + "/r/" + name
+func (m *entryMaker) entryLinks(ctx context.Context, e *resourcesync.Entry, entity string, v *changetrack.Version, triples []rdfres.Triple) {
+	name := naming.Encode(entity, m.at.Prefix)
+	generic := m.at.url + "/r/" + name
 	add := func(l resourcesync.Link) { e.Links = append(e.Links, l) }
-	add(link(resourcesync.RelDescribedBy, s.at.about()))
-	add(link(resourcesync.RelTimeGate, s.at.url+"/timegate/"+name+v.Format.Suffix()))
+	add(link(resourcesync.RelDescribedBy, m.at.about()))
+	add(link(resourcesync.RelTimeGate, m.at.url+"/timegate/"+name+v.Format.Suffix()))
 	add(link(resourcesync.RelCanonical, generic))
 	for _, f := range alternates[v.Format] {
 		l := link(resourcesync.RelAlternate, generic+suffixOf(f))
 		l.Type = mediaType(f)
 		add(l)
 	}
-	s.viaLink(ctx, e, entity)
-	links := &s.cfg.Links
+	m.viaLink(ctx, e, entity)
+	links := &m.cfg.Links
 	if !links.any() {
 		return
 	}
-	s.collectionLinks(e, entity, triples)
+	m.collectionLinks(e, entity, triples)
 	fill := func(template string) (string, bool) {
 		if strings.Contains(template, "{entity}") && !describable(entity) {
 			return "", false
@@ -222,11 +222,11 @@ func (s *set) entryLinks(ctx context.Context, e *resourcesync.Entry, entity stri
 }
 
 // viaLink links to the origin of a mirrored representation.
-func (s *set) viaLink(ctx context.Context, e *resourcesync.Entry, entity string) {
-	if s.cfg.Origin == nil {
+func (m *entryMaker) viaLink(ctx context.Context, e *resourcesync.Entry, entity string) {
+	if m.cfg.Origin == nil {
 		return
 	}
-	if origin := s.cfg.Origin(ctx, entity); absolute(origin) {
+	if origin := m.cfg.Origin(ctx, entity); absolute(origin) {
 		e.Links = append(e.Links, link(resourcesync.RelVia, origin))
 	}
 }
@@ -236,8 +236,8 @@ func (s *set) viaLink(ctx context.Context, e *resourcesync.Entry, entity string)
 const mostLinks = 1000
 
 // collectionLinks link to the collections of an entity.
-func (s *set) collectionLinks(e *resourcesync.Entry, entity string, triples []rdfres.Triple) {
-	links := &s.cfg.Links
+func (m *entryMaker) collectionLinks(e *resourcesync.Entry, entity string, triples []rdfres.Triple) {
+	links := &m.cfg.Links
 	var seen []string
 	add := func(iri string) {
 		if describable(iri) && !slices.Contains(seen, iri) && len(seen) < mostLinks {
@@ -255,23 +255,23 @@ func (s *set) collectionLinks(e *resourcesync.Entry, entity string, triples []rd
 
 // deletionLinks adds the valid links of a deleted resource: the description of the set, the
 // TimeGate, and its former collections.
-func (s *set) deletionLinks(ctx context.Context, e *resourcesync.Entry, view *source, c *changetrack.Change, format rdfres.Format) error {
-	e.Links = append(e.Links, link(resourcesync.RelDescribedBy, s.at.about()),
-		link(resourcesync.RelTimeGate, s.at.url+"/timegate/"+naming.Encode(c.Entity, s.at.Prefix)+format.Suffix()))
+func (m *entryMaker) deletionLinks(ctx context.Context, e *resourcesync.Entry, view *source, c *changetrack.Change, format rdfres.Format) error {
+	e.Links = append(e.Links, link(resourcesync.RelDescribedBy, m.at.about()),
+		link(resourcesync.RelTimeGate, m.at.url+"/timegate/"+naming.Encode(c.Entity, m.at.Prefix)+format.Suffix()))
 	var triples []rdfres.Triple
 	if c.Before != nil {
 		var err error
-		if triples, err = s.linkTriples(ctx, view, c.Entity, c.Before); err != nil {
+		if triples, err = m.linkTriples(ctx, view, c.Entity, c.Before); err != nil {
 			return err
 		}
 	}
-	s.collectionLinks(e, c.Entity, triples)
+	m.collectionLinks(e, c.Entity, triples)
 	return nil
 }
 
 // linkTriples reads the triples for the links of a version: nil without such links.
-func (s *set) linkTriples(ctx context.Context, view *source, entity string, v *changetrack.Version) ([]rdfres.Triple, error) {
-	if len(s.cfg.Links.Collections) == 0 {
+func (m *entryMaker) linkTriples(ctx context.Context, view *source, entity string, v *changetrack.Version) ([]rdfres.Triple, error) {
+	if len(m.cfg.Links.Collections) == 0 {
 		return nil, nil
 	}
 	data, err := versionBytes(ctx, view.View, entity, v.Sequence)

@@ -15,7 +15,7 @@ import (
 const partBytes = 32 << 20
 
 // measure renders the entries, as assembling the parts does.
-func (s *set) measure(ctx context.Context, view *source) partition.Measure {
+func (m *entryMaker) measure(ctx context.Context, view *source) partition.Measure {
 	type sized struct {
 		key   rdfres.Digest
 		bytes int64
@@ -26,7 +26,7 @@ func (s *set) measure(ctx context.Context, view *source) partition.Measure {
 			buf := buffers.Get().(*[]byte)
 			defer buffers.Put(buf)
 			var err error
-			*buf, err = s.appendResource(ctx, (*buf)[:0], view, &st)
+			*buf, err = m.appendResource(ctx, (*buf)[:0], view, &st)
 			return sized{rdfres.EntityKey(st.Entity), int64(len(*buf))}, err
 		})
 		for e, err := range entities {
@@ -35,17 +35,17 @@ func (s *set) measure(ctx context.Context, view *source) partition.Measure {
 			}
 			f(e.key, e.bytes)
 		}
-		return s.measureFiles(ctx, view, lo, hi, f)
+		return m.measureFiles(ctx, view, lo, hi, f)
 	}
 }
 
 // measureFiles is measure for the entries of files alone.
-func (s *set) measureFiles(ctx context.Context, view *source, lo, hi rdfres.Digest, f func(key rdfres.Digest, bytes int64)) error {
+func (m *entryMaker) measureFiles(ctx context.Context, view *source, lo, hi rdfres.Digest, f func(key rdfres.Digest, bytes int64)) error {
 	var buf []byte
 	for st, err := range view.CurrentFiles(ctx, lo, hi) {
 		var e resourcesync.Entry
 		if err == nil {
-			e, err = s.fileEntry(ctx, view, &st)
+			e, err = m.fileEntry(ctx, view, &st)
 		}
 		if err == nil {
 			buf, err = resourcesync.AppendEntry(buf[:0], &e)

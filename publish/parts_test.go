@@ -82,7 +82,7 @@ func TestManyParts(t *testing.T) {
 	// many at once, as at a first publication
 	v := w.log.View(t.Context())
 	defer v.Close()
-	each := w.pub.lookup("data").measure(t.Context(), &source{View: v})
+	each := w.pub.lookup("data").entries.measure(t.Context(), &source{View: v})
 	ps, err := partition.New(each, partition.Size{Entries: 3, Many: 12, Bytes: partBytes}, partition.Part{})
 	w.must(err)
 	if len(ps) != 1 || ps[0].Count != int64(len(values)) {
@@ -251,7 +251,7 @@ func TestLongEntries(t *testing.T) {
 	_, snap := w.pub.present("data")
 	defer snap.release()
 	var measured, recorded int64
-	w.must(s.measure(t.Context(), snap.source())(rdfres.Digest{}, rdfres.Digest{}, func(_ rdfres.Digest, n int64) { measured += n }))
+	w.must(s.entries.measure(t.Context(), snap.source())(rdfres.Digest{}, rdfres.Digest{}, func(_ rdfres.Digest, n int64) { measured += n }))
 	for _, p := range snap.parts {
 		recorded += p.Bytes
 	}

@@ -121,11 +121,12 @@ type Publisher struct {
 
 // set is one published set at fixed addresses: at new addresses it is another one.
 type set struct {
-	p   *Publisher
-	cfg SetConfig
-	at  place
-	kv  kv.Store // its records
-	dir string   // its files
+	p       *Publisher
+	cfg     SetConfig
+	at      place
+	entries entryMaker
+	kv      kv.Store // its records
+	dir     string   // its files
 
 	sizes
 	*locks
@@ -323,8 +324,7 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 	if !known || !told {
 		at, former = Addresses{Base: p.base, Prefix: cfg.Prefix}, nil
 	}
-	s.at = newPlace(cfg.Name, at, former)
-	s.changeDumps.Store(&[]packageRecord{})
+	s.settle(at, former)
 	s.archives.Store(&[]archiveRecord{})
 	if p.o.Dir != "" {
 		s.dir = filepath.Join(p.o.Dir, cfg.Name)
@@ -333,6 +333,13 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 		}
 	}
 	return s, nil
+}
+
+// settle puts a new set at its addresses.
+func (s *set) settle(at Addresses, former []string) {
+	s.at = newPlace(s.cfg.Name, at, former)
+	s.entries = entryMaker{&s.cfg, &s.at}
+	s.changeDumps.Store(&[]packageRecord{})
 }
 
 // Close releases the views. Running requests and a running Dump keep their own until they end. So

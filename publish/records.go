@@ -29,7 +29,7 @@ type genRecord struct {
 	StartSeq  uint64    `json:"start_seq"` // Change Lists begin after this change
 	StartAt   time.Time `json:"start_at"`
 	// Entries is the tag of the configuration at the measuring of the Resource List's entries
-	// (set.measureTag).
+	// (entryMaker.measureTag).
 	Entries string `json:"entries,omitempty"`
 	// Alternates are the states of other sets in it.
 	Alternates map[string]alternateRecord `json:"alternates,omitempty"`

@@ -119,9 +119,9 @@ func (s *set) openArchives(ctx context.Context) error {
 		if err := decodeRecord(pair.Key, pair.Value, &r); err != nil {
 			return err
 		}
-		there := s.dir != "" && s.allThere(r.Packages)
+		there := s.files.dir != "" && s.files.allThere(r.Packages)
 		for _, d := range r.Documents {
-			there = there && s.hasSize(d.file(), d.Stored)
+			there = there && s.files.hasSize(d.file(), d.Stored)
 		}
 		if there {
 			all = append(all, r)
@@ -151,7 +151,7 @@ func (p *Publisher) Archive(ctx context.Context, name string) error {
 	if !s.cfg.Archives {
 		return nil
 	}
-	if s.dir == "" {
+	if s.files.dir == "" {
 		return fmt.Errorf("publish: archives of %s: there is no folder for files (Options.Dir)", name)
 	}
 	s = p.lockDumping(name)
@@ -213,7 +213,7 @@ func (s *set) trimArchives(ctx context.Context) error {
 	var all error
 	for _, r := range drop {
 		for _, d := range r.Documents {
-			if err := os.Remove(filepath.Join(s.dir, filepath.FromSlash(d.file()))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := os.Remove(s.files.path(d.file())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				all = errors.Join(all, err)
 			}
 		}
@@ -231,19 +231,6 @@ func folderOf(ps []packageRecord) string {
 		return ""
 	}
 	return ps[0].File[:strings.LastIndexByte(ps[0].File, '/')]
-}
-
-// keepDocument writes a document into a folder of the archives; "" is their own.
-func (s *set) keepDocument(folder, name string, d *document) (archivedDocument, error) {
-	a := archivedDocument{Name: name, Folder: folder, Length: d.body.Length, CRC32: d.body.CRC32, Stored: int64(len(d.body.Deflated))}
-	file := filepath.Join(s.dir, filepath.FromSlash(a.file()))
-	if err := os.MkdirAll(filepath.Dir(file), ownfile.FolderMode); err != nil {
-		return a, err
-	}
-	return a, ownfile.Replace(file, func(w io.Writer) error {
-		_, err := w.Write(d.body.Deflated)
-		return err
-	})
 }
 
 func (a *place) archiveAddress(name string) string { return a.url + "/archives/" + name + ".xml" }
@@ -277,7 +264,7 @@ func (s *set) storeResourceList(ctx context.Context, snap *snapshot, folder, nam
 		if err != nil {
 			return nil, err
 		}
-		a, err := s.keepDocument(folder, partName, d)
+		a, err := s.files.keepDocument(folder, partName, d)
 		if err != nil {
 			return nil, err
 		}
@@ -293,13 +280,13 @@ func (s *set) storeResourceList(ctx context.Context, snap *snapshot, folder, nam
 		if err != nil {
 			return nil, err
 		}
-		a, err := s.keepDocument(folder, name, d)
+		a, err := s.files.keepDocument(folder, name, d)
 		if err != nil {
 			return nil, err
 		}
 		parts = append([]archivedDocument{a}, parts...)
 	}
-	return parts, ownfile.Sync(filepath.Dir(filepath.Join(s.dir, filepath.FromSlash(parts[0].file()))))
+	return parts, ownfile.Sync(filepath.Dir(s.files.path(parts[0].file())))
 }
 
 func (s *set) archiveResourceDump(d *dumpRecord) (rec archiveRecord, err error) {
@@ -321,12 +308,12 @@ func (s *set) archivePackages(rec *archiveRecord, name string, head resourcesync
 	if err != nil {
 		return err
 	}
-	a, err := s.keepDocument("", name, d)
+	a, err := s.files.keepDocument("", name, d)
 	rec.Documents = []archivedDocument{a}
 	if err != nil {
 		return err
 	}
-	return ownfile.Sync(filepath.Join(s.dir, "archives"))
+	return ownfile.Sync(filepath.Join(s.files.dir, "archives"))
 }
 
 // archiveChangeLists keeps closed Change Lists before they are dropped. Links to a missing target,
@@ -376,9 +363,9 @@ func (s *set) archiveChangeLists(ctx context.Context, cur *snapshot, view *chang
 		if err != nil {
 			return err
 		}
-		a, err := s.keepDocument("", listName(&l), kept)
+		a, err := s.files.keepDocument("", listName(&l), kept)
 		if err == nil {
-			err = ownfile.Sync(filepath.Join(s.dir, "archives"))
+			err = ownfile.Sync(filepath.Join(s.files.dir, "archives"))
 		}
 		if err != nil {
 			return err
@@ -529,7 +516,7 @@ func (s *set) archivedDoc(name string) (*document, error) {
 			if a.Name != name {
 				continue
 			}
-			d, err := s.storedDocument(&r, a)
+			d, err := s.files.stored(s.at.url, &r, a)
 			if err == nil {
 				d.immutable = true
 			}
@@ -537,17 +524,4 @@ func (s *set) archivedDoc(name string) (*document, error) {
 		}
 	}
 	return nil, &statusError{code: 410, reason: "There is no such document in the archives (any more).", detail: []string{"What is offered is listed at " + s.at.capabilityList() + "."}}
-}
-
-func (s *set) storedDocument(r *archiveRecord, a archivedDocument) (*document, error) {
-	data, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(a.file())))
-	if errors.Is(err, fs.ErrNotExist) {
-		s.wrong.meets(s, a.file())
-		return nil, notFound("This document has just been replaced, or has left the archive.")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &document{etag: nameTag("stored %s %s %s %d %d", s.at.url, a.Name, r.Stored, a.CRC32, a.Length), contentType: xmlType, modified: r.Stored,
-		body: changetrack.Blob{Deflated: data, CRC32: a.CRC32, Length: a.Length}}, nil
 }

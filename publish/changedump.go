@@ -46,7 +46,7 @@ func (s *set) makeChangeDumps(ctx context.Context, snap *snapshot) error {
 		if len(made) == 0 {
 			continue
 		}
-		if err := ownfile.Sync(filepath.Join(s.dir, "changedump")); err != nil {
+		if err := ownfile.Sync(filepath.Join(s.files.dir, "changedump")); err != nil {
 			return err
 		}
 		b := s.kv.Batch()
@@ -128,7 +128,7 @@ func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, af
 	head := s.at.root(resourcesync.ChangeDumpManifest)
 	head.Meta.From, head.Meta.Until = from, until
 	head.Meta.Ext = extNumbers(last, 0)
-	out, err := s.newPackage(name, head)
+	out, err := s.files.newPackage(name, s.at.Prefix, head)
 	if err != nil {
 		return rec, err
 	}
@@ -163,12 +163,12 @@ func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, af
 // addChange adds the entries of a change, with representation and patches.
 func (f *packageFile) addChange(ctx context.Context, snap *snapshot, c *changetrack.Change) (err error) {
 	var patches []patch.Patch
-	if f.s.cfg.DumpPatches {
+	if snap.set.cfg.DumpPatches {
 		if patches, err = patchesOf(ctx, snap.kv, c.Sequence); err != nil {
 			return err
 		}
 	}
-	entries, err := f.s.entries.ofChange(ctx, snap.source(), c, patches)
+	entries, err := snap.set.entries.ofChange(ctx, snap.source(), c, patches)
 	if err != nil {
 		return err
 	}

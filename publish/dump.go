@@ -68,7 +68,7 @@ func (p *Publisher) dump(ctx context.Context, name string, f func(*set, *snapsho
 	if err != nil {
 		return err
 	}
-	if s.dir == "" {
+	if s.files.dir == "" {
 		return fmt.Errorf("publish: a dump of %s: there is no folder for files (Options.Dir)", name)
 	}
 	s = p.lockDumping(name)
@@ -129,7 +129,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 	started := s.p.now()
 	d := &dumpRecord{Version: recordVersion, Sequence: snap.gen.Sequence, Generation: snap.gen.Number, At: snap.gen.At,
 		Folder: onlyName("resourcedump/%d", snap.gen.Number)}
-	dir := filepath.Join(s.dir, filepath.FromSlash(d.Folder))
+	dir := s.files.path(d.Folder)
 	defer func() {
 		if err != nil {
 			os.RemoveAll(dir)
@@ -211,7 +211,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 	}
 	s.dump.Store(d)
 	if old != nil && old.Before != nil && !s.archivedFiles()[old.Before.Folder] {
-		if err := os.RemoveAll(filepath.Join(s.dir, filepath.FromSlash(old.Before.Folder))); err != nil {
+		if err := os.RemoveAll(s.files.path(old.Before.Folder)); err != nil {
 			s.p.log.Warn("removing an old dump", "set", s.cfg.Name, "folder", old.Before.Folder, "error", err)
 		}
 	}
@@ -234,7 +234,7 @@ func (s *set) putDump(ctx context.Context, d *dumpRecord) error {
 // long for file systems, or differs only in case from a path in the package: some file systems take
 // these for the same.
 func (f *packageFile) path(folder, entity string, format rdfres.Format) string {
-	name := naming.Encode(entity, f.s.at.Prefix)
+	name := naming.Encode(entity, f.prefix)
 	folded := folder + "/" + strings.ToLower(name) + format.Suffix()
 	hashed := f.folded[folded]
 	for segment := range strings.SplitSeq(name, "/") {
@@ -274,7 +274,7 @@ func (ps *packages) room(bytes int64) (*packageFile, error) {
 	if ps.out == nil {
 		ps.begun++
 		var err error
-		if ps.out, err = ps.s.newPackage(fmt.Sprintf("%s/%05d", ps.folder, ps.begun), ps.head); err != nil {
+		if ps.out, err = ps.s.files.newPackage(fmt.Sprintf("%s/%05d", ps.folder, ps.begun), ps.s.at.Prefix, ps.head); err != nil {
 			return nil, err
 		}
 	}
@@ -331,8 +331,9 @@ func (ps *packages) abort() {
 
 // packageFile writes one ZIP package under a temporary name.
 type packageFile struct {
-	s       *set
-	name    string // below the set's folder, without suffix
+	files   *folder
+	prefix  string // removed from entity IRIs in paths
+	name    string // below the folder, without suffix
 	file    *os.File
 	buf     *bufio.Writer
 	sum     countingHash
@@ -355,26 +356,6 @@ func (c *countingHash) Write(b []byte) (int, error) {
 	c.h.Write(b[:n])
 	c.n += int64(n)
 	return n, err
-}
-
-func (s *set) newPackage(name string, head resourcesync.Head) (*packageFile, error) {
-	f := &packageFile{s: s, name: name, folded: map[string]bool{}}
-	path := filepath.Join(s.dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), ownfile.FolderMode); err != nil {
-		return nil, err
-	}
-	file, err := ownfile.Create(path + ".zip.tmp")
-	if err != nil {
-		return nil, err
-	}
-	f.file = file
-	f.buf = bufio.NewWriterSize(file, 256<<10)
-	f.sum = countingHash{w: f.buf, h: sha256.New()}
-	if f.zip, err = resourcesync.NewPackageWriter(&f.sum, head); err != nil {
-		f.abort()
-		return nil, err
-	}
-	return f, nil
 }
 
 func (f *packageFile) size() int64 { return f.sum.n }
@@ -403,7 +384,7 @@ func (f *packageFile) close() (rec packageRecord, err error) {
 			f.abort()
 		}
 	}()
-	path := filepath.Join(f.s.dir, filepath.FromSlash(f.name))
+	path := f.files.path(f.name)
 	manifest := countingHash{h: sha256.New()}
 	err = ownfile.Replace(path+"-manifest.xml", func(w io.Writer) error {
 		manifest.w = w
@@ -427,7 +408,7 @@ func (f *packageFile) close() (rec packageRecord, err error) {
 	rec = packageRecord{Version: recordVersion, File: f.name + ".zip", Length: f.sum.n, SHA256: hex.EncodeToString(f.sum.h.Sum(nil)),
 		Manifest: f.name + "-manifest.xml", ManifestLength: manifest.n, ManifestSHA256: hex.EncodeToString(manifest.h.Sum(nil)), Entries: f.entries}
 	for file, made := range filesOf(nil, []packageRecord{rec}) {
-		if err := made.check(f.s); err != nil {
+		if err := made.check(f.files); err != nil {
 			return rec, fmt.Errorf("what was written to %s is read back wrong: %w", file, err)
 		}
 	}
@@ -518,14 +499,14 @@ func (s *set) serveDumpFile(w http.ResponseWriter, r *http.Request, path string)
 	if path == rec.Manifest {
 		size = rec.ManifestLength
 	}
-	f, err := os.Open(filepath.Join(s.dir, filepath.FromSlash(path)))
+	f, err := os.Open(s.files.path(path))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	defer f.Close() // a nil one too
 	info, err := f.Stat()
 	if err != nil || info.Size() != size {
-		s.wrong.meets(s, path)
+		s.files.meets(path)
 		return notFound("This package is damaged, and is made again.").hint("What is offered is listed at %s.", s.at.capabilityList())
 	}
 	h := w.Header()
@@ -564,9 +545,9 @@ func (s *set) openDumps(ctx context.Context) error {
 	if err := s.openList(ctx, keep); err != nil {
 		return err
 	}
-	if known && s.dir != "" && s.allThere(d.Packages) {
+	if known && s.files.dir != "" && s.files.allThere(d.Packages) {
 		keep[d.Folder] = true
-		if d.Before != nil && s.allThere(d.Before.Packages) {
+		if d.Before != nil && s.files.allThere(d.Before.Packages) {
 			keep[d.Before.Folder] = true
 		} else {
 			d.Before = nil
@@ -574,7 +555,7 @@ func (s *set) openDumps(ctx context.Context) error {
 		s.dump.Store(&d)
 	} else if known {
 		s.p.log.Warn("the Resource Dump is dropped, and made again: its files are not there, or have another size", "set", s.cfg.Name)
-		s.wrong.lost.Store(true)
+		s.files.lost.Store(true)
 		if err := s.putDump(ctx, nil); err != nil {
 			return err
 		}
@@ -591,13 +572,13 @@ func (s *set) openDumps(ctx context.Context) error {
 		if err := decodeRecord(pair.Key, pair.Value, &rec); err != nil {
 			return err
 		}
-		if !broken && s.dir != "" && s.allThere([]packageRecord{rec}) {
+		if !broken && s.files.dir != "" && s.files.allThere([]packageRecord{rec}) {
 			cds = append(cds, rec)
 			continue
 		}
 		if !broken {
 			s.p.log.Warn("the Change Dump is dropped from a package on, and made again: its files are not there, or have another size", "set", s.cfg.Name, "list", rec.Number)
-			s.wrong.lost.Store(true)
+			s.files.lost.Store(true)
 			broken = true
 			for len(cds) > 0 && cds[len(cds)-1].Number == rec.Number { // of the same list
 				last := cds[len(cds)-1]
@@ -614,38 +595,8 @@ func (s *set) openDumps(ctx context.Context) error {
 		return err
 	}
 	s.changeDumps.Store(&cds)
-	if s.dir == "" {
+	if s.files.dir == "" {
 		return nil
 	}
-	return s.sweep(keep)
-}
-
-func (s *set) allThere(ps []packageRecord) bool {
-	for _, p := range ps {
-		if !s.hasSize(p.File, p.Length) || !s.hasSize(p.Manifest, p.ManifestLength) {
-			return false
-		}
-	}
-	return true
-}
-
-// sweep removes all files not in keep from the two folders of packages.
-func (s *set) sweep(keep map[string]bool) error {
-	for _, folder := range []string{"resourcedump", "changedump", "archives", "resourcelist"} {
-		entries, err := os.ReadDir(filepath.Join(s.dir, folder))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			if !keep[folder+"/"+e.Name()] {
-				if err := os.RemoveAll(filepath.Join(s.dir, folder, e.Name())); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
+	return s.files.sweep(keep)
 }

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -49,15 +48,15 @@ func TestMissingFiles(t *testing.T) {
 			asked := s.dump.Load().Packages[0].File
 			switch way {
 			case "a package":
-				w.must(os.Remove(filepath.Join(s.dir, asked)))
+				w.must(os.Remove(s.files.path(asked)))
 			case "the list":
 				doc := s.scheduled.Load().Documents[0]
 				asked = doc.Name + ".xml"
-				w.must(os.Remove(filepath.Join(s.dir, doc.file())))
+				w.must(os.Remove(s.files.path(doc.file())))
 			case "all":
 				w.must(os.RemoveAll(w.o.Dir))
 			case "cut":
-				w.must(os.Truncate(filepath.Join(s.dir, asked), 10))
+				w.must(os.Truncate(s.files.path(asked), 10))
 			}
 			for range 2 {
 				if code := get(asked); code != http.StatusNotFound {

@@ -126,7 +126,7 @@ type set struct {
 	at      place
 	entries entryMaker
 	kv      kv.Store // its records
-	dir     string   // its files
+	files   *folder
 
 	sizes
 	*locks
@@ -156,8 +156,6 @@ type locks struct {
 	publishing sync.Mutex // one Publish or Retain at a time; guards kv writes of generations
 	dumping    sync.Mutex // one Dump at a time; guards kv writes of dumps
 	archiving  sync.Mutex // guards kv writes of archives; taken last, for moments
-
-	wrong wrongFiles
 }
 
 // snapshot is a generation as readers see it: fixed.
@@ -210,7 +208,7 @@ func (s *set) replace(next *snapshot) {
 	old.release()
 }
 
-func (s *set) offersChangeDump() bool { return s.offers(resourcesync.ChangeDump) && s.dir != "" }
+func (s *set) offersChangeDump() bool { return s.offers(resourcesync.ChangeDump) && s.files.dir != "" }
 
 func (s *set) offers(capability resourcesync.Capability) bool {
 	if s.cfg.Capabilities == nil {
@@ -311,7 +309,7 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 	if err := cfg.Links.prepare(); err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
-	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), locks: &locks{}, inventory: inventory.New(setKeys(store, cfg.Name)),
+	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), files: &folder{set: cfg.Name, log: p.log, ask: p.o.Missing}, locks: &locks{}, inventory: inventory.New(setKeys(store, cfg.Name)),
 		sizes: sizes{dumpDocEntries, archiveDocEntries, mostLists, timeMapVersions, mostEntries, partition.Size{Entries: cfg.PartEntries, Many: partition.Many, Bytes: partBytes}}}
 	at, former, known, err := readAddresses(ctx, s.kv)
 	if err != nil {
@@ -327,8 +325,8 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 	s.settle(at, former)
 	s.archives.Store(&[]archiveRecord{})
 	if p.o.Dir != "" {
-		s.dir = filepath.Join(p.o.Dir, cfg.Name)
-		if err := os.MkdirAll(s.dir, ownfile.FolderMode); err != nil {
+		s.files.dir = filepath.Join(p.o.Dir, cfg.Name)
+		if err := os.MkdirAll(s.files.dir, ownfile.FolderMode); err != nil {
 			return nil, fmt.Errorf("publish: the folder of the set %s: %w", cfg.Name, err)
 		}
 	}

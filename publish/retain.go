@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/rsbridge/rsbridge/publish/patch"
@@ -67,7 +66,7 @@ func (p *Publisher) retainLists(ctx context.Context, name string) (first *listRe
 	}
 	lists := slices.Clone(cur.lists[drop:])
 	if drop > 0 {
-		if s.cfg.Archives && s.dir != "" && s.offers(resourcesync.ChangeList) {
+		if s.cfg.Archives && s.files.dir != "" && s.offers(resourcesync.ChangeList) {
 			if err := s.archiveChangeLists(ctx, cur, view, cur.lists[:drop]); err != nil {
 				view.Close()
 				return nil, fmt.Errorf("Change List Archive: %w", err)
@@ -105,7 +104,7 @@ func (p *Publisher) retainDumps(ctx context.Context, name string, first listReco
 			old = append(old, rec)
 		}
 	}
-	if s.cfg.Archives && s.dir != "" && s.offers(resourcesync.ChangeDump) {
+	if s.cfg.Archives && s.files.dir != "" && s.offers(resourcesync.ChangeDump) {
 		if err := s.archiveChangeDumps(ctx, old); err != nil {
 			return fmt.Errorf("Change Dump Archive: %w", err)
 		}
@@ -138,7 +137,7 @@ func (s *set) removeFiles(packages []packageRecord) error {
 			continue
 		}
 		for _, name := range []string{rec.File, rec.Manifest} {
-			if err := os.Remove(filepath.Join(s.dir, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := os.Remove(s.files.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				all = errors.Join(all, err)
 			}
 		}

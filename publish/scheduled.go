@@ -26,7 +26,7 @@ func (p *Publisher) ListResources(ctx context.Context, name string) error {
 	if !s.cfg.ScheduledList || !s.offers(resourcesync.ResourceList) {
 		return nil
 	}
-	if s.dir == "" {
+	if s.files.dir == "" {
 		return fmt.Errorf("publish: a Resource List of %s by schedule: there is no folder for files (Options.Dir)", name)
 	}
 	s = p.lockDumping(name)
@@ -62,7 +62,7 @@ func (s *set) makeList(ctx context.Context) error {
 		return nil
 	}
 	folder := onlyName("resourcelist/%d", snap.gen.Number)
-	dir := filepath.Join(s.dir, filepath.FromSlash(folder))
+	dir := s.files.path(folder)
 	docs, err := s.storeResourceList(ctx, snap, folder, "resourcelist", func(name string) string { return s.at.url + "/" + name + ".xml" })
 	if err != nil {
 		os.RemoveAll(dir)
@@ -82,7 +82,7 @@ func (s *set) makeList(ctx context.Context) error {
 	}
 	s.scheduled.Store(rec)
 	if old != nil {
-		if err := os.RemoveAll(filepath.Join(s.dir, filepath.FromSlash(old.Documents[0].Folder))); err != nil {
+		if err := os.RemoveAll(s.files.path(old.Documents[0].Folder)); err != nil {
 			s.p.log.Warn("removing an old Resource List", "set", s.cfg.Name, "error", err)
 		}
 	}
@@ -95,12 +95,12 @@ func (s *set) openList(ctx context.Context, keep map[string]bool) error {
 	s.scheduled.Store(nil)
 	var rec archiveRecord
 	known, err := getJSON(ctx, s.kv, listKey, &rec)
-	if err != nil || !known || !s.cfg.ScheduledList || s.dir == "" {
+	if err != nil || !known || !s.cfg.ScheduledList || s.files.dir == "" {
 		return err
 	}
 	for _, d := range rec.Documents {
-		if !s.hasSize(d.file(), d.Stored) {
-			s.wrong.lost.Store(true) // it is made again
+		if !s.files.hasSize(d.file(), d.Stored) {
+			s.files.lost.Store(true) // it is made again
 			return nil
 		}
 	}
@@ -117,7 +117,7 @@ func (s *set) scheduledDoc(name string) (*document, error) {
 	}
 	for _, d := range rec.Documents {
 		if d.Name == strings.TrimSuffix(name, ".xml") {
-			doc, err := s.storedDocument(rec, d)
+			doc, err := s.files.stored(s.at.url, rec, d)
 			if err == nil {
 				doc.modified = rec.At
 			}

@@ -1,21 +1,12 @@
 package publish
 
 import (
-	"bytes"
-	"compress/flate"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
-	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
-	"sync/atomic"
 
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -34,7 +25,7 @@ type FileFault struct {
 // and lists are withdrawn until made again (Dump, ListResources).
 func (p *Publisher) Lost(name string) bool {
 	s, err := p.set(name)
-	return err == nil && s.wrong.lost.Load()
+	return err == nil && s.files.lost.Load()
 }
 
 // Verify reads the published files of a set. A dump or list with a wrong file is made again. An
@@ -42,7 +33,7 @@ func (p *Publisher) Lost(name string) bool {
 // and the wrong ones.
 func (p *Publisher) Verify(ctx context.Context, name string) (files int, faults []FileFault, err error) {
 	s, err := p.set(name)
-	if err != nil || s.dir == "" {
+	if err != nil || s.files.dir == "" {
 		return 0, nil, err
 	}
 	s = p.lockDumping(name)
@@ -64,27 +55,10 @@ func (p *Publisher) Verify(ctx context.Context, name string) (files int, faults 
 	return len(v.seen), faults, nil
 }
 
-// wrongFiles are published files that are not as they were made.
-type wrongFiles struct {
-	lost  atomic.Bool // some, when the set was opened
-	first atomic.Pointer[string]
-}
-
-// meets notes the first one that a request meets, and asks for its making.
-func (w *wrongFiles) meets(s *set, file string) {
-	if !w.first.CompareAndSwap(nil, &file) {
-		return
-	}
-	s.p.log.Error("a published file is missing, or of another size than it was made with", "set", s.cfg.Name, "file", file)
-	if s.p.o.Missing != nil {
-		s.p.o.Missing(s.cfg.Name)
-	}
-}
-
 // Missing tells of a file that a request met so, until it is made again; "": none.
 func (p *Publisher) Missing(name string) string {
-	if s, err := p.set(name); err == nil && s.wrong.first.Load() != nil {
-		return *s.wrong.first.Load()
+	if s, err := p.set(name); err == nil && s.files.first.Load() != nil {
+		return *s.files.first.Load()
 	}
 	return ""
 }
@@ -106,17 +80,17 @@ type verifier struct {
 
 type publishedFile struct {
 	length int64
-	check  func(*set) error
+	check  func(*folder) error
 }
 
 func filesOf(docs []archivedDocument, packages []packageRecord) map[string]publishedFile {
 	out := map[string]publishedFile{}
 	for _, d := range docs {
-		out[d.file()] = publishedFile{d.Stored, func(s *set) error { return s.checkDocument(d) }}
+		out[d.file()] = publishedFile{d.Stored, func(f *folder) error { return f.checkDocument(d) }}
 	}
 	for _, p := range packages {
-		out[p.File] = publishedFile{p.Length, func(s *set) error { return s.checkFile(p.File, p.Length, p.SHA256) }}
-		out[p.Manifest] = publishedFile{p.ManifestLength, func(s *set) error { return s.checkFile(p.Manifest, p.ManifestLength, p.ManifestSHA256) }}
+		out[p.File] = publishedFile{p.Length, func(f *folder) error { return f.checkFile(p.File, p.Length, p.SHA256) }}
+		out[p.Manifest] = publishedFile{p.ManifestLength, func(f *folder) error { return f.checkFile(p.Manifest, p.ManifestLength, p.ManifestSHA256) }}
 	}
 	return out
 }
@@ -130,7 +104,7 @@ func (v *verifier) mendAll() error {
 	if err != nil {
 		return fmt.Errorf("publish: verify the files of %s: %w", v.s.cfg.Name, err)
 	}
-	v.s.wrong.first.Store(nil)
+	v.s.files.first.Store(nil)
 	return nil
 }
 
@@ -144,8 +118,8 @@ func (v *verifier) wrong(docs []archivedDocument, packages []packageRecord) (wro
 			v.seen[file] = true
 			var err error
 			if !v.sizes {
-				err = f.check(v.s)
-			} else if !v.s.hasSize(file, f.length) {
+				err = f.check(v.s.files)
+			} else if !v.s.files.hasSize(file, f.length) {
 				err = &damagedFile{"is not there in its size"}
 			}
 			var damage *damagedFile
@@ -260,7 +234,7 @@ func (v *verifier) remove(folder string) {
 	if v.s.archivedFiles()[folder] {
 		return
 	}
-	if err := os.RemoveAll(filepath.Join(v.s.dir, filepath.FromSlash(folder))); err != nil {
+	if err := os.RemoveAll(v.s.files.path(folder)); err != nil {
 		v.s.p.log.Warn("removing what was damaged", "set", v.s.cfg.Name, "folder", folder, "error", err)
 	}
 }
@@ -284,57 +258,4 @@ func (s *set) makeAgain(ctx context.Context) error {
 		return s.makeList(ctx)
 	}
 	return nil
-}
-
-// damagedFile is a file with other bytes than its record says.
-type damagedFile struct{ why string }
-
-func (e *damagedFile) Error() string { return e.why }
-
-// checkFile reads a file and compares it with its record.
-func (s *set) checkFile(name string, length int64, sum string) error {
-	h := sha256.New()
-	n, err := s.readFile(name, h)
-	if err != nil {
-		return err
-	}
-	if n != length {
-		return &damagedFile{fmt.Sprintf("has %d bytes, want %d", n, length)}
-	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != sum {
-		return &damagedFile{fmt.Sprintf("SHA-256 is %s, want %s", got, sum)}
-	}
-	return nil
-}
-
-// checkDocument reads a stored document and compares it with its record.
-func (s *set) checkDocument(d archivedDocument) error {
-	var packed bytes.Buffer
-	if _, err := s.readFile(d.file(), &packed); err != nil {
-		return err
-	}
-	crc := crc32.NewIEEE()
-	n, err := io.Copy(crc, flate.NewReader(&packed))
-	if err != nil || n != d.Length || crc.Sum32() != d.CRC32 || packed.Len() > 0 {
-		return &damagedFile{fmt.Sprintf("holds %d bytes of CRC-32 %08x, want %d of %08x", n, crc.Sum32(), d.Length, d.CRC32)}
-	}
-	return nil
-}
-
-func (s *set) readFile(name string, w io.Writer) (int64, error) {
-	f, err := os.Open(filepath.Join(s.dir, filepath.FromSlash(name)))
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, &damagedFile{"is not there"}
-	}
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	return io.Copy(w, f)
-}
-
-// hasSize tells whether a file is there and has so many bytes.
-func (s *set) hasSize(name string, size int64) bool {
-	info, err := os.Stat(filepath.Join(s.dir, filepath.FromSlash(name)))
-	return err == nil && info.Size() == size
 }

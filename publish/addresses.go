@@ -130,7 +130,8 @@ func (s *set) moved(ctx context.Context, view *changetrack.View, after uint64) (
 		former = former[:min(len(former), mostFormer)]
 	}
 	next.settle(m.To, former)
-	next.archives.Store(s.archives.Load())
+	next.archive.docEntries = s.archive.docEntries
+	next.archive.list.Store(s.archive.list.Load())
 	return next, nil
 }
 

@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -50,6 +53,20 @@ func (d archivedDocument) file() string {
 	return cmp.Or(d.Folder, "archives") + "/" + d.Name + ".xml.deflate"
 }
 
+// archive keeps documents of a set after they were replaced.
+type archive struct {
+	cfg   *SetConfig
+	at    *place
+	files *folder
+	kv    kv.Store
+	log   *slog.Logger
+	now   func() time.Time
+
+	docEntries int         // documents in one part of an archive
+	writing    *sync.Mutex // locks.archiving
+	list       atomic.Pointer[[]archiveRecord]
+}
+
 // archiveKinds are the capabilities with archives, with the code of their records.
 var archiveKinds = []resourcesync.Capability{resourcesync.ResourceList, resourcesync.ResourceDump, resourcesync.ChangeList, resourcesync.ChangeDump}
 
@@ -57,17 +74,17 @@ func (r *archiveRecord) key() []byte {
 	return append(keyOf('A', uint64(slices.Index(archiveKinds, r.Kind))), keyOf('n', r.Number)...)
 }
 
-// archived gives the archived documents, in the order of kinds and numbers.
-func (s *set) archived() []archiveRecord { return *s.archives.Load() }
+// all gives the archived documents, in the order of kinds and numbers.
+func (a *archive) all() []archiveRecord { return *a.list.Load() }
 
-func (s *set) isArchived(kind resourcesync.Capability, number uint64) bool {
-	return slices.ContainsFunc(s.archived(), func(r archiveRecord) bool { return r.Kind == kind && r.Number == number })
+func (a *archive) has(kind resourcesync.Capability, number uint64) bool {
+	return slices.ContainsFunc(a.all(), func(r archiveRecord) bool { return r.Kind == kind && r.Number == number })
 }
 
-// archivedFiles are the packages, manifests and folders used by archives.
-func (s *set) archivedFiles() map[string]bool {
+// keeps are the packages, manifests and folders used by archives.
+func (a *archive) keeps() map[string]bool {
 	keep := map[string]bool{}
-	for _, r := range s.archived() {
+	for _, r := range a.all() {
 		for _, d := range r.Documents {
 			keep[d.file()] = true
 		}
@@ -79,13 +96,13 @@ func (s *set) archivedFiles() map[string]bool {
 	return keep
 }
 
-// putArchives adds and drops records.
-func (s *set) putArchives(ctx context.Context, add, drop []archiveRecord) error {
-	s.archiving.Lock()
-	defer s.archiving.Unlock()
-	b := s.kv.Batch()
+// put adds and drops records.
+func (a *archive) put(ctx context.Context, add, drop []archiveRecord) error {
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	b := a.kv.Batch()
 	defer b.Close()
-	all := slices.Clone(s.archived())
+	all := slices.Clone(a.all())
 	for i := range drop {
 		b.Delete(drop[i].key())
 		all = slices.DeleteFunc(all, func(r archiveRecord) bool { return r.Kind == drop[i].Kind && r.Number == drop[i].Number })
@@ -102,16 +119,16 @@ func (s *set) putArchives(ctx context.Context, add, drop []archiveRecord) error 
 	slices.SortFunc(all, func(a, b archiveRecord) int {
 		return cmp.Or(slices.Index(archiveKinds, a.Kind)-slices.Index(archiveKinds, b.Kind), cmp.Compare(a.Number, b.Number))
 	})
-	s.archives.Store(&all)
+	a.list.Store(&all)
 	return nil
 }
 
-// openArchives reads the records, and forgets those with missing files.
-func (s *set) openArchives(ctx context.Context) error {
+// open reads the records, and forgets those with missing files.
+func (a *archive) open(ctx context.Context) error {
 	none := []archiveRecord{}
-	s.archives.Store(&none)
+	a.list.Store(&none)
 	var all, lost []archiveRecord
-	for pair, err := range s.kv.Scan(ctx, []byte("A"), []byte("B")) {
+	for pair, err := range a.kv.Scan(ctx, []byte("A"), []byte("B")) {
 		if err != nil {
 			return err
 		}
@@ -119,22 +136,22 @@ func (s *set) openArchives(ctx context.Context) error {
 		if err := decodeRecord(pair.Key, pair.Value, &r); err != nil {
 			return err
 		}
-		there := s.files.dir != "" && s.files.allThere(r.Packages)
+		there := a.files.dir != "" && a.files.allThere(r.Packages)
 		for _, d := range r.Documents {
-			there = there && s.files.hasSize(d.file(), d.Stored)
+			there = there && a.files.hasSize(d.file(), d.Stored)
 		}
 		if there {
 			all = append(all, r)
 		} else {
-			s.p.log.Warn("an archived document is forgotten: its files are not there, or have another size", "set", s.cfg.Name, "kind", r.Kind, "number", r.Number)
+			a.log.Warn("an archived document is forgotten: its files are not there, or have another size", "set", a.cfg.Name, "kind", r.Kind, "number", r.Number)
 			lost = append(lost, r)
 		}
 	}
 	if all != nil {
-		s.archives.Store(&all)
+		a.list.Store(&all)
 	}
 	if len(lost) > 0 {
-		return s.putArchives(ctx, nil, lost)
+		return a.put(ctx, nil, lost)
 	}
 	return nil
 }
@@ -164,35 +181,36 @@ func (p *Publisher) Archive(ctx context.Context, name string) error {
 		return nil
 	}
 	defer snap.release()
-	if s.offers(resourcesync.ResourceList) && !s.isArchived(resourcesync.ResourceList, snap.gen.Number) {
-		rec, err := s.archiveResourceList(ctx, snap)
+	if s.offers(resourcesync.ResourceList) && !s.archive.has(resourcesync.ResourceList, snap.gen.Number) {
+		rec, err := s.archive.resourceList(ctx, snap)
 		if err == nil {
-			err = s.putArchives(ctx, []archiveRecord{rec}, nil)
+			err = s.archive.put(ctx, []archiveRecord{rec}, nil)
 		}
 		if err != nil {
 			return fmt.Errorf("publish: the Resource List Archive of %s: %w", name, err)
 		}
 	}
-	if d := s.dump.Load(); d != nil && s.offers(resourcesync.ResourceDump) && !s.isArchived(resourcesync.ResourceDump, d.Generation) {
-		rec, err := s.archiveResourceDump(d)
+	if d := s.dump.Load(); d != nil && s.offers(resourcesync.ResourceDump) && !s.archive.has(resourcesync.ResourceDump, d.Generation) {
+		rec, err := s.archive.resourceDump(d)
 		if err == nil {
-			err = s.putArchives(ctx, []archiveRecord{rec}, nil)
+			err = s.archive.put(ctx, []archiveRecord{rec}, nil)
 		}
 		if err != nil {
 			return fmt.Errorf("publish: the Resource Dump Archive of %s: %w", name, err)
 		}
 	}
-	return s.trimArchives(ctx)
+	return s.archive.trim(ctx, s.dump.Load())
 }
 
-// trimArchives drops documents kept long enough. The caller holds s.dumping.
-func (s *set) trimArchives(ctx context.Context) error {
-	if s.cfg.ArchivesKeep <= 0 {
+// trim drops documents kept long enough; present is the Resource Dump, which may share their
+// packages. The caller holds s.dumping.
+func (a *archive) trim(ctx context.Context, present *dumpRecord) error {
+	if a.cfg.ArchivesKeep <= 0 {
 		return nil
 	}
-	before := s.p.now().Add(-s.cfg.ArchivesKeep)
+	before := a.now().Add(-a.cfg.ArchivesKeep)
 	var drop []archiveRecord
-	for _, r := range s.archived() {
+	for _, r := range a.all() {
 		if r.Stored.Before(before) {
 			drop = append(drop, r)
 		}
@@ -200,28 +218,28 @@ func (s *set) trimArchives(ctx context.Context) error {
 	if len(drop) == 0 {
 		return nil
 	}
-	if err := s.putArchives(ctx, nil, drop); err != nil {
+	if err := a.put(ctx, nil, drop); err != nil {
 		return err
 	}
-	keep := s.archivedFiles()
-	if d := s.dump.Load(); d != nil {
-		keep[d.Folder] = true
-		if d.Before != nil {
-			keep[d.Before.Folder] = true
+	keep := a.keeps()
+	if present != nil {
+		keep[present.Folder] = true
+		if present.Before != nil {
+			keep[present.Before.Folder] = true
 		}
 	}
 	var all error
 	for _, r := range drop {
 		for _, d := range r.Documents {
-			if err := os.Remove(s.files.path(d.file())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := os.Remove(a.files.path(d.file())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				all = errors.Join(all, err)
 			}
 		}
 		if r.Kind == resourcesync.ChangeDump || !keep[folderOf(r.Packages)] {
-			all = errors.Join(all, s.removeFiles(r.Packages))
+			all = errors.Join(all, a.removePackages(r.Packages))
 		}
 	}
-	s.p.log.Info("trimmed the archives", "set", s.cfg.Name, "documents", len(drop))
+	a.log.Info("trimmed the archives", "set", a.cfg.Name, "documents", len(drop))
 	return all
 }
 
@@ -235,24 +253,25 @@ func folderOf(ps []packageRecord) string {
 
 func (a *place) archiveAddress(name string) string { return a.url + "/archives/" + name + ".xml" }
 
-func (s *set) now() time.Time { return s.p.now().UTC().Truncate(time.Microsecond) }
+// stamp is a time as records have it.
+func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
-func (s *set) archiveResourceList(ctx context.Context, snap *snapshot) (rec archiveRecord, err error) {
-	rec = archiveRecord{Version: recordVersion, Kind: resourcesync.ResourceList, Number: snap.gen.Number, At: snap.gen.At, Stored: s.now()}
-	rec.Documents, err = s.storeResourceList(ctx, snap, "", fmt.Sprintf("resourcelist-%d", rec.Number), s.at.archiveAddress)
+func (a *archive) resourceList(ctx context.Context, snap *snapshot) (rec archiveRecord, err error) {
+	rec = archiveRecord{Version: recordVersion, Kind: resourcesync.ResourceList, Number: snap.gen.Number, At: snap.gen.At, Stored: stamp(a.now())}
+	rec.Documents, err = snap.storeResourceList(ctx, "", fmt.Sprintf("resourcelist-%d", rec.Number), a.at.archiveAddress)
 	return rec, err
 }
 
-// storeResourceList writes the Resource List of a snapshot into a folder: the list
-// itself, or its index and then its parts.
-func (s *set) storeResourceList(ctx context.Context, snap *snapshot, folder, name string, address func(string) string) ([]archivedDocument, error) {
+// storeResourceList writes the Resource List into a folder: the list itself, or its
+// index and then its parts.
+func (snap *snapshot) storeResourceList(ctx context.Context, folder, name string, address func(string) string) ([]archivedDocument, error) {
 	var entries []resourcesync.Entry
 	var parts []archivedDocument
 	for _, p := range snap.parts {
 		if p.Count == 0 && len(snap.parts) > 1 {
 			continue
 		}
-		head := s.at.root(resourcesync.ResourceList)
+		head := snap.set.at.root(resourcesync.ResourceList)
 		partName := name
 		if len(snap.parts) > 1 {
 			partName += "-" + p.Bits()
@@ -264,7 +283,7 @@ func (s *set) storeResourceList(ctx context.Context, snap *snapshot, folder, nam
 		if err != nil {
 			return nil, err
 		}
-		a, err := s.files.keepDocument(folder, partName, d)
+		a, err := snap.set.files.keepDocument(folder, partName, d)
 		if err != nil {
 			return nil, err
 		}
@@ -272,59 +291,59 @@ func (s *set) storeResourceList(ctx context.Context, snap *snapshot, folder, nam
 		entries = append(entries, resourcesync.Entry{Loc: address(partName), LastMod: p.At, HasMeta: true, Meta: resourcesync.Meta{Length: -1, Ext: extNumbers(p.Seq, 0)}})
 	}
 	if len(snap.parts) > 1 {
-		head := s.at.root(resourcesync.ResourceList)
+		head := snap.set.at.root(resourcesync.ResourceList)
 		head.Index = true
 		head.Meta.At = snap.gen.At
 		head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
-		d, err := s.p.document(head, entries)
+		d, err := written(head, entries)
 		if err != nil {
 			return nil, err
 		}
-		a, err := s.files.keepDocument(folder, name, d)
+		a, err := snap.set.files.keepDocument(folder, name, d)
 		if err != nil {
 			return nil, err
 		}
 		parts = append([]archivedDocument{a}, parts...)
 	}
-	return parts, ownfile.Sync(filepath.Dir(s.files.path(parts[0].file())))
+	return parts, ownfile.Sync(filepath.Dir(snap.set.files.path(parts[0].file())))
 }
 
-func (s *set) archiveResourceDump(d *dumpRecord) (rec archiveRecord, err error) {
-	rec = archiveRecord{Version: recordVersion, Kind: resourcesync.ResourceDump, Number: d.Generation, At: d.At, Completed: d.Completed, Stored: s.now(), Packages: d.Packages}
-	head := s.at.root(resourcesync.ResourceDump)
+func (a *archive) resourceDump(d *dumpRecord) (rec archiveRecord, err error) {
+	rec = archiveRecord{Version: recordVersion, Kind: resourcesync.ResourceDump, Number: d.Generation, At: d.At, Completed: d.Completed, Stored: stamp(a.now()), Packages: d.Packages}
+	head := a.at.root(resourcesync.ResourceDump)
 	head.Meta.At, head.Meta.Completed = d.At, d.Completed
 	head.Meta.Ext = extNumbers(d.Sequence, d.Generation)
-	return rec, s.archivePackages(&rec, fmt.Sprintf("resourcedump-%d", rec.Number), head)
+	return rec, a.keepPackages(&rec, fmt.Sprintf("resourcedump-%d", rec.Number), head)
 }
 
-// archivePackages keeps the document with the list of a dump's packages.
-func (s *set) archivePackages(rec *archiveRecord, name string, head resourcesync.Head) error {
+// keepPackages keeps the document with the list of a dump's packages.
+func (a *archive) keepPackages(rec *archiveRecord, name string, head resourcesync.Head) error {
 	var entries []resourcesync.Entry
 	for i := range rec.Packages {
 		p := &rec.Packages[i]
-		entries = append(entries, s.at.packageEntry(p, resourcesync.Meta{From: p.From, Until: p.Until}))
+		entries = append(entries, a.at.packageEntry(p, resourcesync.Meta{From: p.From, Until: p.Until}))
 	}
-	d, err := s.p.document(head, entries)
+	d, err := written(head, entries)
 	if err != nil {
 		return err
 	}
-	a, err := s.files.keepDocument("", name, d)
-	rec.Documents = []archivedDocument{a}
+	doc, err := a.files.keepDocument("", name, d)
+	rec.Documents = []archivedDocument{doc}
 	if err != nil {
 		return err
 	}
-	return ownfile.Sync(filepath.Join(s.files.dir, "archives"))
+	return ownfile.Sync(filepath.Join(a.files.dir, "archives"))
 }
 
-// archiveChangeLists keeps closed Change Lists before they are dropped. Links to a missing target,
+// addChangeLists keeps closed Change Lists before they are dropped. Links to a missing target,
 // or one dropped with the list, are left out: patches, versions no longer kept, other formats of
 // deleted entities.
-func (s *set) archiveChangeLists(ctx context.Context, cur *snapshot, view *changetrack.View, lists []listRecord) error {
+func (a *archive) addChangeLists(ctx context.Context, cur *snapshot, view *changetrack.View, lists []listRecord) error {
 	for _, l := range lists {
-		if s.isArchived(resourcesync.ChangeList, l.Number) {
+		if a.has(resourcesync.ChangeList, l.Number) {
 			continue
 		}
-		rec := archiveRecord{Version: recordVersion, Kind: resourcesync.ChangeList, Number: l.Number, From: l.From, Until: l.Until, Stored: s.now()}
+		rec := archiveRecord{Version: recordVersion, Kind: resourcesync.ChangeList, Number: l.Number, From: l.From, Until: l.Until, Stored: stamp(a.now())}
 		d, err := cur.changeListDoc(ctx, &l)
 		if err != nil {
 			return err
@@ -337,7 +356,7 @@ func (s *set) archiveChangeLists(ctx context.Context, cur *snapshot, view *chang
 		if err != nil {
 			return err
 		}
-		head := s.at.root(resourcesync.ChangeList)
+		head := a.at.root(resourcesync.ChangeList)
 		head.Meta.From, head.Meta.Until = l.From, l.Until
 		head.Meta.Ext = extNumbers(l.Last, 0)
 		kept, err := streamed("", head, func(w *resourcesync.Writer) error {
@@ -363,15 +382,15 @@ func (s *set) archiveChangeLists(ctx context.Context, cur *snapshot, view *chang
 		if err != nil {
 			return err
 		}
-		a, err := s.files.keepDocument("", listName(&l), kept)
+		doc, err := a.files.keepDocument("", listName(&l), kept)
 		if err == nil {
-			err = ownfile.Sync(filepath.Join(s.files.dir, "archives"))
+			err = ownfile.Sync(filepath.Join(a.files.dir, "archives"))
 		}
 		if err != nil {
 			return err
 		}
-		rec.Documents = []archivedDocument{a}
-		if err := s.putArchives(ctx, []archiveRecord{rec}, nil); err != nil {
+		rec.Documents = []archivedDocument{doc}
+		if err := a.put(ctx, []archiveRecord{rec}, nil); err != nil {
 			return err
 		}
 	}
@@ -422,8 +441,8 @@ func pruneLinks(ctx context.Context, view *changetrack.View, e *resourcesync.Ent
 	return nil
 }
 
-// archiveChangeDumps keeps the packages of lists before they are dropped, one document for each list.
-func (s *set) archiveChangeDumps(ctx context.Context, packages []packageRecord) error {
+// addChangeDumps keeps the packages of lists before they are dropped, one document for each list.
+func (a *archive) addChangeDumps(ctx context.Context, packages []packageRecord) error {
 	byList := map[uint64][]packageRecord{}
 	var numbers []uint64
 	for _, p := range packages {
@@ -434,19 +453,19 @@ func (s *set) archiveChangeDumps(ctx context.Context, packages []packageRecord) 
 	}
 	slices.Sort(numbers)
 	for _, n := range numbers {
-		if s.isArchived(resourcesync.ChangeDump, n) {
+		if a.has(resourcesync.ChangeDump, n) {
 			continue
 		}
 		ps := byList[n]
 		last := ps[len(ps)-1]
-		rec := archiveRecord{Version: recordVersion, Kind: resourcesync.ChangeDump, Number: n, From: ps[0].From, Until: last.Until, Stored: s.now(), Packages: ps}
-		head := s.at.root(resourcesync.ChangeDump)
+		rec := archiveRecord{Version: recordVersion, Kind: resourcesync.ChangeDump, Number: n, From: ps[0].From, Until: last.Until, Stored: stamp(a.now()), Packages: ps}
+		head := a.at.root(resourcesync.ChangeDump)
 		head.Meta.From, head.Meta.Until = rec.From, rec.Until
 		head.Meta.Ext = extNumbers(last.Last, 0)
-		if err := s.archivePackages(&rec, fmt.Sprintf("changedump-%06d", n), head); err != nil {
+		if err := a.keepPackages(&rec, fmt.Sprintf("changedump-%06d", n), head); err != nil {
 			return err
 		}
-		if err := s.putArchives(ctx, []archiveRecord{rec}, nil); err != nil {
+		if err := a.put(ctx, []archiveRecord{rec}, nil); err != nil {
 			return err
 		}
 	}
@@ -456,72 +475,72 @@ func (s *set) archiveChangeDumps(ctx context.Context, packages []packageRecord) 
 // archiveDocEntries is the number of documents in one part of an archive.
 const archiveDocEntries = 10000
 
-// archiveDoc is /SET/archives/KIND.xml: the archive, or its index; a page from 1 on is a part of it.
-func (s *set) archiveDoc(kind resourcesync.Capability, page int) (*document, error) {
+// page is /SET/archives/KIND.xml: the archive, or its index; a page from 1 on is a part of it.
+func (a *archive) page(kind resourcesync.Capability, page int) (*document, error) {
 	var entries []resourcesync.Entry
 	var last time.Time
-	for _, r := range s.archived() {
+	for _, r := range a.all() {
 		if r.Kind == kind {
-			entries = append(entries, resourcesync.Entry{Loc: s.at.archiveAddress(r.Documents[0].Name), HasMeta: true,
+			entries = append(entries, resourcesync.Entry{Loc: a.at.archiveAddress(r.Documents[0].Name), HasMeta: true,
 				Meta: resourcesync.Meta{At: r.At, Completed: r.Completed, From: r.From, Until: r.Until, Length: -1}})
 			last = r.Stored
 		}
 	}
 	if len(entries) == 0 {
-		return nil, notFound("Nothing is in this archive of %s.", s.cfg.Name).hint("What is offered is listed at %s.", s.at.capabilityList())
+		return nil, notFound("Nothing is in this archive of %s.", a.cfg.Name).hint("What is offered is listed at %s.", a.at.capabilityList())
 	}
-	head := s.at.root(kind + "-archive")
-	most := s.archiveDocEntries
+	head := a.at.root(kind + "-archive")
+	most := a.docEntries
 	pages := (len(entries) + most - 1) / most
 	switch {
 	case page > pages || page > 0 && pages == 1:
 		return nil, errNoDocument
 	case page > 0:
-		head.Links = append(head.Links, link(resourcesync.RelIndex, s.at.archiveAddress(string(kind))))
+		head.Links = append(head.Links, link(resourcesync.RelIndex, a.at.archiveAddress(string(kind))))
 		entries = entries[(page-1)*most : min(page*most, len(entries))]
 	case pages > 1:
 		head.Index = true
 		entries = nil
 		for n := 1; n <= pages; n++ {
-			entries = append(entries, resourcesync.Entry{Loc: s.at.archiveAddress(fmt.Sprintf("%s-archive-%05d", kind, n))})
+			entries = append(entries, resourcesync.Entry{Loc: a.at.archiveAddress(fmt.Sprintf("%s-archive-%05d", kind, n))})
 		}
 	}
-	d, err := s.p.document(head, entries)
+	d, err := written(head, entries)
 	if err == nil {
 		d.modified = last
 	}
 	return d, err
 }
 
-// archivedDoc answers below /SET/archives/.
-func (s *set) archivedDoc(name string) (*document, error) {
+// document answers below /SET/archives/.
+func (a *archive) document(name string) (*document, error) {
 	name, ok := strings.CutSuffix(name, ".xml")
 	if !ok {
 		return nil, errNoDocument
 	}
 	for _, kind := range archiveKinds {
 		if name == string(kind) {
-			return s.archiveDoc(kind, 0)
+			return a.page(kind, 0)
 		}
 		if digits, ok := strings.CutPrefix(name, string(kind)+"-archive-"); ok {
 			n, err := strconv.Atoi(digits)
 			if err != nil || n < 1 || fmt.Sprintf("%05d", n) != digits {
 				return nil, errNoDocument
 			}
-			return s.archiveDoc(kind, n)
+			return a.page(kind, n)
 		}
 	}
-	for _, r := range s.archived() {
-		for _, a := range r.Documents {
-			if a.Name != name {
+	for _, r := range a.all() {
+		for _, doc := range r.Documents {
+			if doc.Name != name {
 				continue
 			}
-			d, err := s.files.stored(s.at.url, &r, a)
+			d, err := a.files.stored(a.at.url, &r, doc)
 			if err == nil {
 				d.immutable = true
 			}
 			return d, err
 		}
 	}
-	return nil, &statusError{code: 410, reason: "There is no such document in the archives (any more).", detail: []string{"What is offered is listed at " + s.at.capabilityList() + "."}}
+	return nil, &statusError{code: 410, reason: "There is no such document in the archives (any more).", detail: []string{"What is offered is listed at " + a.at.capabilityList() + "."}}
 }

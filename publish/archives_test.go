@@ -165,7 +165,7 @@ func TestArchives(t *testing.T) {
 		t.Errorf("%d changes are archived, %d with their versions", checked, mementos)
 	}
 	// An archive of many documents has an index.
-	w.pub.lookup("data").archiveDocEntries = 2
+	w.pub.lookup("data").archive.docEntries = 2
 	if h, _ := w.read(w.url("archives/resourcelist.xml")); !h.Index {
 		t.Error("no index")
 	}

@@ -110,7 +110,7 @@ func (s *set) makeChangeDump(ctx context.Context, snap *snapshot, l listRecord, 
 	for i, cut := range cuts {
 		rec, err := s.changePackage(ctx, snap, onlyName("changedump/%06d-%03d", l.Number, i+1), cut.after, cut.last, cut.from, cut.until)
 		if err != nil {
-			return nil, errors.Join(err, s.removeFiles(made))
+			return nil, errors.Join(err, s.archive.removePackages(made))
 		}
 		rec.Number = l.Number
 		made = append(made, rec)
@@ -211,7 +211,7 @@ func (s *set) dropChangeDumps(ctx context.Context, drop []packageRecord) error {
 	}
 	left := slices.DeleteFunc(slices.Clone(*s.changeDumps.Load()), func(rec packageRecord) bool { return gone[rec.File] })
 	s.changeDumps.Store(&left)
-	return s.removeFiles(drop)
+	return s.archive.removePackages(drop)
 }
 
 // changeDumpDoc lists the packages: page 0 is /SET/changedump.xml, the one list or the index; the
@@ -277,7 +277,7 @@ func (s *set) changeDumpDoc(page int) (*document, error) {
 		modified = until
 	}
 	head.Meta.From = from
-	doc, err := s.p.document(head, entries)
+	doc, err := written(head, entries)
 	if err == nil {
 		doc.modified = modified
 	}

@@ -28,8 +28,8 @@ const (
 	layout = "2"
 )
 
-// document writes a document with few entries.
-func (p *Publisher) document(head resourcesync.Head, entries []resourcesync.Entry) (*document, error) {
+// written is a document with few entries.
+func written(head resourcesync.Head, entries []resourcesync.Entry) (*document, error) {
 	var b bytes.Buffer
 	w, err := resourcesync.NewWriter(&b, head)
 	if err != nil {
@@ -111,13 +111,13 @@ func (p *Publisher) sourceDescription(page int) (*document, error) {
 		for n := 1; n <= pages; n++ {
 			entries = append(entries, resourcesync.Entry{Loc: p.sourceDescriptionPart(n)})
 		}
-		return p.document(head, entries)
+		return written(head, entries)
 	}
 	for _, name := range names {
 		s := p.lookup(name)
 		entries = append(entries, capabilityEntry(s.at.capabilityList(), resourcesync.CapabilityList, link(resourcesync.RelDescribedBy, s.at.about())))
 	}
-	return p.document(head, entries)
+	return written(head, entries)
 }
 
 // capabilityListDoc lists the documents available now: none before the first complete scan.
@@ -146,11 +146,11 @@ func (s *set) capabilityListDoc(snap *snapshot) (*document, error) {
 	add(resourcesync.ChangeList, snap != nil)
 	add(resourcesync.ChangeDump, len(*s.changeDumps.Load()) > 0)
 	for _, kind := range archiveKinds {
-		if slices.ContainsFunc(s.archived(), func(r archiveRecord) bool { return r.Kind == kind }) {
+		if slices.ContainsFunc(s.archive.all(), func(r archiveRecord) bool { return r.Kind == kind }) {
 			entries = append(entries, capabilityEntry(s.at.archiveAddress(string(kind)), kind+"-archive"))
 		}
 	}
-	return s.p.document(head, entries)
+	return written(head, entries)
 }
 
 func (a *place) root(c resourcesync.Capability) resourcesync.Head {
@@ -191,7 +191,7 @@ func (snap *snapshot) resourceList(ctx context.Context) (*document, error) {
 					Meta: resourcesync.Meta{Length: -1, Ext: extNumbers(p.Seq, 0)}})
 			}
 		}
-		d, err := s.p.document(head, entries)
+		d, err := written(head, entries)
 		if err == nil {
 			d.modified = snap.gen.At
 		}
@@ -339,7 +339,7 @@ func (snap *snapshot) changeList(ctx context.Context) (*document, error) {
 			entries[i] = resourcesync.Entry{Loc: s.at.listAddress(&l), HasMeta: true,
 				Meta: resourcesync.Meta{From: l.From, Until: l.Until, Length: -1, Ext: extNumbers(l.Last, 0)}}
 		}
-		d, err := s.p.document(head, entries)
+		d, err := written(head, entries)
 		if err == nil {
 			d.modified = snap.gen.At
 		}

@@ -197,7 +197,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 	if err := ownfile.Sync(filepath.Dir(dir)); err != nil {
 		return err
 	}
-	d.Completed = s.p.now().UTC().Truncate(time.Microsecond)
+	d.Completed = stamp(s.p.now())
 	if d.Completed.Before(d.At) {
 		d.Completed = time.Time{} // the clock is behind the log
 	}
@@ -210,7 +210,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 		return err
 	}
 	s.dump.Store(d)
-	if old != nil && old.Before != nil && !s.archivedFiles()[old.Before.Folder] {
+	if old != nil && old.Before != nil && !s.archive.keeps()[old.Before.Folder] {
 		if err := os.RemoveAll(s.files.path(old.Before.Folder)); err != nil {
 			s.p.log.Warn("removing an old dump", "set", s.cfg.Name, "folder", old.Before.Folder, "error", err)
 		}
@@ -450,7 +450,7 @@ func (s *set) resourceDumpDoc(d *dumpRecord, page int) (*document, error) {
 			entries = append(entries, s.at.packageEntry(&packages[i], resourcesync.Meta{}))
 		}
 	}
-	doc, err := s.p.document(head, entries)
+	doc, err := written(head, entries)
 	if err == nil {
 		doc.modified = d.At
 		if !d.Completed.IsZero() {
@@ -486,7 +486,7 @@ func (s *set) serveDumpFile(w http.ResponseWriter, r *http.Request, path string)
 	if rec == nil {
 		match(*s.changeDumps.Load())
 	}
-	for _, r := range s.archived() {
+	for _, r := range s.archive.all() {
 		if rec == nil {
 			match(r.Packages)
 		}
@@ -538,10 +538,10 @@ func (s *set) openDumps(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.openArchives(ctx); err != nil {
+	if err := s.archive.open(ctx); err != nil {
 		return err
 	}
-	keep := s.archivedFiles()
+	keep := s.archive.keeps()
 	if err := s.openList(ctx, keep); err != nil {
 		return err
 	}

@@ -137,7 +137,7 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 			d, err := snap.inventoryNode(ctx, rest)
 			return s.p.send(w, r, d, err)
 		case "archives":
-			d, err := s.archivedDoc(rest)
+			d, err := s.archive.document(rest)
 			return s.p.send(w, r, d, err)
 		case "resourcedump", "changedump":
 			return s.serveDumpFile(w, r, path)

@@ -127,6 +127,7 @@ type set struct {
 	entries entryMaker
 	kv      kv.Store // its records
 	files   *folder
+	archive *archive
 
 	sizes
 	*locks
@@ -138,17 +139,15 @@ type set struct {
 	dump        atomic.Pointer[dumpRecord]
 	changeDumps atomic.Pointer[[]packageRecord] // ascending by Number
 	scheduled   atomic.Pointer[archiveRecord]   // scheduled Resource List
-	archives    atomic.Pointer[[]archiveRecord] // in the order of kinds and numbers
 }
 
 // sizes of a set's documents, whatever its addresses are.
 type sizes struct {
-	dumpDocEntries    int // packages in one Resource Dump document
-	archiveDocEntries int // documents in one part of an archive
-	mostLists         int // Change Lists, before older ones are merged
-	timeMapVersions   int // versions in one TimeMap
-	documentEntries   int // entries in one document at most
-	partSize          partition.Size
+	dumpDocEntries  int // packages in one Resource Dump document
+	mostLists       int // Change Lists, before older ones are merged
+	timeMapVersions int // versions in one TimeMap
+	documentEntries int // entries in one document at most
+	partSize        partition.Size
 }
 
 // locks of a set, whatever its addresses are. Publishing is taken before dumping.
@@ -310,7 +309,7 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
 	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), files: &folder{set: cfg.Name, log: p.log, ask: p.o.Missing}, locks: &locks{}, inventory: inventory.New(setKeys(store, cfg.Name)),
-		sizes: sizes{dumpDocEntries, archiveDocEntries, mostLists, timeMapVersions, mostEntries, partition.Size{Entries: cfg.PartEntries, Many: partition.Many, Bytes: partBytes}}}
+		sizes: sizes{dumpDocEntries, mostLists, timeMapVersions, mostEntries, partition.Size{Entries: cfg.PartEntries, Many: partition.Many, Bytes: partBytes}}}
 	at, former, known, err := readAddresses(ctx, s.kv)
 	if err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
@@ -323,7 +322,6 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 		at, former = Addresses{Base: p.base, Prefix: cfg.Prefix}, nil
 	}
 	s.settle(at, former)
-	s.archives.Store(&[]archiveRecord{})
 	if p.o.Dir != "" {
 		s.files.dir = filepath.Join(p.o.Dir, cfg.Name)
 		if err := os.MkdirAll(s.files.dir, ownfile.FolderMode); err != nil {
@@ -338,6 +336,8 @@ func (s *set) settle(at Addresses, former []string) {
 	s.at = newPlace(s.cfg.Name, at, former)
 	s.entries = entryMaker{&s.cfg, &s.at}
 	s.changeDumps.Store(&[]packageRecord{})
+	s.archive = &archive{cfg: &s.cfg, at: &s.at, files: s.files, kv: s.kv, log: s.p.log, now: s.p.now, docEntries: archiveDocEntries, writing: &s.archiving}
+	s.archive.list.Store(&[]archiveRecord{})
 }
 
 // Close releases the views. Running requests and a running Dump keep their own until they end. So

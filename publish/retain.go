@@ -27,7 +27,7 @@ func (p *Publisher) Retain(ctx context.Context, name string) error {
 	}
 	if err == nil {
 		s := p.lockDumping(name)
-		err = s.trimArchives(ctx)
+		err = s.archive.trim(ctx, s.dump.Load())
 		if l := s.scheduled.Load(); err == nil && l != nil && first != nil && l.Sequence < first.After {
 			err = s.makeList(ctx) // nobody could go on from the present one
 		}
@@ -67,7 +67,7 @@ func (p *Publisher) retainLists(ctx context.Context, name string) (first *listRe
 	lists := slices.Clone(cur.lists[drop:])
 	if drop > 0 {
 		if s.cfg.Archives && s.files.dir != "" && s.offers(resourcesync.ChangeList) {
-			if err := s.archiveChangeLists(ctx, cur, view, cur.lists[:drop]); err != nil {
+			if err := s.archive.addChangeLists(ctx, cur, view, cur.lists[:drop]); err != nil {
 				view.Close()
 				return nil, fmt.Errorf("Change List Archive: %w", err)
 			}
@@ -105,7 +105,7 @@ func (p *Publisher) retainDumps(ctx context.Context, name string, first listReco
 		}
 	}
 	if s.cfg.Archives && s.files.dir != "" && s.offers(resourcesync.ChangeDump) {
-		if err := s.archiveChangeDumps(ctx, old); err != nil {
+		if err := s.archive.addChangeDumps(ctx, old); err != nil {
 			return fmt.Errorf("Change Dump Archive: %w", err)
 		}
 	}
@@ -125,19 +125,19 @@ func (p *Publisher) retainDumps(ctx context.Context, name string, first listReco
 	if d.Before != nil {
 		packages = append(packages[:len(packages):len(packages)], d.Before.Packages...)
 	}
-	return s.removeFiles(packages)
+	return s.archive.removePackages(packages)
 }
 
-// removeFiles removes packages not in an archive.
-func (s *set) removeFiles(packages []packageRecord) error {
+// removePackages removes packages not in an archive.
+func (a *archive) removePackages(packages []packageRecord) error {
 	var all error
-	keep := s.archivedFiles()
+	keep := a.keeps()
 	for _, rec := range packages {
 		if keep[rec.File] {
 			continue
 		}
 		for _, name := range []string{rec.File, rec.Manifest} {
-			if err := os.Remove(s.files.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := os.Remove(a.files.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				all = errors.Join(all, err)
 			}
 		}

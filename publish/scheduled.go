@@ -63,7 +63,7 @@ func (s *set) makeList(ctx context.Context) error {
 	}
 	folder := onlyName("resourcelist/%d", snap.gen.Number)
 	dir := s.files.path(folder)
-	docs, err := s.storeResourceList(ctx, snap, folder, "resourcelist", func(name string) string { return s.at.url + "/" + name + ".xml" })
+	docs, err := snap.storeResourceList(ctx, folder, "resourcelist", func(name string) string { return s.at.url + "/" + name + ".xml" })
 	if err != nil {
 		os.RemoveAll(dir)
 		return err
@@ -71,7 +71,7 @@ func (s *set) makeList(ctx context.Context) error {
 	if err := ownfile.Sync(filepath.Dir(dir)); err != nil {
 		return err
 	}
-	rec := &archiveRecord{Version: recordVersion, Kind: resourcesync.ResourceList, Number: snap.gen.Number, Sequence: snap.gen.Sequence, At: snap.gen.At, Stored: s.now(), Documents: docs}
+	rec := &archiveRecord{Version: recordVersion, Kind: resourcesync.ResourceList, Number: snap.gen.Number, Sequence: snap.gen.Sequence, At: snap.gen.At, Stored: stamp(s.p.now()), Documents: docs}
 	b := s.kv.Batch()
 	defer b.Close()
 	if err := setJSON(b, listKey, rec); err != nil {

@@ -29,7 +29,7 @@ func (p *Publisher) Lost(name string) bool {
 }
 
 // Verify reads the published files of a set. A dump or list with a wrong file is made again. An
-// archived document cannot be made again, and is forgotten. It returns the number of files read,
+// all document cannot be made again, and is forgotten. It returns the number of files read,
 // and the wrong ones.
 func (p *Publisher) Verify(ctx context.Context, name string) (files int, faults []FileFault, err error) {
 	s, err := p.set(name)
@@ -147,7 +147,7 @@ func (v *verifier) all() error {
 	if r := s.scheduled.Load(); err == nil && r != nil {
 		_, err = v.wrong(r.Documents, nil)
 	}
-	for _, r := range s.archived() {
+	for _, r := range s.archive.all() {
 		if err == nil {
 			_, err = v.wrong(r.Documents, r.Packages)
 		}
@@ -158,7 +158,7 @@ func (v *verifier) all() error {
 // mend removes documents with wrong files, and makes them again.
 func (v *verifier) mend(ctx context.Context) error {
 	s := v.s
-	for _, r := range s.archived() {
+	for _, r := range s.archive.all() {
 		if wrong, err := v.wrong(r.Documents, r.Packages); err != nil {
 			return err
 		} else if wrong {
@@ -166,7 +166,7 @@ func (v *verifier) mend(ctx context.Context) error {
 		}
 	}
 	if len(v.forgotten) > 0 {
-		if err := s.putArchives(ctx, nil, v.forgotten); err != nil {
+		if err := s.archive.put(ctx, nil, v.forgotten); err != nil {
 			return err
 		}
 	}
@@ -231,7 +231,7 @@ func (v *verifier) mend(ctx context.Context) error {
 
 // remove removes the folder of a withdrawn document.
 func (v *verifier) remove(folder string) {
-	if v.s.archivedFiles()[folder] {
+	if v.s.archive.keeps()[folder] {
 		return
 	}
 	if err := os.RemoveAll(v.s.files.path(folder)); err != nil {

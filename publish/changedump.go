@@ -226,7 +226,7 @@ func (s *set) changeDumpDoc(page int) (*document, error) {
 	head.Meta.Ext = extNumbers(packages[len(packages)-1].Last, 0)
 	// Parts begin at fixed numbers of Change Lists, so they stay the same when the oldest are
 	// dropped.
-	most := uint64(s.dumpDocEntries)
+	most := uint64(s.sizes.dumpDocEntries)
 	partOf := func(p *packageRecord) int { return int((p.Number-1)/most) + 1 }
 	first, last := partOf(&packages[0]), partOf(&packages[len(packages)-1])
 	var entries []resourcesync.Entry

@@ -25,7 +25,7 @@ func (l *listRecord) lastNumber() uint64 { return max(l.Number, l.Through) }
 // list of nothing but new and changed files waits for no package.
 func (w *generationWriter) mergeLists() {
 	s := w.set
-	if len(w.lists) <= s.mostLists {
+	if len(w.lists) <= s.sizes.mostLists {
 		return
 	}
 	packaged := ^uint64(0)
@@ -36,7 +36,7 @@ func (w *generationWriter) mergeLists() {
 		}
 	}
 	waits := func(l *listRecord) bool { return l.Number > packaged && l.Packable > 0 }
-	merge := len(w.lists) - min(finestLists, s.mostLists/2)
+	merge := len(w.lists) - min(finestLists, s.sizes.mostLists/2)
 	var out []listRecord
 	for _, l := range w.lists[:merge] {
 		if n := len(out); n > 0 && l.closed() && !waits(&l) && !waits(&out[n-1]) {

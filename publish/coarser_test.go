@@ -14,7 +14,7 @@ import (
 // address of its own, to which theirs lead; every change is listed once.
 func TestCoarserLists(t *testing.T) {
 	w := newWorld(t, SetConfig{Format: rdfres.JSONLD, RotateEntries: 2, Capabilities: []string{"resourcelist", "changelist", "changedump"}})
-	w.tune = func(s *set) { s.mostLists, s.dumpDocEntries = 8, 4 }
+	w.tune = func(s *set) { s.sizes.mostLists, s.sizes.dumpDocEntries = 8, 4 }
 	w.reopen()
 	w.scan(map[string]int{"http://example.org/e/0": 0}, false, rdfres.JSONLD)
 	w.publish()
@@ -110,7 +110,7 @@ func TestPreparedList(t *testing.T) {
 // are merged too, and packages go on without a gap after them.
 func TestCoarserListsOfFiles(t *testing.T) {
 	w := newWorld(t, SetConfig{Format: rdfres.NTriples, RotateEntries: 1, Content: "1", Capabilities: []string{"resourcelist", "changelist", "changedump"}})
-	w.tune = func(s *set) { s.mostLists = 6 }
+	w.tune = func(s *set) { s.sizes.mostLists = 6 }
 	w.o.Dir = t.TempDir()
 	w.reopen()
 	w.scan(map[string]int{"http://example.org/e/0": 0}, false, rdfres.NTriples)

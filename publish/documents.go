@@ -229,7 +229,7 @@ func (snap *snapshot) partDoc(ctx context.Context, bits string) (*document, erro
 			whole.Seq, whole.Gen, whole.At = q.Seq, q.Gen, q.At
 		}
 	}
-	if whole.Count > int64(s.documentEntries) || whole.Bytes > mergedBytes {
+	if whole.Count > int64(s.sizes.documentEntries) || whole.Bytes > mergedBytes {
 		return nil, &statusError{code: http.StatusGone, reason: "This part of the Resource List was cut into smaller ones.",
 			detail: []string{fmt.Sprintf("%s/resourcelist.xml lists the parts of now.", s.at.url)}}
 	}
@@ -370,7 +370,7 @@ func (snap *snapshot) recentChanges(ctx context.Context) (*document, error) {
 	entries, bytes := open.Entries, open.Bytes
 	for i := len(snap.lists) - 2; i >= 0; i-- {
 		l := &snap.lists[i]
-		fits := func(n int, size int64) bool { return entries+n <= s.documentEntries && bytes+size <= mergedBytes }
+		fits := func(n int, size int64) bool { return entries+n <= s.sizes.documentEntries && bytes+size <= mergedBytes }
 		if !fits(l.Entries, l.Bytes) {
 			if h := l.Half; h.After > 0 && fits(l.Entries-h.Entries, l.Bytes-h.Bytes) {
 				first, after, from, entries = l.Number, h.After, h.At, entries+l.Entries-h.Entries

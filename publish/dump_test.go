@@ -138,12 +138,12 @@ func TestDumpGenerations(t *testing.T) {
 		}
 	}
 	// more packages than one document lists: an index
-	w.pub.sets["data"].dumpDocEntries = 2
+	w.pub.sets["data"].sizes.dumpDocEntries = 2
 	if h, _ := w.read(w.url("resourcedump.xml")); !h.Index {
 		t.Error("no index of the Resource Dump")
 	}
 	w.checkDump()
-	w.pub.sets["data"].dumpDocEntries = dumpDocEntries
+	w.pub.sets["data"].sizes.dumpDocEntries = dumpDocEntries
 	info, ok := w.pub.ResourceDump("data")
 	if !ok || info.Entries != int64(len(w.model)) || info.Packages < 2 {
 		t.Errorf("ResourceDump = %+v, %v", info, ok)

@@ -30,7 +30,7 @@ func (w *world) files(length int64, n int) {
 func TestChangeDumpOfFiles(t *testing.T) {
 	w := newWorld(t, SetConfig{Format: rdfres.NTriples, RotateEntries: 3, PackageBytes: 1, Content: "1",
 		Capabilities: []string{"resourcelist", "changelist", "changedump"}})
-	w.tune = func(s *set) { s.dumpDocEntries = 2 }
+	w.tune = func(s *set) { s.sizes.dumpDocEntries = 2 }
 	w.o.Dir = t.TempDir()
 	w.reopen()
 	w.scan(map[string]int{berlin: 1}, false, rdfres.NTriples)

@@ -326,7 +326,7 @@ func (w *generationWriter) begin(ctx context.Context, cur *snapshot, baseSeq uin
 	w.lists = []listRecord{{Version: recordVersion, Number: list + 1, From: baseAt, After: baseSeq, Last: baseSeq}}
 	w.dirty[list+1] = true
 	touched := partition.Part{Seq: head, Gen: w.gen.Number, At: at}
-	if w.parts, err = partition.New(s.entries.measure(ctx, &source{w.view, w.alternates}), s.partSize, touched); err != nil {
+	if w.parts, err = partition.New(s.entries.measure(ctx, &source{w.view, w.alternates}), s.sizes.partSize, touched); err != nil {
 		return err
 	}
 	for _, p := range w.parts {
@@ -385,7 +385,7 @@ func (w *generationWriter) run(ctx context.Context) error {
 	}
 	touch := partition.Part{Seq: w.gen.Sequence, Gen: w.gen.Number, At: w.gen.At}
 	var err error
-	if w.parts, err = w.parts.Update(w.touched, touch, w.before != nil && w.before.Entries != w.gen.Entries, w.set.entries.measure(ctx, now), w.set.partSize, w.batch); err != nil {
+	if w.parts, err = w.parts.Update(w.touched, touch, w.before != nil && w.before.Entries != w.gen.Entries, w.set.entries.measure(ctx, now), w.set.sizes.partSize, w.batch); err != nil {
 		return err
 	}
 	w.mergeLists()

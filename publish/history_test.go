@@ -33,7 +33,7 @@ func history(t *testing.T, seed uint64, steps int) {
 		Rotate: time.Duration(1+r.IntN(20)) * time.Second, PartEntries: 3 + r.IntN(30), PackageBytes: int64(1000 + r.IntN(20000)), DumpPatches: seed%2 == 0, Archives: seed%2 == 1, ArchivesKeep: time.Duration(seed%4) * 20 * time.Second,
 		Capabilities: []string{"resourcelist", "changelist", "resourcedump", "changedump"}})
 	if seed > 0 {
-		w.tune = func(s *set) { s.mostLists, s.dumpDocEntries = 4+int(seed%5), 3 }
+		w.tune = func(s *set) { s.sizes.mostLists, s.sizes.dumpDocEntries = 4+int(seed%5), 3 }
 		w.reopen()
 	}
 	values := map[string]int{}

@@ -127,9 +127,9 @@ func (s *set) serveTimeMap(w http.ResponseWriter, r *http.Request, snap *snapsho
 		if err != nil || from == to {
 			return notFound("No version of this description is kept from %q on.", clip.Middle(first)).hint("All that are kept: %s", o.timeMap)
 		}
-		self, to = o.part(from), min(to, from+s.timeMapVersions)
-	} else if to > s.timeMapVersions {
-		step = s.timeMapVersions
+		self, to = o.part(from), min(to, from+s.sizes.timeMapVersions)
+	} else if to > s.sizes.timeMapVersions {
+		step = s.sizes.timeMapVersions
 	}
 	lines := []string{"<" + o.address + `>; rel="original"`, o.span(self, "self", from, to), "<" + s.at.url + "/timegate/" + o.name + `>; rel="timegate"`}
 	for i := from; i < to; i += step {

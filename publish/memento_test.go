@@ -133,7 +133,7 @@ func TestMementoAfterRetention(t *testing.T) {
 // once, in order.
 func TestLongTimeMap(t *testing.T) {
 	w := newWorld(t, SetConfig{Format: rdfres.NTriples})
-	w.tune = func(s *set) { s.timeMapVersions = 4 }
+	w.tune = func(s *set) { s.sizes.timeMapVersions = 4 }
 	w.reopen()
 	for i := range 11 {
 		w.clock.add(time.Minute)

@@ -21,7 +21,7 @@ func TestOpenListAddress(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		most := 8 + r.IntN(12)
 		w := newWorld(t, SetConfig{Format: rdfres.JSONLD, RotateEntries: 1 + r.IntN(most), Rotate: time.Duration(r.IntN(2)*40) * time.Second})
-		w.tune = func(s *set) { s.documentEntries = most }
+		w.tune = func(s *set) { s.sizes.documentEntries = most }
 		w.reopen()
 		w.scan(map[string]int{"http://example.org/e/0": 0}, false, rdfres.JSONLD)
 		w.publish()
@@ -62,7 +62,7 @@ func TestOpenListAddress(t *testing.T) {
 // cut, up to the bounds of a document, and then is told where the parts of now are listed.
 func TestOldPartName(t *testing.T) {
 	w := newWorld(t, SetConfig{Format: rdfres.NTriples, PartEntries: partition.Largest})
-	w.tune = func(s *set) { s.partSize.Entries = 4 }
+	w.tune = func(s *set) { s.sizes.partSize.Entries = 4 }
 	w.reopen()
 	values := map[string]int{}
 	for i := range 40 {
@@ -79,7 +79,7 @@ func TestOldPartName(t *testing.T) {
 	if n != 40 || len(parts) < 8 {
 		t.Errorf("the old names have %d of 40 entries, there are %d parts", n, len(parts))
 	}
-	w.tune = func(s *set) { s.partSize.Entries, s.documentEntries = 4, 10 }
+	w.tune = func(s *set) { s.sizes.partSize.Entries, s.sizes.documentEntries = 4, 10 }
 	w.reopen()
 	if res := w.get(w.url("resourcelist-0.xml")); res.Code != http.StatusGone || !strings.Contains(res.Body.String(), "resourcelist.xml") {
 		t.Errorf("%d %s", res.Code, res.Body)

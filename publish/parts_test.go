@@ -20,7 +20,7 @@ import (
 // too large. Nothing is lost, and a part that no change touches keeps its bytes.
 func TestManyParts(t *testing.T) {
 	w := newWorld(t, SetConfig{Format: rdfres.NTriples, PartEntries: 3})
-	w.tune = func(s *set) { s.partSize.Many = 12 }
+	w.tune = func(s *set) { s.sizes.partSize.Many = 12 }
 	w.reopen()
 	check := func(what string) (parts map[string]string, largest int) {
 		t.Helper()
@@ -167,7 +167,7 @@ func TestLongEntries(t *testing.T) {
 		return fmt.Sprintf("http://example.org/%s/%d", strings.Repeat("long/", 60*(i%3)), i)
 	}
 	w := newWorld(t, SetConfig{Format: rdfres.NTriples, Archives: true})
-	w.tune = func(s *set) { s.partSize.Bytes = allowed }
+	w.tune = func(s *set) { s.sizes.partSize.Bytes = allowed }
 	w.o.Dir = t.TempDir()
 	w.reopen()
 	values, next := map[string]int{}, 0

@@ -129,7 +129,7 @@ type set struct {
 	files   *folder
 	archive *archive
 
-	sizes
+	sizes sizes
 	*locks
 	inventory *inventory.Tree // guarded by publishing
 

@@ -160,6 +160,7 @@ func TestWaitingIsTold(t *testing.T) {
 			if _, err = client.Ask(t.Context(), "ASK {}"); errors.Is(err, errStalled) != (c.takes == time.Hour) {
 				t.Errorf("%s: %v", c.name, err)
 			}
+			synctest.Wait() // the timer's own goroutine has written
 			said := log.String()
 			if n := strings.Count(said, "waiting"); n != c.lines || !strings.Contains(said, c.until) || strings.Contains(said, "word") || n > 0 && !strings.Contains(said, "http://store.example/query") {
 				t.Errorf("%s: %d lines, want %d until %s: %s", c.name, n, c.lines, c.until, said)

@@ -268,9 +268,10 @@ func TestCapabilityListEntries(t *testing.T) {
 	w.list("/list", "urlset", "resourcelist", "", resourcesOf(0, 2, "")...)
 	named := urlOf("/list", `<rs:md capability="resourcelist"/>`)
 	for want, entries := range map[string][]string{
-		"does not tell its capability": {named, urlOf("/other", "")},
-		"names two documents":          {named, urlOf("/other", `<rs:md capability="resourcelist"/>`)},
-		"":                             {named, named, urlOf("/topic", `<rs:md capability="change-notification"/>`)},
+		"does not tell its capability":       {named, urlOf("/other", "")},
+		`capability "changelist" has no loc`: {named, `<url><rs:md capability="changelist"/></url>`},
+		"names two documents":                {named, urlOf("/other", `<rs:md capability="resourcelist"/>`)},
+		"":                                   {named, named, urlOf("/topic", `<rs:md capability="change-notification"/>`)},
 	} {
 		w.list("/cap.xml", "urlset", "capabilitylist", "", entries...)
 		rep, err := webBench(t, w, "/cap.xml").open().Sync(t.Context(), SyncOptions{})

@@ -37,6 +37,9 @@ held.
 items; next goes on with the addresses /held of the API`,
 		Example: "  rsbridge accept books --show\n  rsbridge accept books\n  rsbridge accept books --id 9c1d0f6e2b7a\n  rsbridge accept copy",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("id") && o.ID == "" {
+				return usage("--id is empty: give the ID that --show tells, or leave it out")
+			}
 			mirror, held, err := a.held(cmd.Context(), args[0], show)
 			switch {
 			case err != nil:

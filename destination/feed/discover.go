@@ -273,6 +273,8 @@ func (src *discovery) capabilityList(address string, r *resourcesync.Reader) (*O
 			return nil, fmt.Errorf("Capability List %s has more than %d entries", clip.Middle(address), src.lim.Sets)
 		}
 		switch before, used := o.set(e.Meta.Capability, e.Loc); {
+		case e.Loc == "":
+			return nil, fmt.Errorf("Capability List %s line %d: the entry of capability %q has no loc, and without that document nothing can be concluded", clip.Middle(address), e.Line, e.Meta.Capability)
 		case e.Meta.Capability == "":
 			return nil, fmt.Errorf("Capability List %s line %d: the entry %s does not tell its capability, and without it nothing can be concluded", clip.Middle(address), e.Line, clip.Middle(e.Loc))
 		case before != "" && before != e.Loc:

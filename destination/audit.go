@@ -232,6 +232,8 @@ const (
 	rankMirrorLacks  = 5 // triples of it are not in the mirror
 	rankMirrorExcess = 6 // its subjects have triples without an owner in the mirror
 	rankRewritten    = 7
+	rankNoFile       = 8 // the records have it, the folder does not
+	rankOtherFile    = 9 // its file has other bytes
 )
 
 // notMirrored is the finding of an audit about a missing resource.
@@ -709,7 +711,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		a.unexplained = a.unexplained || !due
 		diff := Difference{Entity: ev.Entity, Location: ev.Location, Detail: ev.Detail}
 		switch first {
-		case rankMissing:
+		case rankMissing, rankNoFile:
 			diff.Kind = "missing"
 		case rankExtra, rankNoSubject:
 			diff.Kind = "extra"
@@ -730,7 +732,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 				}
 			}
 		}
-		if beside != "" && first >= rankNoSubject && first != rankRewritten {
+		if beside != "" && rankNoSubject <= first && first <= rankMirrorExcess {
 			diff.Detail += fmt.Sprintf("; destination %q writes into the same graph, and its last batch has not ended: its next run ends it, and may settle this", beside)
 		}
 		switch diff.Kind {
@@ -809,6 +811,8 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		rep.ProvenUntil = timeOrNil(a.from.Time())
 	case rep.SourceOlder:
 		rep.ProvenUntil = timeOrNil(a.listAt)
+	case rep.Depth == "inventory" && m.Damage != "": // it compares with the records, and never reads the mirror
+		rep.SourceError = m.Damage
 	case a.untold > 0:
 		rep.SourceError = fmt.Sprintf("of %d resources its list tells neither a hash nor an older lastmod, and it has no Change List; depth origin asks for each of them", a.untold)
 		rep.ProvenUntil = timeOrNil(m.AskedAll)

@@ -16,6 +16,9 @@ func TestEmptiedAreHeld(t *testing.T) {
 		for _, promised := range []bool{true, false} {
 			for _, changes := range []bool{true, false} {
 				for _, end := range []string{"accepted", "right again", "right again in silence", "deleted"} {
+					if promised && end == "right again in silence" {
+						continue // a list with promises tells it
+					}
 					t.Run(fmt.Sprint(layout, " promised ", promised, " changes ", changes, " ", end), func(t *testing.T) {
 						t.Parallel()
 						b := newBench(t)
@@ -69,9 +72,6 @@ func TestEmptiedAreHeld(t *testing.T) {
 								s.put(name, string(before[name]))
 							}
 						case "right again in silence":
-							if promised {
-								t.Skip("the list tells it")
-							}
 							s.mu.Lock()
 							s.bodies = before
 							s.mu.Unlock()

@@ -212,14 +212,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		d.tell(ctx, o)
-		d.withLeaving(b, o)
-		if o.fault != nil {
-			d.led.PutFault(b, o.loc, o.fault)
-			continue
-		}
-		d.led.DropFault(b, o.loc)
-		if o.settle {
+		if !d.begin(ctx, b, o) {
 			continue
 		}
 		if o.rec == nil {
@@ -402,14 +395,14 @@ func (c *mirrorCompare) fileDiffers(ctx context.Context, rec *ledger.Record) (by
 		return 0, "", err
 	}
 	if name == "" {
-		return rankMissing, "it has no file", nil
+		return rankNoFile, "it has no file", nil
 	}
 	sum, err := d.files.Digest(name)
 	switch {
 	case err != nil:
-		return rankMissing, "its file cannot be read: " + err.Error(), nil
+		return rankNoFile, "its file cannot be read: " + err.Error(), nil
 	case sum != d.content.state(rec):
-		return rankDifferent, "its file " + name + " has other bytes than were verified", nil
+		return rankOtherFile, "its file " + name + " has other bytes than were verified", nil
 	}
 	return 0, "", nil
 }

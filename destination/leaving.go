@@ -132,14 +132,20 @@ func becoming(l *ledger.Leaving) (*ledger.Record, error) {
 	return ledger.DecodeRecord(l.Becomes)
 }
 
-// withLeaving records in a batch whether the resource of an op is leaving.
-func (d *Destination) withLeaving(b kv.Batch, o *op) {
-	switch {
-	case o.leaves != nil:
+// begin notes and tells what is pending of a resource; false if the operation has nothing else.
+func (d *Destination) begin(ctx context.Context, b kv.Batch, o *op) bool {
+	d.tell(ctx, o)
+	if o.leaves != nil {
 		d.led.PutLeaving(b, o.loc, o.leaves)
-	case !o.settle:
+	} else if !o.settle {
 		d.led.Stay(b, o.loc)
 	}
+	if o.fault != nil {
+		d.led.PutFault(b, o.loc, o.fault)
+		return false
+	}
+	d.led.DropFault(b, o.loc)
+	return !o.settle
 }
 
 // stay keeps listed leaving resources, unless the entry is of their next state.
@@ -353,7 +359,7 @@ func (d *Destination) acceptHeld(ctx context.Context, id string) error {
 			return l.Err
 		}
 		l.Accepted = true
-		d.withLeaving(b, &op{loc: loc, leaves: l.Leaving})
+		d.led.PutLeaving(b, loc, l.Leaving)
 	}
 	return b.Commit(ctx, true)
 }

@@ -240,6 +240,9 @@ func (d *Destination) othersMoved(ctx context.Context, r *run) (bool, error) {
 		m.Files, m.NotRDF = d.cfg.Files, n
 		if refetch && some {
 			m.OweSource("files was changed")
+			if m.Damage != "" { // of the folder perhaps: a comparison tells
+				m.OweMirror("files was changed after an audit found damage")
+			}
 		}
 	})
 	if err == nil && unclaimed { // what the folder lacks is recorded before

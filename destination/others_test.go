@@ -100,6 +100,13 @@ func TestFilesBesideAStore(t *testing.T) {
 			if err != nil || a.Missing != 1 || a.Different != 1 || a.Extra != 1 {
 				t.Fatalf("%+v %v", a, err)
 			}
+			// An audit by inventory reads no mirror: it says nothing against what was found there.
+			if a = b.inventoryAudit(false); a.Verdict != "not proven" {
+				t.Fatalf("%+v", a)
+			}
+			if rep := b.sync(); rep.InSync || !strings.Contains(rep.Held, "audit --repair restores it") {
+				t.Fatalf("%+v", rep)
+			}
 			if a, err = b.open().Audit(context.Background(), AuditOptions{Repair: true}); err != nil || !a.Equal || a.Repaired != 3 {
 				t.Fatalf("%+v %v", a, err)
 			}

@@ -1,18 +1,12 @@
 package rsbridge_test
 
 import (
-	"cmp"
-	"flag"
-	"fmt"
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -25,8 +19,6 @@ const (
 	maxSentence  = 35   // words
 	maxPage      = 1200 // words
 )
-
-var lower = flag.Bool("update", false, "lower the limits of comments to what they are")
 
 var (
 	relative   = regexp.MustCompile(`(?i)\b(that|which|what|who|whose|where)\b`)
@@ -159,42 +151,11 @@ func TestPlainDocs(t *testing.T) {
 	}
 }
 
-const commentLimits = "testdata/comments.txt"
-
-// TestPlainComments holds the comments of every package to its limit in
-// testdata/comments.txt, and of those without one to the goal. -update lowers the
-// limits to what they are; nothing raises them.
+// TestPlainComments holds the comments of every package to the goal.
 func TestPlainComments(t *testing.T) {
-	raw, err := os.ReadFile(commentLimits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	limits := map[string]int{}
-	for line := range strings.Lines(string(raw)) {
-		dir, n, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if limits[dir], err = strconv.Atoi(n); err != nil {
-			t.Fatalf("%s: %q: %v", commentLimits, line, err)
-		}
-	}
-	found := comments(t)
-	var lowered strings.Builder
-	for _, dir := range slices.Sorted(maps.Keys(found)) {
-		p := found[dir]
-		limit := cmp.Or(limits[dir], goalRelative)
-		if p.relative > 3 && p.rate() > float64(limit) {
-			t.Errorf("%s: %d of %d words of comments are relative (%.1f in 1,000, at most %d)", dir, p.relative, p.words, p.rate(), limit)
-		}
-		if now := int(p.rate()) + 1; limit > goalRelative && now > goalRelative && p.relative > 3 {
-			fmt.Fprintf(&lowered, "%s %d\n", dir, min(limit, now))
-		}
-		delete(limits, dir)
-	}
-	for dir := range limits {
-		t.Errorf("%s: %s is no package", commentLimits, dir)
-	}
-	if *lower && !t.Failed() {
-		if err := os.WriteFile(commentLimits, []byte(lowered.String()), 0o644); err != nil {
-			t.Fatal(err)
+	for dir, p := range comments(t) {
+		if p.relative > 3 && p.rate() > goalRelative {
+			t.Errorf("%s: %d of %d words of comments are relative (%.1f in 1,000, at most %d)", dir, p.relative, p.words, p.rate(), goalRelative)
 		}
 	}
 }

@@ -133,6 +133,23 @@ func triplesOf(entity string, value int) []rdfres.Triple {
 	return rdfres.SortUnique(ts)
 }
 
+// rounds scans and publishes so many states of entities, with every document and package.
+func (w *world) rounds(n, entities int) {
+	w.t.Helper()
+	for round := range n {
+		values := map[string]int{}
+		for i := range entities {
+			values[fmt.Sprintf("http://example.org/e/%d", i)] = round*100 + i
+		}
+		w.clock.add(time.Minute)
+		w.scan(values, round > 0, w.cfg.Format)
+		w.publish()
+		w.must(w.pub.Dump(w.t.Context(), "data"))
+		w.must(w.pub.ListResources(w.t.Context(), "data"))
+		w.must(w.pub.Archive(w.t.Context(), "data"))
+	}
+}
+
 // scan brings the values into the log: all of them, or those of some entities (a
 // value below 0 deletes).
 func (w *world) scan(values map[string]int, partial bool, format rdfres.Format) {

@@ -1,12 +1,10 @@
 package publish
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -19,18 +17,7 @@ func TestMissingFiles(t *testing.T) {
 		Capabilities: []string{"resourcelist", "changelist", "resourcedump", "changedump"}})
 	w.o.Missing = func(set string) { told = append(told, set) }
 	w.reopen()
-	for round := range 3 {
-		values := map[string]int{}
-		for i := range 20 {
-			values[fmt.Sprintf("http://example.org/e/%d", i)] = round*100 + i
-		}
-		w.clock.add(time.Minute)
-		w.scan(values, round > 0, w.cfg.Format)
-		w.publish()
-		w.must(w.pub.Dump(t.Context(), "data"))
-		w.must(w.pub.ListResources(t.Context(), "data"))
-		w.must(w.pub.Archive(t.Context(), "data"))
-	}
+	w.rounds(3, 20)
 	get := func(path string) int {
 		rec := httptest.NewRecorder()
 		w.pub.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/data/"+path, nil))

@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -9,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -21,18 +19,7 @@ import (
 func TestVerify(t *testing.T) {
 	w := newWorld(t, SetConfig{Format: rdfres.NTriples, PackageBytes: 4000, RotateEntries: 5, Archives: true, ScheduledList: true,
 		Capabilities: []string{"resourcelist", "changelist", "resourcedump", "changedump"}})
-	for round := range 4 {
-		values := map[string]int{}
-		for i := range 40 {
-			values[fmt.Sprintf("http://example.org/e/%d", i)] = round*100 + i
-		}
-		w.clock.add(time.Minute)
-		w.scan(values, round > 0, w.cfg.Format)
-		w.publish()
-		w.must(w.pub.Dump(t.Context(), "data"))
-		w.must(w.pub.ListResources(t.Context(), "data"))
-		w.must(w.pub.Archive(t.Context(), "data"))
-	}
+	w.rounds(4, 40)
 	dir := filepath.Join(w.o.Dir, "data")
 	kinds := map[string]string{} // one file of each kind
 	files := 0

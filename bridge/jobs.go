@@ -202,12 +202,18 @@ func toAccept(ctx context.Context, s *set, args any) (accept scanArgs, err error
 	return accept, nil
 }
 
-// wanted tells why what is held is not what was accepted.
-func wanted(args any, held string) error {
-	if o, _ := args.(AcceptArgs); o.ID != "" && o.ID != held {
+// Check tells why what is held is not what is accepted.
+func (o AcceptArgs) Check(held string) error {
+	if o.ID != "" && o.ID != held {
 		return fmt.Errorf("%.100q is not held: %w, with the id %s", o.ID, ErrOtherHeld, held)
 	}
 	return nil
+}
+
+// wanted is Check of the arguments of a run.
+func wanted(args any, held string) error {
+	o, _ := args.(AcceptArgs)
+	return o.Check(held)
 }
 
 // ErrNothingHeld comes from accept when nothing of the set or destination is held.

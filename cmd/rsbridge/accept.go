@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/destination"
-	"github.com/rsbridge/rsbridge/httpapi"
 )
 
 // heldItems is the number of held entities in one request and in JSON.
@@ -22,6 +20,7 @@ const heldItems = 10000
 func (a *app) accept() *cobra.Command {
 	var show bool
 	var o bridge.AcceptArgs
+	var of kindFlags
 	c := &cobra.Command{Use: "accept SET or DEST", Short: "Release held deletions, or a held change of configuration", Args: cobra.ExactArgs(1),
 		Long: `Releases held deletions, or a held change of configuration. rsbridge status shows
 them. --show lists the entities and files to be deleted, and changes nothing.
@@ -29,8 +28,8 @@ them. --show lists the entities and files to be deleted, and changes nothing.
 A set is scanned again. If the log has not moved, the held deletions or changes take
 place. A destination removes exactly the held resources, and follows its source;
 later deletions count anew. --id refuses if something else is held than was shown.
-If a set and a destination share a name, the set comes first, unless nothing of it is
-held.
+If a set and a destination share a name, the held one is meant. If both are held, say
+--set or --destination.
 
 --json: as scan, of a destination as sync; with --show
 {"id","reason","deletions","of","time","items":[{"entity","location","label"}],"next"}: up to 10,000
@@ -40,7 +39,7 @@ items; next goes on with the addresses /held of the API`,
 			if cmd.Flags().Changed("id") && o.ID == "" {
 				return usage("--id is empty: give the ID that --show tells, or leave it out")
 			}
-			mirror, held, err := a.held(cmd.Context(), args[0], show)
+			kind, held, err := a.held(cmd.Context(), args[0], of, o, show)
 			switch {
 			case err != nil:
 				return err
@@ -48,7 +47,7 @@ items; next goes on with the addresses /held of the API`,
 				return a.print(held)
 			case show:
 				return nil // printed as it came
-			case mirror:
+			case kind == aDestination:
 				out, err := each[destination.SyncReport](cmd.Context(), a, "let-go", nil, args, o)
 				if err != nil {
 					return err
@@ -59,50 +58,60 @@ items; next goes on with the addresses /held of the API`,
 		}}
 	c.Flags().BoolVar(&show, "show", false, "list what would be deleted, and change nothing")
 	c.Flags().StringVar(&o.ID, "id", "", "only what has this `ID`, as --show tells it")
+	of.flags(c)
 	return c
 }
 
-// held finds the held run of a set or destination, and prints its items with show.
-func (a *app) held(ctx context.Context, name string, show bool) (mirror bool, held *bridge.Held, err error) {
+// held finds the held run of a set or destination, and prints its items with show. If both have
+// the name, the held one with the id is meant.
+func (a *app) held(ctx context.Context, name string, of kindFlags, o bridge.AcceptArgs, show bool) (kind string, held *bridge.Held, err error) {
 	s, cfg, end, err := a.session(ctx)
 	if err != nil {
-		return false, nil, err
+		return "", nil, err
 	}
-	defer func() { err = errors.Join(err, end()) }()
-	_, set := cfg.Sets[name]
-	if _, mirror = cfg.Destinations[name]; !set && !mirror {
-		return false, nil, usage("%s is no set and no destination of the configuration; there are: %s", name,
-			listed(slices.Concat(slices.Sorted(maps.Keys(cfg.Sets)), slices.Sorted(maps.Keys(cfg.Destinations)))))
-	}
-	page := s.DestinationHeld
-	if set {
-		held, err = s.SetHeld(ctx, name, "", heldItems)
-		if mirror = mirror && nothingHeld(err); !mirror {
-			page = s.SetHeld
+	defer func() { err = joined(err, end()) }()
+	page := func(kind, after string, limit int) (*bridge.Held, error) {
+		if kind == aSet {
+			return s.SetHeld(ctx, name, after, limit)
 		}
+		return s.DestinationHeld(ctx, name, after, limit)
 	}
-	if mirror {
-		held, err = s.DestinationHeld(ctx, name, "", heldItems)
+	isHeld := func(kind string, limit int) (*bridge.Held, error) {
+		h, err := page(kind, "", limit)
+		if err == nil {
+			if err = o.Check(h.ID); err != nil {
+				err = fmt.Errorf("%s %s: %w", kind, name, err)
+			}
+		}
+		return h, err
+	}
+	var not []error
+	kind, err = of.choose(name, "configuration", slices.Sorted(maps.Keys(cfg.Sets)), slices.Sorted(maps.Keys(cfg.Destinations)), func(kind string) bool {
+		_, err := isHeld(kind, 1)
+		if err != nil {
+			not = append(not, err)
+		}
+		return err == nil
+	})
+	if len(not) == 2 {
+		return "", nil, errors.Join(not...)
+	}
+	if err == nil {
+		held, err = isHeld(kind, heldItems)
 	}
 	if err != nil || !show || a.json {
-		return mirror, held, err
+		return kind, held, err
 	}
 	fmt.Fprintf(a.out, "%s: held (%s): %s\n", name, held.ID, held.Reason)
 	for p := held; ; {
 		sayHeld(a.out, p)
 		if p.Next == "" {
-			return mirror, held, nil
+			return kind, held, nil
 		}
-		if p, err = page(ctx, name, p.Next, heldItems); err != nil {
-			return mirror, held, err
+		if p, err = page(kind, p.Next, heldItems); err != nil {
+			return kind, held, err
 		}
 	}
-}
-
-// nothingHeld tells whether a set or destination has no held run.
-func nothingHeld(err error) bool {
-	var p *httpapi.Problem
-	return errors.Is(err, bridge.ErrNothingHeld) || errors.As(err, &p) && p.Status == http.StatusNotFound
 }
 
 func sayHeld(w io.Writer, h *bridge.Held) {

@@ -20,7 +20,7 @@ import (
 
 func (a *app) forget() *cobra.Command {
 	var o bridge.ForgetArgs
-	var set, dest bool
+	var of kindFlags
 	c := &cobra.Command{Use: "forget SET or DEST", Short: "Remove a set or destination that is no longer in the configuration", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeRemoved,
 		Long: `Removes a set or a destination from the state. Take it out of the configuration first.
 --dry-run counts what would go, and changes nothing. An interrupted command is
@@ -37,11 +37,11 @@ triples and files where they are. Exit code 3: something remains in the store.
 {"name","dry_run","keep_data","store","graph","resources","records","triples","lines","files","remains"}`,
 		Example: "  rsbridge forget copy --dry-run\n  rsbridge forget copy\n  rsbridge forget copy --keep-data",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, err := a.known(cmd.Context(), args[0], set, dest)
+			kind, err := a.known(cmd.Context(), args[0], of)
 			if err != nil {
 				return err
 			}
-			if kind == "destination" {
+			if kind == aDestination {
 				return change(cmd.Context(), a, "forget-destination", args[0], o, sayForgotten, func(r destination.ForgetReport) bool { return r.Remains == "" || r.DryRun })
 			}
 			if err := change(cmd.Context(), a, "forget-set", args[0], o, sayForgottenSet, nil); err != nil || o.DryRun {
@@ -51,8 +51,7 @@ triples and files where they are. Exit code 3: something remains in the store.
 		}}
 	c.Flags().BoolVar(&o.DryRun, "dry-run", false, "count what would go, and change nothing")
 	c.Flags().BoolVar(&o.KeepData, "keep-data", false, "of a destination: leave the data in the store")
-	c.Flags().BoolVar(&set, "set", false, "the set, where a destination has the name too")
-	c.Flags().BoolVar(&dest, "destination", false, "the destination, where a set has the name too")
+	of.flags(c)
 	return c
 }
 
@@ -124,46 +123,32 @@ func joined(err, other error) error {
 	return errors.Join(err, other)
 }
 
-// known tells whether a set or a destination has a name. The removed one wins, if only one
-// is removed.
-func (a *app) known(ctx context.Context, name string, set, dest bool) (kind string, err error) {
+// known is the kind of a name of the state. The removed one wins, if only one is removed.
+func (a *app) known(ctx context.Context, name string, of kindFlags) (kind string, err error) {
 	st, err := a.statusNow(ctx)
 	if err != nil {
 		return "", err
 	}
-	kinds := map[string]bool{} // of the name: removed or not
-	var all []string
+	var sets, dests []string
+	removed := map[string]bool{}
 	for _, s := range st.Sets {
-		if all = append(all, s.Name); s.Name == name && !dest {
-			kinds["set"] = s.State == bridge.StateRemoved
-		}
+		sets = append(sets, s.Name)
+		removed[aSet] = removed[aSet] || s.Name == name && s.State == bridge.StateRemoved
 	}
 	for _, d := range st.Destinations {
-		if all = append(all, d.Name); d.Name == name && !set {
-			kinds["destination"] = d.State == bridge.StateRemoved
-		}
+		dests = append(dests, d.Name)
+		removed[aDestination] = removed[aDestination] || d.Name == name && d.State == bridge.StateRemoved
 	}
-	switch found := slices.Collect(maps.Keys(kinds)); {
-	case len(found) == 1:
-		return found[0], nil
-	case len(found) == 0:
-		if err := a.became(ctx, name, dest); err != nil {
+	if !of.dest && !slices.Contains(sets, name) && (of.set || !slices.Contains(dests, name)) {
+		if err := a.became(ctx, name); err != nil {
 			return "", err
 		}
-		return "", usage("%s is no set and no destination of the state; there are: %s", name, listed(all))
-	case kinds["set"] == kinds["destination"]:
-		return "", usage("%s is a set and a destination: say --set or --destination", name)
-	case kinds["set"]:
-		return "set", nil
 	}
-	return "destination", nil
+	return of.choose(name, "state", sets, dests, func(kind string) bool { return removed[kind] })
 }
 
 // became is what became of a set that is not there any more, nil if there was none.
-func (a *app) became(ctx context.Context, name string, dest bool) (err error) {
-	if dest {
-		return nil
-	}
+func (a *app) became(ctx context.Context, name string) (err error) {
 	s, _, end, err := a.session(ctx)
 	if err != nil {
 		return err

@@ -790,6 +790,7 @@ scan, hint or files; for a file "kind" is "file", "location" its address, "entit
 
 func (a *app) show() *cobra.Command {
 	var at, as string
+	var of kindFlags
 	c := &cobra.Command{Use: "show NAME ENTITY", Short: "Print the description of an entity", Args: cobra.ExactArgs(2),
 		Long: `Prints the description of an entity, now or --at a time. From a set it comes in the
 format of the set, from a destination in N-Triples, or --as another format. Earlier
@@ -817,10 +818,9 @@ file's record, as JSON.`,
 			if err != nil {
 				return err
 			}
-			_, set := cfg.Sets[args[0]]
-			if _, mirror := cfg.Destinations[args[0]]; !set && !mirror {
-				return usage("%s is no set and no destination of the configuration; there are: %s", args[0],
-					listed(slices.Concat(slices.Sorted(maps.Keys(cfg.Sets)), slices.Sorted(maps.Keys(cfg.Destinations)))))
+			kind, err := of.choose(args[0], "configuration", slices.Sorted(maps.Keys(cfg.Sets)), slices.Sorted(maps.Keys(cfg.Destinations)), nil)
+			if err != nil {
+				return err
 			}
 			s, _, end, err := a.session(cmd.Context())
 			if err != nil {
@@ -828,7 +828,7 @@ file's record, as JSON.`,
 			}
 			defer func() { err = errors.Join(err, end()) }()
 			describe := s.Description
-			if !set {
+			if kind == aDestination {
 				describe = s.MirrorDescription
 			}
 			data, err := describe(cmd.Context(), args[0], args[1], t, f)
@@ -840,6 +840,7 @@ file's record, as JSON.`,
 		}}
 	c.Flags().StringVar(&at, "at", "", "as it was at this `TIME`")
 	c.Flags().StringVar(&as, "as", "", "jsonld, ntriples, turtle or rdfxml")
+	of.flags(c)
 	return c
 }
 

@@ -66,16 +66,14 @@ type State struct {
 }
 
 // Blob is a stored representation, with the lengths and sums for ZIP and gzip. The store keeps
-// short ones plain and packs them together; long ones are raw deflate (RFC 1951). Older ones are
-// packed with a dictionary of the set. Bytes and Deflate are for all.
+// short ones plain and packs them together; long ones are raw deflate (RFC 1951). Bytes and
+// Deflate are for both.
 type Blob struct {
 	Deflated []byte // nil if it is kept otherwise
 	CRC32    uint32 // IEEE, of the unpacked bytes
 	Length   int64  // unpacked
 
-	plain      []byte // nil if it is kept otherwise
-	frame      []byte // Zstandard (RFC 8878), if there is a dictionary
-	dictionary *dictionary
+	plain []byte // nil if it is kept otherwise
 }
 
 // PlainBlob makes a blob of unpacked bytes.
@@ -86,7 +84,7 @@ func PlainBlob(data []byte) Blob {
 // Deflate gives the blob with its bytes as raw deflate, packed now if they are not
 // kept so.
 func (b Blob) Deflate() (Blob, error) {
-	if b.dictionary == nil && b.plain == nil {
+	if b.plain == nil {
 		return b, nil
 	}
 	data, err := b.Bytes()
@@ -123,9 +121,6 @@ func (b Blob) Bytes() ([]byte, error) {
 		}
 		return b.checked(b.plain)
 	}
-	if b.dictionary != nil {
-		return b.unpack()
-	}
 	src := bytes.NewReader(b.Deflated)
 	r := inflaters.Get().(io.Reader)
 	defer inflaters.Put(r)
@@ -144,21 +139,6 @@ func (b Blob) Bytes() ([]byte, error) {
 		return nil, fmt.Errorf("unpack representation: it has not the promised %d bytes: %w", b.Length, errDamaged)
 	}
 	return b.checked(out.Bytes())
-}
-
-// unpack is Bytes with a dictionary.
-func (b Blob) unpack() ([]byte, error) {
-	if b.Length > dictionaryMost {
-		return nil, fmt.Errorf("unpack representation: %d bytes are more than are packed so: %w", b.Length, errDamaged)
-	}
-	data, err := b.dictionary.dec.DecodeAll(b.frame, make([]byte, 0, b.Length))
-	if err != nil {
-		return nil, fmt.Errorf("unpack representation: %w: %w", err, errDamaged)
-	}
-	if int64(len(data)) != b.Length {
-		return nil, fmt.Errorf("unpack representation: it has not the promised %d bytes: %w", b.Length, errDamaged)
-	}
-	return b.checked(data)
 }
 
 func (b Blob) checked(data []byte) ([]byte, error) {

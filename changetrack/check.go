@@ -275,7 +275,7 @@ func (c *checker) version(ctx context.Context, s *stateRecord, ch *Change, blobs
 		}
 		return nil // ended before retention; ended checks the others
 	}
-	blob, err := c.v.readBlob(ctx, blobs.pair.Value)
+	blob, err := readBlob(blobs.pair.Value)
 	if err != nil {
 		return err
 	}

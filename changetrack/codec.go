@@ -3,19 +3,14 @@ package changetrack
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// recordVersion begins every record of this package. A higher one is of a newer
-// program.
+// recordVersion begins every record of this package, and is the version of keys and records
+// together. A higher one is of a newer program.
 const recordVersion = 1
-
-// stateVersion is the version of the keys and records together. Version 1 had whole entity keys
-// before sequences.
-const stateVersion = 2
 
 // ---- writing: each function appends
 
@@ -154,11 +149,8 @@ func putState(b []byte, s *stateRecord) []byte {
 	return putTime(b, s.delTime)
 }
 
-// Versions of a blob beside recordVersion, the version for raw deflate.
-const (
-	dictionaryBlob = 2 // packed with a dictionary; only read
-	plainBlob      = 3 // as it is
-)
+// plainBlob is the version of a blob kept as it is, beside recordVersion for raw deflate.
+const plainBlob = 2
 
 func putBlob(b []byte, blob Blob) []byte {
 	version, rest := byte(recordVersion), blob.Deflated
@@ -415,8 +407,7 @@ func peekState(b []byte) (p peek, err error) {
 	return p, r.end("state of an entity")
 }
 
-// readBlob finds dictionaries by their number.
-func readBlob(b []byte, find func(number uint32) (*dictionary, error)) (Blob, error) {
+func readBlob(b []byte) (Blob, error) {
 	r := &reading{b: b}
 	version := r.byte()
 	if version > plainBlob {
@@ -427,23 +418,10 @@ func readBlob(b []byte, find func(number uint32) (*dictionary, error)) (Blob, er
 		blob.CRC32 = binary.BigEndian.Uint32(crc)
 	}
 	blob.Length = int64(r.uvarint())
-	rest := &blob.Deflated
-	switch version {
-	case plainBlob:
-		rest = &blob.plain
-	case dictionaryBlob:
-		number := r.uvarint()
-		if r.bad = r.bad || number > math.MaxUint32; !r.bad {
-			var err error
-			if blob.dictionary, err = find(uint32(number)); err != nil {
-				return Blob{}, err
-			}
-		}
-		rest = &blob.frame
-	}
-	*rest, r.b = r.b, nil
-	if version == plainBlob && blob.plain == nil {
-		blob.plain = []byte{}
+	if version == plainBlob {
+		blob.plain = r.take(uint64(len(r.b)))
+	} else {
+		blob.Deflated = r.take(uint64(len(r.b)))
 	}
 	return blob, r.end("representation")
 }

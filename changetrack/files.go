@@ -398,7 +398,7 @@ func (k *linker) link(ctx context.Context, entity string, v *Version, seq uint64
 		b, err := k.v.r.Get(ctx, entitySeqKey(kindBlob, key, v.Sequence))
 		var blob Blob
 		if err == nil {
-			blob, err = k.v.readBlob(ctx, b)
+			blob, err = readBlob(b)
 		}
 		var data []byte
 		if err == nil {

@@ -24,8 +24,6 @@ const (
 	kindBlob      = 'r' // + short entity key + sequence -> blob
 	kindEnded     = 'x' // + sequence of the change ending a version -> endedRecord
 	kindCandidate = 'c' // + generation + entity key -> nothing: a deletion of the held scan
-
-	kindDictionary = 'z' // + number -> dictionary, for blobs
 )
 
 var (
@@ -50,10 +48,6 @@ func shortEntityKey(kind byte, k rdfres.Digest) []byte {
 
 func entitySeqKey(kind byte, k rdfres.Digest, seq uint64) []byte {
 	return binary.BigEndian.AppendUint64(shortEntityKey(kind, k), seq)
-}
-
-func dictionaryKey(number uint32) []byte {
-	return binary.BigEndian.AppendUint32([]byte{kindDictionary}, number)
 }
 
 func seqKey(kind byte, seq uint64) []byte {

@@ -507,7 +507,7 @@ func TestSetsAreApart(t *testing.T) {
 func TestNewerRecords(t *testing.T) {
 	s := memkv.New()
 	b := s.Batch()
-	b.Set(markerKey, []byte{stateVersion + 1})
+	b.Set(markerKey, []byte{recordVersion + 1})
 	b.Commit(t.Context(), true)
 	if _, err := Open(t.Context(), s, testOptions(t.TempDir(), newClock())); !errors.Is(err, ErrNewer) {
 		t.Errorf("Open = %v, want ErrNewer", err)

@@ -98,18 +98,16 @@ func (t *Tracker) open(ctx context.Context) error {
 	case errors.Is(err, kv.ErrNotFound):
 		b := t.store.Batch()
 		defer b.Close()
-		b.Set(markerKey, []byte{stateVersion})
+		b.Set(markerKey, []byte{recordVersion})
 		if err := b.Commit(ctx, true); err != nil {
 			return err
 		}
 	case err != nil:
 		return err
-	case len(marker) == 2 && marker[1] == stateVersion:
-		// being taken up
 	case len(marker) != 1:
 		return fmt.Errorf("version of the records cannot be read: %w", errDamaged)
-	case marker[0] > stateVersion:
-		return fmt.Errorf("records have version %d, this program knows %d: %w", marker[0], stateVersion, ErrNewer)
+	case marker[0] > recordVersion:
+		return fmt.Errorf("records have version %d, this program knows %d: %w", marker[0], recordVersion, ErrNewer)
 	}
 	if err := os.MkdirAll(t.o.Dir, ownfile.FolderMode); err != nil {
 		return err
@@ -128,25 +126,6 @@ func (t *Tracker) open(ctx context.Context) error {
 		}
 		sets = append(sets, entry{string(p.Key[len(namesKey):]), binary.BigEndian.Uint32(p.Value)})
 	}
-	if len(marker) > 0 && marker[0] < stateVersion && !t.o.Reading {
-		mark := func(marker ...byte) error {
-			b := t.store.Batch()
-			defer b.Close()
-			b.Set(markerKey, marker)
-			return b.Commit(ctx, true)
-		}
-		if err := mark(1, stateVersion); err != nil { // no older program reads half of each
-			return err
-		}
-		for _, e := range sets {
-			if err := t.shorten(ctx, newLog(t, e.name, e.id)); err != nil {
-				return fmt.Errorf("set %s: take up the state of an older version: %w", e.name, err)
-			}
-		}
-		if err := mark(stateVersion); err != nil {
-			return err
-		}
-	}
 	for _, e := range sets {
 		l := newLog(t, e.name, e.id)
 		t.logs[e.name] = l
@@ -159,34 +138,6 @@ func (t *Tracker) open(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// shorten takes up the keys of version 1. It may be interrupted, and repeated.
-func (t *Tracker) shorten(ctx context.Context, l *Log) error {
-	const old = 1 + 32 + 8 // bytes of a key
-	b := l.store.Batch()
-	defer b.Close()
-	for _, kind := range []byte{kindHistory, kindBlob} {
-		for p, err := range l.store.Scan(ctx, []byte{kind}, []byte{kind + 1}) {
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err != nil {
-				return err
-			}
-			if len(p.Key) != old {
-				continue
-			}
-			b.Set(entitySeqKey(kind, rdfres.Digest(p.Key[1:33]), lastSeq(p.Key)), p.Value)
-			b.Delete(p.Key)
-			if b.Size() >= t.o.batchBytes {
-				if err := b.Commit(ctx, false); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return b.Commit(ctx, true)
 }
 
 // Log is the log of a set, opened or made; the same *Log for the same name.
@@ -259,8 +210,6 @@ type Log struct {
 	id     uint32
 	store  kv.Store      // below the set's prefix
 	writer chan struct{} // holds one token while somebody writes
-
-	dictionaries dictionaries
 
 	mu     sync.Mutex // guards the fields below
 	head   headRecord // as it is visible

@@ -382,10 +382,6 @@ func (v *View) History(ctx context.Context, iri string) iter.Seq2[Change, error]
 	}
 }
 
-func (v *View) readBlob(ctx context.Context, b []byte) (Blob, error) {
-	return readBlob(b, func(number uint32) (*dictionary, error) { return v.l.dictionaries.get(ctx, v.l.store, number) })
-}
-
 // Representation gives the bytes of a version current or within retention; kv.ErrNotFound
 // otherwise.
 func (v *View) Representation(ctx context.Context, iri string, sequence uint64) (Blob, error) {
@@ -396,5 +392,5 @@ func (v *View) Representation(ctx context.Context, iri string, sequence uint64) 
 	if err != nil {
 		return Blob{}, err
 	}
-	return v.readBlob(ctx, b)
+	return readBlob(b)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/pairs"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/extsort"
@@ -104,8 +105,8 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	if o.Repair && rep.findings()+a.fixed > 0 {
 		first := rep
 		if a.silent == nil && (a.sourceDiffers || a.refetch > 0) {
-			r := &run{full: true}
-			if err := d.repairFromSource(ctx, r, offer); err != nil {
+			r := &run{d: d, full: true}
+			if err := r.repairFromSource(ctx, offer); err != nil {
 				return rep, fmt.Errorf("repair: %w", err)
 			}
 		}
@@ -154,7 +155,8 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 func firstNamed(all []Difference) []Difference { return all[:min(len(all), 20)] }
 
 // repairFromSource fetches resources changed at the source.
-func (d *Destination) repairFromSource(ctx context.Context, r *run, o *feed.Offer) error {
+func (r *run) repairFromSource(ctx context.Context, o *feed.Offer) error {
+	d := r.d
 	if o.Listed() {
 		v, err := d.src.ReadInventory(ctx, o, nil)
 		if err != nil {
@@ -163,18 +165,18 @@ func (d *Destination) repairFromSource(ctx context.Context, r *run, o *feed.Offe
 		if c := d.snapshotMeta().Cursor; v.Stale(&c) {
 			err = v.Close()
 		} else {
-			err = d.mend(ctx, r, o, v)
+			err = r.mend(ctx, o, v)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := d.increment(ctx, r, o, 0); err != nil {
+	if err := r.increment(ctx, o, 0); err != nil {
 		return err
 	}
-	err := d.retry(ctx, r)
+	err := r.retry(ctx)
 	if err == nil {
-		err = d.depart(ctx, r, !d.snapshotMeta().Until.IsZero())
+		err = r.depart(ctx, !d.snapshotMeta().Until.IsZero())
 	}
 	return err
 }
@@ -379,23 +381,23 @@ func (a *auditRun) source(ctx context.Context) error {
 	// A stale list counts only for unchanged resources: others were changed or deleted since,
 	// and the remaining changes need not tell it. A time given as a minute or a day may mean
 	// all of it.
-	passed := func(p pairing) bool {
-		if !a.older || p.it != nil && p.it.Change != "" {
+	passed := func(p pairs.Pair) bool {
+		if !a.older || p.Item != nil && p.Item.Change != "" {
 			return false
 		}
-		if !p.here() {
+		if !p.Here() {
 			return true
 		}
-		since := p.rec.Since()
+		since := p.Record.Since()
 		told := feed.Lasts(since)
 		if a.taken && since.Equal(v.At) { // the mirror was equal to that list: the difference came after it, in its very instant
-			return p.fault == nil
+			return p.Fault == nil
 		}
 		return since.IsZero() || since.After(v.At) || told > time.Minute && !since.Add(told).Before(v.At)
 	}
 	n, unseen, kept := int64(0), int64(0), false
 	partial := v.Partial()
-	for p, err := range d.withFaults(ctx, d.merged(ctx, v, snap)) {
+	for p, err := range pairs.WithFaults(ctx, d.led, pairs.Of(ctx, d.led, v, snap)) {
 		if err != nil {
 			return err
 		}
@@ -405,46 +407,46 @@ func (a *auditRun) source(ctx context.Context) error {
 				return err
 			}
 		}
-		if p.rec != nil {
-			a.sawRewritten(ctx, p.rec)
+		if p.Record != nil {
+			a.sawRewritten(ctx, p.Record)
 		}
 		switch {
 		case passed(p):
-			kept = kept || p.here() && !p.there()
-			if p.disagrees() || p.fault != nil {
+			kept = kept || p.Here() && !p.There()
+			if p.Disagrees() || p.Fault != nil {
 				a.passed++
 			}
 			continue
-		case told && !p.file():
+		case told && !p.File():
 			continue
-		case p.there() && p.here():
-			v, why := p.it.Differs(p.rec)
-			leaves, lerr := d.led.Leaving(ctx, p.loc)
+		case p.There() && p.Here():
+			v, why := p.Item.Differs(p.Record)
+			leaves, lerr := d.led.Leaving(ctx, p.Loc)
 			if lerr != nil {
 				return lerr
 			}
-			if (v == feed.Unknown || v == feed.SameLength) && !(p.rec.Has(ledger.FlagUnselected) && d.outside(p.it)) {
+			if (v == feed.Unknown || v == feed.SameLength) && !(p.Record.Has(ledger.FlagUnselected) && d.outside(p.Item)) {
 				unseen++
 			}
 			switch {
 			case v == feed.Different:
-				err = a.event(p.loc, rankDifferent, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "the source says " + why + faultNote(p.fault)})
-			case v != feed.ProvenSame && p.fault != nil:
+				err = a.event(p.Loc, rankDifferent, event{Entity: p.Record.Entity, Location: p.Record.Loc, Detail: "the source says " + why + faultNote(p.Fault)})
+			case v != feed.ProvenSame && p.Fault != nil:
 				err = a.notTaken(p)
 			case v != feed.ProvenSame && v != feed.SeemsSame && leaves != nil && leaves.Becomes != nil:
-				err = a.event(p.loc, rankDifferent, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "the source has no description of it any more, and the mirror keeps the one before"})
+				err = a.event(p.Loc, rankDifferent, event{Entity: p.Record.Entity, Location: p.Record.Loc, Detail: "the source has no description of it any more, and the mirror keeps the one before"})
 			default:
 				continue
 			}
-		case p.there():
-			err = a.event(p.loc, rankMissing, event{Entity: p.it.Entity, Location: p.it.Loc, Detail: notMirrored + faultNote(p.fault)})
-		case p.fault != nil && p.it == nil && a.silent == nil && !a.listed():
+		case p.There():
+			err = a.event(p.Loc, rankMissing, event{Entity: p.Item.Entity, Location: p.Item.Loc, Detail: notMirrored + faultNote(p.Fault)})
+		case p.Fault != nil && p.Item == nil && a.silent == nil && !a.listed():
 			err = a.notTaken(p)
-		case p.here() && p.it == nil && partial != "":
+		case p.Here() && p.Item == nil && partial != "":
 			a.lost = errors.New(partial)
 			continue
-		case p.here() && (a.listed() || p.it != nil) && d.cfg.Keep != "deleted":
-			err = a.event(p.loc, rankExtra, event{Entity: p.rec.Entity, Location: p.rec.Loc, Detail: "it is mirrored, the source does not have it any more"})
+		case p.Here() && (a.listed() || p.Item != nil) && d.cfg.Keep != "deleted":
+			err = a.event(p.Loc, rankExtra, event{Entity: p.Record.Entity, Location: p.Record.Loc, Detail: "it is mirrored, the source does not have it any more"})
 		default:
 			continue
 		}
@@ -477,13 +479,13 @@ func (a *auditRun) source(ctx context.Context) error {
 }
 
 // notTaken makes a finding of a resource the mirror could not take. The next run tries it.
-func (a *auditRun) notTaken(p pairing) error {
-	e := event{Entity: p.fault.Entity, Location: p.fault.Loc, Detail: "what the source has could not be taken" + faultNote(p.fault), Due: true}
-	if p.here() {
-		e.Entity = p.rec.Entity
-		return a.event(p.loc, rankDifferent, e)
+func (a *auditRun) notTaken(p pairs.Pair) error {
+	e := event{Entity: p.Fault.Entity, Location: p.Fault.Loc, Detail: "what the source has could not be taken" + faultNote(p.Fault), Due: true}
+	if p.Here() {
+		e.Entity = p.Record.Entity
+		return a.event(p.Loc, rankDifferent, e)
 	}
-	return a.event(p.loc, rankMissing, e)
+	return a.event(p.Loc, rankMissing, e)
 }
 
 // confirmTaken asks again for resources taken without a promise.
@@ -583,12 +585,12 @@ func (a *auditRun) list(ctx context.Context) (v *feed.Inventory, err error) {
 func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader) error {
 	d := a.d
 	jobs := func(yield func(job, error) bool) {
-		for p, err := range d.merged(ctx, v, snap) {
+		for p, err := range pairs.Of(ctx, d.led, v, snap) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			loc, rec := p.loc, p.rec
+			loc, rec := p.Loc, p.Record
 			if rec == nil {
 				continue
 			}
@@ -599,10 +601,10 @@ func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader
 			if rec.Has(ledger.FlagWireNames) {
 				it.Promise.Graph = rec.Graph
 			}
-			if p.there() {
-				it.Promise.Type = p.it.Promise.Type
-				for _, other := range p.it.Others {
-					if other.Promise.Type != p.it.Promise.Type { // no copy: it may be a bad one
+			if p.There() {
+				it.Promise.Type = p.Item.Promise.Type
+				for _, other := range p.Item.Others {
+					if other.Promise.Type != p.Item.Promise.Type { // no copy: it may be a bad one
 						other.Promise = fetch.Promise{Length: -1, Type: other.Promise.Type, Encoding: other.Promise.Encoding}
 					}
 					it.Others = append(it.Others, other)

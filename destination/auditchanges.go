@@ -8,6 +8,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/pairs"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 )
 
@@ -120,11 +121,11 @@ func (a *auditRun) unapplied(ctx context.Context, loc ledger.Hash, it *feed.Item
 	if err != nil {
 		return err
 	}
-	p := pairing{loc: loc, it: it, rec: rec}
+	p := pairs.Pair{Loc: loc, Item: it, Record: rec}
 	e := event{Entity: it.Entity, Location: it.Loc, Due: true}
 	rank := byte(rankDifferent)
 	switch {
-	case p.there() && p.here():
+	case p.There() && p.Here():
 		v, why := it.Differs(rec)
 		switch {
 		case v == feed.ProvenSame, v == feed.SeemsSame, v != feed.Different && a.depth == "origin":
@@ -135,9 +136,9 @@ func (a *auditRun) unapplied(ctx context.Context, loc ledger.Hash, it *feed.Item
 			e.Detail = "the source tells that it was " + it.Change + ", which is not known to be applied" + faultNote(f)
 		}
 		e.Entity = rec.Entity
-	case p.there():
+	case p.There():
 		rank, e.Detail = rankMissing, notMirrored+faultNote(f)
-	case p.here() && d.cfg.Keep != "deleted":
+	case p.Here() && d.cfg.Keep != "deleted":
 		rank, e.Entity, e.Detail = rankExtra, rec.Entity, "it is mirrored, the source does not have it any more"
 	default:
 		return nil

@@ -44,7 +44,8 @@ type mirrorCompare struct {
 }
 
 // compareMirror is the comparison of Sync if state and mirror do not stand at the same write.
-func (d *Destination) compareMirror(ctx context.Context, r *run) error {
+func (r *run) compareMirror(ctx context.Context) error {
+	d := r.d
 	mc := &mirrorCompare{d: d, fix: true, event: func(ledger.Hash, byte, event) error { return nil }}
 	if err := mc.run(ctx); err != nil {
 		return err

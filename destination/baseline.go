@@ -15,6 +15,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/pairs"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -22,16 +23,18 @@ import (
 
 // baseline brings records and mirror to a snapshot of the source: by the dump or by comparing with the
 // Resource List, whichever is cheaper. It can be interrupted anywhere; the next run goes on from there.
-func (d *Destination) baseline(ctx context.Context, r *run, o *feed.Offer) error {
+func (r *run) baseline(ctx context.Context, o *feed.Offer) error {
+	d := r.d
 	m := d.snapshotMeta()
-	err := d.takeBaseline(ctx, r, o, m)
+	err := r.takeBaseline(ctx, o, m)
 	if errors.Is(err, errSetsBack) && m.Stage == ledger.Following && !r.dry { // nothing was changed
 		err = errors.Join(err, d.checkpoint(ctx, ledger.Following, func(n *meta) { n.ByList, n.CompareSource = m.ByList, m.CompareSource }))
 	}
 	return err
 }
 
-func (d *Destination) takeBaseline(ctx context.Context, r *run, o *feed.Offer, m meta) error {
+func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m meta) error {
+	d := r.d
 	r.mode("baseline")
 	if !r.dry {
 		if m.Stage != ledger.Baseline {
@@ -50,7 +53,7 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *feed.Offer, m
 			}
 		}
 	}
-	v, dump, err := d.cheapest(ctx, r, o, &m)
+	v, dump, err := r.cheapest(ctx, o, &m)
 	if err != nil {
 		return err
 	}
@@ -63,21 +66,21 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *feed.Offer, m
 	switch {
 	case dump:
 		r.why("taken from the Resource Dump")
-		end, err = d.dumpIf(ctx, r, o, nil, d.unlessBack(ctx, o, &m))
+		end, err = r.dumpIf(ctx, o, nil, d.unlessBack(ctx, o, &m))
 		if err != nil && !errors.Is(err, errSetsBack) && ctx.Err() == nil && o.ResourceList != "" && !d.ownFailure(err) {
 			d.log.Warn("dump could not be used; the Resource List is", "error", err)
 			r.why("the dump could not be used (%v), so the Resource List is", clip.Middle(err.Error()))
-			r.plan, r.planned = planning{}, counts{}
+			r.plan = planning{}
 			if !r.dry {
 				err = d.saveMeta(ctx, func(m *meta) { m.ByList = true })
 			}
 			if r.dry || err == nil {
-				end, err = d.compare(ctx, r, o, nil)
+				end, err = r.compare(ctx, o, nil)
 			}
-		} else if n := r.leftOut; err == nil && n > 0 && o.ResourceList != "" && !r.dry {
+		} else if n := r.dump.leftOut; err == nil && n > 0 && o.ResourceList != "" && !r.dry {
 			r.why("the dump leaves out %d files, which are taken from the Resource List", n)
 			before := r.c.unchanged
-			end, err = d.compare(ctx, r, o, nil)
+			end, err = r.compare(ctx, o, nil)
 			r.c.unchanged = before // they have just come with the dump
 		}
 	case v != nil:
@@ -85,16 +88,16 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *feed.Offer, m
 		if err = setsBack(v, &m); err != nil {
 			return errors.Join(err, v.Close())
 		}
-		end, err = d.compareWith(ctx, r, o, v)
+		end, err = r.compareWith(ctx, o, v)
 	case o.ResourceList != "":
 		r.why("taken from the Resource List")
-		end, err = d.compare(ctx, r, o, nil)
+		end, err = r.compare(ctx, o, nil)
 	default:
 		r.why("the source has neither list nor dump; its changes are applied from the first one")
 		gap := ""
 		if d.follows(&m.Identity) && m.Cursor.HasRead() { // only our position tells the lost changes, and they stay lost
 			if !r.dry {
-				err = d.increment(ctx, r, o, 0)
+				err = r.increment(ctx, o, 0)
 			}
 			gap = cmp.Or(d.snapshotMeta().Gap, r.rep.Held)
 			if strings.HasPrefix(r.rep.Held, "gap:") { // it is being repaired
@@ -124,7 +127,7 @@ func (d *Destination) takeBaseline(ctx context.Context, r *run, o *feed.Offer, m
 			}
 		})
 	}
-	if err := d.provedComplete(ctx, r); err != nil {
+	if err := r.provedComplete(ctx); err != nil {
 		return err
 	}
 	return d.checkpoint(ctx, ledger.Following, func(m *meta) {
@@ -156,7 +159,8 @@ var (
 
 // compare makes the records and the mirror equal to the Resource List (and the changes after it), and
 // fetches only differing resources. It returns the change of the meta.
-func (d *Destination) compare(ctx context.Context, r *run, o *feed.Offer, known *feed.ListState) (func(*meta), error) {
+func (r *run) compare(ctx context.Context, o *feed.Offer, known *feed.ListState) (func(*meta), error) {
+	d := r.d
 	v, err := d.src.ReadInventory(ctx, o, known)
 	if err != nil {
 		return nil, err
@@ -165,14 +169,15 @@ func (d *Destination) compare(ctx context.Context, r *run, o *feed.Offer, known 
 	if err := setsBack(v, &m); err != nil {
 		return nil, errors.Join(err, v.Close())
 	}
-	return d.compareWith(ctx, r, o, v)
+	return r.compareWith(ctx, o, v)
 }
 
 // errStaleList is the error of a list or dump without the lost changes: it would set the mirror back.
 var errStaleList = errors.New("the Resource List or Dump is older than what is mirrored, and the changes do not reach back to it")
 
 // compareNewer is compare, unless the list is stale.
-func (d *Destination) compareNewer(ctx context.Context, r *run, o *feed.Offer, known *feed.ListState) (func(*meta), error) {
+func (r *run) compareNewer(ctx context.Context, o *feed.Offer, known *feed.ListState) (func(*meta), error) {
+	d := r.d
 	v, err := d.src.ReadInventory(ctx, o, known)
 	if err != nil {
 		return nil, err
@@ -183,13 +188,14 @@ func (d *Destination) compareNewer(ctx context.Context, r *run, o *feed.Offer, k
 		}
 		return nil, errors.Join(errStaleList, v.Close())
 	}
-	return d.compareWith(ctx, r, o, v)
+	return r.compareWith(ctx, o, v)
 }
 
 // dumpNewer is dumpIf, unless the dump is stale.
-func (d *Destination) dumpNewer(ctx context.Context, r *run, o *feed.Offer, known *feed.ListState) (func(*meta), error) {
+func (r *run) dumpNewer(ctx context.Context, o *feed.Offer, known *feed.ListState) (func(*meta), error) {
+	d := r.d
 	c := d.snapshotMeta().Cursor
-	return d.dumpIf(ctx, r, o, known, func(v *feed.Inventory) (bool, error) {
+	return r.dumpIf(ctx, o, known, func(v *feed.Inventory) (bool, error) {
 		if v.Hole = true; !v.Stale(&c) {
 			return true, nil
 		}
@@ -207,7 +213,8 @@ func (d *Destination) dumpNewer(ctx context.Context, r *run, o *feed.Offer, know
 }
 
 // compareWith is compare with a read inventory, and closes it.
-func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v *feed.Inventory) (func(*meta), error) {
+func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory) (func(*meta), error) {
+	d := r.d
 	defer v.Close()
 	r.compared = true
 	snap := d.store.Snapshot(ctx)
@@ -227,12 +234,12 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v 
 		total                                 = v.Sorter.Len()
 	)
 	if err := d.returned(ctx, func(waiting map[ledger.Hash]bool) (back []ledger.Hash, err error) {
-		for p, err := range d.merged(ctx, v, snap) {
+		for p, err := range pairs.Of(ctx, d.led, v, snap) {
 			if err != nil || ctx.Err() != nil {
 				return nil, errors.Join(err, ctx.Err())
 			}
-			if p.there() && waiting[p.loc] {
-				back = append(back, p.loc)
+			if p.There() && waiting[p.Loc] {
+				back = append(back, p.Loc)
 			}
 		}
 		return back, nil
@@ -243,52 +250,52 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v 
 	if err != nil {
 		return nil, err
 	}
-	if err := d.underWay(ctx, r, o); err != nil {
+	if err := r.underWay(ctx, o); err != nil {
 		return nil, err
 	}
 	bulk := d.meta.Stage == ledger.Baseline
 	b := d.batcher(ctx, &r.c, bulk)
 	defer b.wait()
 	jobs := func(yield func(job, error) bool) {
-		for p, err := range d.withFaults(ctx, d.merged(ctx, v, snap)) {
+		for p, err := range pairs.WithFaults(ctx, d.led, pairs.Of(ctx, d.led, v, snap)) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			f := p.fault
+			f := p.Fault
 			faulty = faulty || f != nil && ofList(f)
 			if f != nil && !v.Sparing {
-				settled = append(settled, p.loc)
+				settled = append(settled, p.Loc)
 			}
-			if r.dry && r.reselected && p.rec != nil && d.cfg.Keep != "deleted" {
-				p.rec.Flags &^= ledger.FlagKept
+			if r.dry && r.reselected && p.Record != nil && d.cfg.Keep != "deleted" {
+				p.Record.Flags &^= ledger.FlagKept
 			}
-			if p.here() {
+			if p.Here() {
 				held++
-				heldOutside += p.rec.Unselected()
+				heldOutside += p.Record.Unselected()
 			}
-			if moves.left(p.loc) {
+			if moves.left(p.Loc) {
 				continue // it goes with the new location of its entity
 			}
 			if f != nil && v.Sparing { // it is tried again by itself
-				if p.it == nil && !p.here() && v.Partial() == "" { // only a list of before named it
-					settled = append(settled, p.loc)
+				if p.Item == nil && !p.Here() && v.Partial() == "" { // only a list of before named it
+					settled = append(settled, p.Loc)
 				}
 				continue
 			}
-			replaces := moves.to(p.loc)
+			replaces := moves.to(p.Loc)
 			switch {
-			case p.there() && p.here():
-				is, _ := p.it.Differs(p.rec)
-				if (is.Same(o) || v.Sparing && is != feed.Different) && !(r.dry && d.wouldAskAgain(ctx, r, p.loc, p.rec)) {
-					if moved := p.it.Via != "" && p.it.Via != p.rec.Via; (len(replaces) == 0 && !moved) || r.dry {
-						unchanged += 1 - p.rec.Unselected()
-						outside += p.rec.Unselected()
+			case p.There() && p.Here():
+				is, _ := p.Item.Differs(p.Record)
+				if (is.Same(o) || v.Sparing && is != feed.Different) && !(r.dry && r.wouldAskAgain(ctx, p.Loc, p.Record)) {
+					if moved := p.Item.Via != "" && p.Item.Via != p.Record.Via; (len(replaces) == 0 && !moved) || r.dry {
+						unchanged += 1 - p.Record.Unselected()
+						outside += p.Record.Unselected()
 						if is == feed.Unknown || is == feed.SameLength {
 							unasked++
 						}
 					} else {
-						rec, it := p.rec, p.it
+						rec, it := p.Record, p.Item
 						if moved { // its first source has it elsewhere
 							rec.ComesVia(it.Via)
 						}
@@ -298,19 +305,19 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v 
 					}
 					continue // its pending try is settled
 				}
-				planned.became(p.rec, d.expected(p.it), false)
-			case p.there() && len(replaces) > 0:
+				planned.became(p.Record, d.expected(p.Item), false)
+			case p.There() && len(replaces) > 0:
 				planned.moved++
-			case p.there():
-				planned.became(nil, d.expected(p.it), false)
-			case p.here():
+			case p.There():
+				planned.became(nil, d.expected(p.Item), false)
+			case p.Here():
 				switch {
-				case p.it != nil:
-					told = append(told, p.loc)
-					toldOutside += p.rec.Unselected()
-				case !v.Untold(p.rec):
-					gone = append(gone, p.loc)
-					goneOutside += p.rec.Unselected()
+				case p.Item != nil:
+					told = append(told, p.Loc)
+					toldOutside += p.Record.Unselected()
+				case !v.Untold(p.Record):
+					gone = append(gone, p.Loc)
+					goneOutside += p.Record.Unselected()
 				}
 				continue
 			default:
@@ -319,19 +326,19 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v 
 			if f != nil {
 				settled = settled[:len(settled)-1]
 			}
-			if f != nil && !r.retry && f.Waits(now, d.lim.retryMax) && len(replaces) == 0 {
-				if it, err := feed.DecodeItem(f.Item); err == nil && samePromise(it, p.it) {
+			if f != nil && !r.atOnce && f.Waits(now, d.lim.retryMax) && len(replaces) == 0 {
+				if it, err := feed.DecodeItem(f.Item); err == nil && samePromise(it, p.Item) {
 					continue // its pause is not over
 				}
 			}
-			p.it.Tried = true
+			p.Item.Tried = true
 			if r.dry {
-				if !r.plan.base && d.needed(p.it) {
-					r.plan.Fetch(&p.it.Promise)
+				if !r.plan.base && d.needed(p.Item) {
+					r.plan.Fetch(&p.Item.Promise)
 				}
 				continue
 			}
-			if !yield(replacing(d.fetchJob(p.it), replaces), nil) {
+			if !yield(replacing(d.fetchJob(p.Item), replaces), nil) {
 				return
 			}
 		}
@@ -356,11 +363,11 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v 
 	}
 	empty := v.Listed == 0 && (v.Until.IsZero() || !v.Alone())
 	if r.dry {
-		r.planGone, r.planEmpty = int64(len(gone))-goneOutside, empty && len(gone) > 0
+		r.plan.gone, r.plan.empty = int64(len(gone))-goneOutside, empty && len(gone) > 0
 		planned.outside += outside + goneOutside + toldOutside
 		planned.deleted += int64(len(gone)+len(told)) - goneOutside - toldOutside
 		planned.unchanged = unchanged
-		r.planned = planned
+		r.plan.counts = planned
 		total := held - heldOutside - planned.deleted - int64(len(moves.pairs)) + planned.created + planned.moved
 		r.plan.total = &total
 		r.complete = true
@@ -412,7 +419,8 @@ func (d *Destination) compareWith(ctx context.Context, r *run, o *feed.Offer, v 
 // underWay forgets the list or dump of the mirror. After an interruption the mirror is of none, and the
 // former list is read anew if the source has it again. With changes, part of the mirror may then be ahead
 // of the cursor: the next run compares it again.
-func (d *Destination) underWay(ctx context.Context, r *run, o *feed.Offer) error {
+func (r *run) underWay(ctx context.Context, o *feed.Offer) error {
+	d := r.d
 	if r.dry {
 		return nil
 	}
@@ -450,7 +458,8 @@ func (e *packageError) Unwrap() error { return e.err }
 
 // dumpIf loads the packages of a Resource Dump if it is wanted; else it is errStaleList. A broken resource
 // of a package is fetched from its own location. The inventory has only the times.
-func (d *Destination) dumpIf(ctx context.Context, r *run, o *feed.Offer, known *feed.ListState, wanted func(*feed.Inventory) (bool, error)) (func(*meta), error) {
+func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, wanted func(*feed.Inventory) (bool, error)) (func(*meta), error) {
+	d := r.d
 	began := d.opt.Now()
 	dl, rd, err := d.src.UnlessKnown(ctx, o.ResourceDump, resourcesync.ResourceDump, known)
 	if err != nil {
@@ -460,7 +469,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *feed.Offer, known *
 	h := rd.Head()
 	v := &feed.Inventory{}
 	v.IsOf(o.ResourceDump, h, dl, d.opt.Now())
-	r.leftOut, _ = strconv.ParseInt(h.Meta.Ext[resourcesync.ExtFiles], 10, 64)
+	r.dump.leftOut, _ = strconv.ParseInt(h.Meta.Ext[resourcesync.ExtFiles], 10, 64)
 	v.State.At = v.At
 	state := v.State
 	v.Outdated = d.src.OlderThanTaken(o, v, dl, h)
@@ -481,13 +490,13 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *feed.Offer, known *
 			return nil, fmt.Errorf("Resource Dump: package %s is of type %q, and only ZIP packages are read", clip.Middle(packages[i].URL), packages[i].Promise.Type)
 		}
 		r.why("package %s is of type %q and no ZIP, so what its manifest tells is fetched one by one", clip.Middle(packages[i].URL), packages[i].Promise.Type)
-		return d.compare(ctx, r, o, known)
+		return r.compare(ctx, o, known)
 	}
 	if r.dry {
-		return d.planDump(ctx, r, o, state, v.Sequence, packages)
+		return r.planDump(ctx, o, state, v.Sequence, packages)
 	}
 	r.compared = true
-	if err := d.underWay(ctx, r, o); err != nil {
+	if err := r.underWay(ctx, o); err != nil {
 		return nil, err
 	}
 	b := d.batcher(ctx, &r.c, d.meta.Stage == ledger.Baseline) // else no write by Graph Store POST would count
@@ -506,7 +515,7 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *feed.Offer, known *
 	inRow := 0
 	for i, p := range packages {
 		d.opt.Progress("packages", int64(i), int64(len(packages)))
-		err := d.loadPackage(ctx, r, p, ready, listed, func(out *outcome) error {
+		err := r.loadPackage(ctx, p, ready, listed, func(out *outcome) error {
 			if n++; n%1000 == 0 {
 				d.opt.Progress("resources", n, 0)
 			}
@@ -537,9 +546,9 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *feed.Offer, known *
 			return nil, bad
 		}
 		r.why("a package cannot be used (%v), so what is still missing is fetched one by one", bad)
-		return d.compare(ctx, r, o, known)
+		return r.compare(ctx, o, known)
 	}
-	if err := d.dropUnlisted(ctx, r, b, listed); err != nil {
+	if err := r.dropUnlisted(ctx, b, listed); err != nil {
 		return nil, err
 	}
 	if !o.Followed() {
@@ -558,7 +567,8 @@ func (d *Destination) dumpIf(ctx context.Context, r *run, o *feed.Offer, known *
 const badPackages = 3
 
 // loadPackage streams the manifest of the next ready package.
-func (d *Destination) loadPackage(ctx context.Context, r *run, p feed.Package, ready <-chan feed.Downloaded, listed *extsort.Sorter, each func(*outcome) error) error {
+func (r *run) loadPackage(ctx context.Context, p feed.Package, ready <-chan feed.Downloaded, listed *extsort.Sorter, each func(*outcome) error) error {
+	d := r.d
 	next, ok := <-ready
 	if !ok {
 		return context.Cause(ctx)
@@ -582,7 +592,7 @@ func (d *Destination) loadPackage(ctx context.Context, r *run, p feed.Package, r
 			it := feed.NewItem(e, nil, "the manifest of "+p.URL)
 			it.Change, it.Package = "", p.URL
 			if it.Blind {
-				r.blind++
+				r.dump.blind++
 			}
 			if ours = list(listed, it); ours != nil {
 				return ours
@@ -623,7 +633,8 @@ func list(listed *extsort.Sorter, it *feed.Item) error {
 }
 
 // dropUnlisted lets resources leave if a fully read dump does not have them.
-func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, listed *extsort.Sorter) error {
+func (r *run) dropUnlisted(ctx context.Context, b *batcher, listed *extsort.Sorter) error {
+	d := r.d
 	if listed == nil {
 		return nil
 	}
@@ -655,8 +666,8 @@ func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, list
 	if err != nil {
 		return err
 	}
-	if r.blind > 0 && len(gone) > 0 {
-		r.why("%d entries of the dump do not tell which resource they mean, so none of the %d resources that are not in it is removed", r.blind, len(gone))
+	if r.dump.blind > 0 && len(gone) > 0 {
+		r.why("%d entries of the dump do not tell which resource they mean, so none of the %d resources that are not in it is removed", r.dump.blind, len(gone))
 		gone = nil
 	}
 	for _, g := range gone {
@@ -664,7 +675,7 @@ func (d *Destination) dropUnlisted(ctx context.Context, r *run, b *batcher, list
 			return err
 		}
 	}
-	if r.blind == 0 {
+	if r.dump.blind == 0 {
 		if err := d.settleUnlisted(ctx, b, listed); err != nil {
 			return err
 		}

@@ -10,7 +10,8 @@ import (
 // bridgeGap applies the changes between the cursor and the present lists from archives, or from
 // a Change Dump. It tells whether the gap is closed; if not, nothing is changed but what they
 // had in order.
-func (d *Destination) bridgeGap(ctx context.Context, r *run, o *feed.Offer, dl *feed.Download) (bool, error) {
+func (r *run) bridgeGap(ctx context.Context, o *feed.Offer, dl *feed.Download) (bool, error) {
+	d := r.d
 	if m := d.snapshotMeta(); m.Cursor.Time().IsZero() {
 		return false, nil
 	}
@@ -19,11 +20,11 @@ func (d *Destination) bridgeGap(ctx context.Context, r *run, o *feed.Offer, dl *
 		return false, err
 	}
 	for i, b := range bridges {
-		end, closed, err := d.applyBridge(ctx, r, o, b)
+		end, closed, err := r.applyBridge(ctx, o, b)
 		if closed {
 			r.why("closed from %s", b.Name)
 			r.mode("incremental")
-			w := d.window(r, o, d.snapshotMeta().Cursor)
+			w := r.window(o, d.snapshotMeta().Cursor)
 			b.Cross(ctx, &w.at, end)
 			address, _ := o.Changes()
 			return true, w.finish(ctx, dl, address)
@@ -39,9 +40,10 @@ func (d *Destination) bridgeGap(ctx context.Context, r *run, o *feed.Offer, dl *
 }
 
 // applyBridge applies the changes of a bridge. closed tells whether they close the gap.
-func (d *Destination) applyBridge(ctx context.Context, r *run, o *feed.Offer, b *feed.Bridge) (end *feed.Cursor, closed bool, err error) {
+func (r *run) applyBridge(ctx context.Context, o *feed.Offer, b *feed.Bridge) (end *feed.Cursor, closed bool, err error) {
+	d := r.d
 	from := d.snapshotMeta().Cursor
-	w := d.window(r, o, from)
+	w := r.window(o, from)
 	defer w.close()
 	ok, err := b.EachChange(ctx, from, func(c feed.Change) error { return w.add(ctx, c) })
 	if err == nil && ok && w.ahead != nil {

@@ -22,7 +22,8 @@ const unknownPackages = feed.PackageFew
 // cheapest tells whether a baseline is taken from the Resource Dump. If it is not,
 // v is what the source says now where that had to be read to know; the caller closes
 // it.
-func (d *Destination) cheapest(ctx context.Context, r *run, o *feed.Offer, m *meta) (v *feed.Inventory, dump bool, err error) {
+func (r *run) cheapest(ctx context.Context, o *feed.Offer, m *meta) (v *feed.Inventory, dump bool, err error) {
+	d := r.d
 	part := len(d.cfg.Select.Prefixes) > 0 && len(d.cfg.Select.Classes) == 0 // of classes the list tells nothing
 	rest := m.Stage == ledger.Baseline && m.Resources > 0
 	switch {

@@ -45,7 +45,8 @@ func (d *Destination) owned(ctx context.Context) (n int64, err error) {
 }
 
 // provedComplete notes a comparison where the mirror holds less than was written.
-func (d *Destination) provedComplete(ctx context.Context, r *run) error {
+func (r *run) provedComplete(ctx context.Context) error {
+	d := r.d
 	if d.putsWhole() {
 		return nil // its graph is put whole at the end of the run
 	}

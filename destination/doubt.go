@@ -210,7 +210,8 @@ func (b *batcher) writeMarks(ctx context.Context) error {
 const maxAgain = 1000
 
 // confirmTaken asks again for what earlier runs took without a promise.
-func (d *Destination) confirmTaken(ctx context.Context, r *run) error {
+func (r *run) confirmTaken(ctx context.Context) error {
+	d := r.d
 	if r.dry || !d.snapshotMeta().Until.IsZero() {
 		return nil
 	}

@@ -65,6 +65,9 @@ type planning struct {
 	at      time.Time      // of it
 	whole   bool           // its counts have the changes after it
 	changes map[string]int // index of a document, by address
+	counts  counts
+	gone    int64 // resources missing from a list
+	empty   bool  // that list is empty
 }
 
 func (p *planning) document(d PlanDocument) {
@@ -92,7 +95,8 @@ func (p *planning) Change(list string, kind resourcesync.Capability) {
 }
 
 // wouldAskAgain tells whether a record would be forgotten after a change of the configuration.
-func (d *Destination) wouldAskAgain(ctx context.Context, r *run, loc ledger.Hash, rec *ledger.Record) bool {
+func (r *run) wouldAskAgain(ctx context.Context, loc ledger.Hash, rec *ledger.Record) bool {
+	d := r.d
 	return r.remapped || r.reselected && d.outdated(ctx, loc, rec)
 }
 
@@ -112,7 +116,8 @@ func (p *planning) Fetch(pr *fetch.Promise) {
 
 // planDump plans the loading of a dump: from separate manifests, else from the Resource List. Later changes
 // come from the Change Lists.
-func (d *Destination) planDump(ctx context.Context, r *run, o *feed.Offer, state feed.ListState, sequence *uint64, packages []feed.Package) (func(*meta), error) {
+func (r *run) planDump(ctx context.Context, o *feed.Offer, state feed.ListState, sequence *uint64, packages []feed.Package) (func(*meta), error) {
+	d := r.d
 	doc := PlanDocument{Address: state.URL, Kind: string(resourcesync.ResourceDump), At: timeOrNil(state.At), Entries: int64(len(packages))}
 	for _, p := range packages {
 		if p.Promise.Length < 0 {
@@ -137,7 +142,7 @@ func (d *Destination) planDump(ctx context.Context, r *run, o *feed.Offer, state
 		return nil, err
 	}
 	if v != nil {
-		if _, err := d.compareWith(ctx, r, o, v); err != nil {
+		if _, err := r.compareWith(ctx, o, v); err != nil {
 			return nil, err
 		}
 	}
@@ -146,7 +151,8 @@ func (d *Destination) planDump(ctx context.Context, r *run, o *feed.Offer, state
 }
 
 // planChange counts the effect of a change.
-func (d *Destination) planChange(ctx context.Context, r *run, it *feed.Item) error {
+func (r *run) planChange(ctx context.Context, it *feed.Item) error {
+	d := r.d
 	rec, err := d.led.Record(ctx, ledger.HashOf(it.Loc))
 	if err != nil {
 		return err
@@ -158,7 +164,7 @@ func (d *Destination) planChange(ctx context.Context, r *run, it *feed.Item) err
 	if r.plan.base { // the records are of before it
 		there = it.Change != "created"
 	}
-	c, what, by := &r.planned, (*int64)(nil), int64(0)
+	c, what, by := &r.plan.counts, (*int64)(nil), int64(0)
 	if d.outside(it) || it.Change == "deleted" && rec.Unselected() > 0 {
 		if c.outside++; rec != nil && rec.Unselected() == 0 { // by another name than before
 			c.outside--
@@ -197,13 +203,14 @@ func (d *Destination) planChange(ctx context.Context, r *run, it *feed.Item) err
 }
 
 // tellPlan puts the plan of a finished dry run into its report.
-func (d *Destination) tellPlan(r *run) {
+func (r *run) tellPlan() {
+	d := r.d
 	p := &r.plan
 	p.ByClass = len(d.cfg.Select.Classes) > 0
 	p.Store, p.Graph, p.Resources = d.to.Name(), d.graphName(), p.total
 	if !p.base && p.total == nil {
 		m := d.snapshotMeta()
-		n := m.Selected() + r.planned.created - r.planned.deleted
+		n := m.Selected() + r.plan.counts.created - r.plan.counts.deleted
 		p.Resources = &n
 	}
 	if p.Documents == nil {

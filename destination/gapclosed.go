@@ -14,7 +14,8 @@ import (
 // is back, and has the change at which the mirror stood before the gap, nothing is missing.
 
 // gapClosed goes back to where the mirror stood before a gap, if the Change Lists follow from there.
-func (d *Destination) gapClosed(ctx context.Context, r *run, o *feed.Offer, m *meta) error {
+func (r *run) gapClosed(ctx context.Context, o *feed.Offer, m *meta) error {
+	d := r.d
 	applied := m.Cursor.IsBehind(m.GapFrom)
 	if applied && !o.Listed() {
 		return nil // nothing tells what was wrong of it

@@ -12,38 +12,39 @@ import (
 
 // increment brings the mirror from the cursor to the newest change. depth counts
 // gaps closed in this run.
-func (d *Destination) increment(ctx context.Context, r *run, o *feed.Offer, depth int) error {
-	plan, planned := r.plan, r.planned
+func (r *run) increment(ctx context.Context, o *feed.Offer, depth int) error {
+	plan := r.plan
 	return feed.Again(func() error {
 		if r.dry {
-			r.plan, r.planned = plan, planned
+			r.plan = plan
 		}
-		return d.incrementOnce(ctx, r, o, depth)
+		return r.incrementOnce(ctx, o, depth)
 	})
 }
 
-func (d *Destination) incrementOnce(ctx context.Context, r *run, o *feed.Offer, depth int) error {
+func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error {
+	d := r.d
 	m := d.snapshotMeta()
 	if !m.Until.IsZero() { // a repair while the mirror stands at a time of before
 		return nil
 	}
 	if !o.Followed() {
-		return d.incrementBySnapshot(ctx, r, o, &m)
+		return r.incrementBySnapshot(ctx, o, &m)
 	}
-	if (m.Gap != "" || m.Missing.Why != "" && d.cfg.OnGap != "stop") && depth == 0 && o.Listed() && !r.dry && !r.nothingNewer {
+	if (m.Gap != "" || m.Missing.Why != "" && d.cfg.OnGap != "stop") && depth == 0 && o.Listed() && !r.dry && !r.gap.nothingNewer {
 		// A gap that could not be closed: a newer inventory may do it now.
 		var end func(*meta)
 		var err error
 		what := "Resource List"
 		if o.ResourceList != "" {
-			end, err = d.compareNewer(ctx, r, o, &m.Inventory)
+			end, err = r.compareNewer(ctx, o, &m.Inventory)
 		} else {
 			what = "Resource Dump"
-			end, err = d.dumpNewer(ctx, r, o, &m.Inventory)
+			end, err = r.dumpNewer(ctx, o, &m.Inventory)
 		}
 		switch {
 		case errors.Is(err, feed.ErrUnchanged), errors.Is(err, errStaleList):
-			r.nothingNewer = true
+			r.gap.nothingNewer = true
 		case err != nil:
 			return err
 		default:
@@ -60,7 +61,7 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *feed.Offer, 
 		}
 	}
 	if depth == 0 && !r.dry && m.Gap != "" && m.GapFrom != nil {
-		if err := d.gapClosed(ctx, r, o, &m); err != nil {
+		if err := r.gapClosed(ctx, o, &m); err != nil {
 			return err
 		}
 		m = d.snapshotMeta()
@@ -71,7 +72,7 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *feed.Offer, 
 	dl, rd, err := d.src.ChangesSince(ctx, address, kind, &from)
 	var gap *feed.GapError
 	if errors.As(feed.MissingOf(o, err), &gap) {
-		return d.closeGap(ctx, r, o, gap, depth, nil)
+		return r.closeGap(ctx, o, gap, depth, nil)
 	}
 	if err != nil {
 		return err
@@ -91,9 +92,9 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *feed.Offer, 
 		}
 		from = d.snapshotMeta().Cursor
 	}
-	w := d.window(r, o, from)
+	w := r.window(o, from)
 	defer w.close()
-	reaches := from.ReachesBack(!r.askedNewer && !r.compared && o.Listed())
+	reaches := from.ReachesBack(!r.gap.askedNewer && !r.compared && o.Listed())
 	err = feed.MissingOf(o, d.src.EachChangeOf(ctx, dl, rd, &from, true, func(c feed.Change) error {
 		if err := reaches(); err != nil {
 			return err
@@ -101,12 +102,12 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *feed.Offer, 
 		return w.add(ctx, c)
 	}))
 	if errors.Is(err, feed.ErrUnreached) {
-		r.askedNewer = true
-		done, err := d.takeNewer(ctx, r, o, &m, feed.ErrUnreached.Error())
+		r.gap.askedNewer = true
+		done, err := r.takeNewer(ctx, o, &m, feed.ErrUnreached.Error())
 		if done || err != nil {
 			return err
 		}
-		return d.incrementOnce(ctx, r, o, depth)
+		return r.incrementOnce(ctx, o, depth)
 	}
 	if err == nil && w.ahead != nil {
 		err = w.unmet()
@@ -114,17 +115,17 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *feed.Offer, 
 	if errors.As(err, &gap) {
 		if depth == 0 && gap.Missing == nil && !d.src.PastCaches(gap.Why) {
 			w.close()
-			r.plan, r.planned = planning{}, counts{}
-			return d.incrementOnce(ctx, r, o, depth)
+			r.plan = planning{}
+			return r.incrementOnce(ctx, o, depth)
 		}
 		if gap.Behind && kind == resourcesync.ChangeDump {
-			if done, err := d.aheadOfDump(ctx, r, o, &m, dl); err != nil {
+			if done, err := r.aheadOfDump(ctx, o, &m, dl); err != nil {
 				return err
 			} else if done {
 				return d.src.Found(ctx, o, dl, &from)
 			}
 		}
-		return d.closeGap(ctx, r, o, gap, depth, dl)
+		return r.closeGap(ctx, o, gap, depth, dl)
 	}
 	if err != nil {
 		return err
@@ -137,7 +138,8 @@ func (d *Destination) incrementOnce(ctx context.Context, r *run, o *feed.Offer, 
 
 // takeNewer compares with a list or dump that is newer than the one that was taken, where the changes
 // may not be all. Without one nothing is done. done is for a dry run that is planned to its end.
-func (d *Destination) takeNewer(ctx context.Context, r *run, o *feed.Offer, m *meta, why string) (done bool, err error) {
+func (r *run) takeNewer(ctx context.Context, o *feed.Offer, m *meta, why string) (done bool, err error) {
+	d := r.d
 	newer := func(v *feed.Inventory) (bool, error) { return v.At.IsZero() || v.At.After(m.Cursor.Time()), nil }
 	var end func(*meta)
 	if o.ResourceList != "" {
@@ -146,10 +148,10 @@ func (d *Destination) takeNewer(ctx context.Context, r *run, o *feed.Offer, m *m
 			if ok, _ := newer(v); !ok || v.Stale(&m.Cursor) {
 				return false, v.Close()
 			}
-			end, err = d.compareWith(ctx, r, o, v)
+			end, err = r.compareWith(ctx, o, v)
 		}
 	} else {
-		end, err = d.dumpIf(ctx, r, o, &m.Inventory, newer)
+		end, err = r.dumpIf(ctx, o, &m.Inventory, newer)
 	}
 	switch {
 	case err == nil:
@@ -172,7 +174,8 @@ func (d *Destination) takeNewer(ctx context.Context, r *run, o *feed.Offer, m *m
 // aheadOfDump is for a Change Dump that ends before the list or Resource Dump at which we
 // stand, as those are made at other times: there is nothing to apply, and what such a list
 // or dump has later is taken from it. If the source was set back, it is not done.
-func (d *Destination) aheadOfDump(ctx context.Context, r *run, o *feed.Offer, m *meta, dl *feed.Download) (done bool, err error) {
+func (r *run) aheadOfDump(ctx context.Context, o *feed.Offer, m *meta, dl *feed.Download) (done bool, err error) {
+	d := r.d
 	rd, err := d.src.Docs.Reader(dl)
 	if err != nil {
 		return false, err
@@ -190,14 +193,14 @@ func (d *Destination) aheadOfDump(ctx context.Context, r *run, o *feed.Offer, m 
 	there := func(v *feed.Inventory) (bool, error) { return v.Sequence != nil && *v.Sequence >= at.Number(), nil }
 	var end func(*meta)
 	if o.ResourceList == "" {
-		end, err = d.dumpIf(ctx, r, o, &m.Inventory, there)
+		end, err = r.dumpIf(ctx, o, &m.Inventory, there)
 	} else {
 		var v *feed.Inventory
 		if v, err = d.src.ReadInventory(ctx, o, &m.Inventory); err == nil {
 			if ok, _ := there(v); !ok {
 				return false, v.Close()
 			}
-			end, err = d.compareWith(ctx, r, o, v)
+			end, err = r.compareWith(ctx, o, v)
 		}
 	}
 	switch {
@@ -222,17 +225,18 @@ func (d *Destination) aheadOfDump(ctx context.Context, r *run, o *feed.Offer, m 
 }
 
 // closeGap does what is configured when changes are lost.
-func (d *Destination) closeGap(ctx context.Context, r *run, o *feed.Offer, gap *feed.GapError, depth int, dl *feed.Download) error {
+func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, depth int, dl *feed.Download) error {
+	d := r.d
 	d.log.Warn("changes are missing", "why", gap.Why)
-	if r.gap != gap.Why {
+	if r.gap.why != gap.Why {
 		r.why("gap: %s", gap.Why)
 	}
-	r.gap = gap.Why
+	r.gap.why = gap.Why
 	if depth == 0 || gap.Missing == nil {
-		r.plan, r.planned = planning{}, counts{}
+		r.plan = planning{}
 	}
 	if depth == 0 && (gap.Missing == nil || gap.Timed) {
-		closed, err := d.bridgeGap(ctx, r, o, dl)
+		closed, err := r.bridgeGap(ctx, o, dl)
 		if closed && err == nil && o.Listed() && !d.snapshotMeta().Missing.Dropped { // else the cursor was behind what is missing
 			return d.saveMeta(ctx, func(m *meta) { m.Missing = feed.Missing{} })
 		}
@@ -243,7 +247,7 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *feed.Offer, gap *
 			d.log.Warn("archives could not be used", "error", err)
 			r.why("the archives could not be used (%v)", clip.Middle(err.Error()))
 		}
-		r.plan, r.planned = planning{}, counts{}
+		r.plan = planning{}
 	}
 	if gap.Missing != nil {
 		if err := d.src.Miss(ctx, o, gap, dl); err != nil {
@@ -261,18 +265,18 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *feed.Offer, gap *
 		}
 		return d.saveMeta(ctx, func(m *meta) { m.HeldGap = r.rep.Held })
 	}
-	if depth == 0 && o.Listed() && (gap.Missing == nil || !r.nothingNewer) {
+	if depth == 0 && o.Listed() && (gap.Missing == nil || !r.gap.nothingNewer) {
 		var end func(*meta)
 		var err error
 		how := "compared with the Resource List, fetching what differs"
 		if o.ResourceList != "" {
-			end, err = d.compareNewer(ctx, r, o, nil)
+			end, err = r.compareNewer(ctx, o, nil)
 		} else {
 			how = "taken again from the Resource Dump"
-			end, err = d.dumpNewer(ctx, r, o, nil)
+			end, err = r.dumpNewer(ctx, o, nil)
 		}
 		if errors.Is(err, errStaleList) {
-			return d.leaveGap(ctx, r, o, gap, depth, dl)
+			return r.leaveGap(ctx, o, gap, depth, dl)
 		}
 		r.why("%s", how)
 		if err != nil {
@@ -290,9 +294,9 @@ func (d *Destination) closeGap(ctx context.Context, r *run, o *feed.Offer, gap *
 		if err != nil {
 			return err
 		}
-		return d.increment(ctx, r, o, depth+1)
+		return r.increment(ctx, o, depth+1)
 	}
-	return d.leaveGap(ctx, r, o, gap, depth, dl)
+	return r.leaveGap(ctx, o, gap, depth, dl)
 }
 
 const gapStops = "; on_gap is stop: run sync with --full to "
@@ -300,7 +304,8 @@ const gapStops = "; on_gap is stop: run sync with --full to "
 // leaveGap is for a gap that nothing can close: what is there is applied, and it stays
 // told. Behind an inventory that this run has taken it is only what came later. For lists that
 // are missing nothing is applied where there is an inventory, whose next one closes it.
-func (d *Destination) leaveGap(ctx context.Context, r *run, o *feed.Offer, gap *feed.GapError, depth int, dl *feed.Download) error {
+func (r *run) leaveGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, depth int, dl *feed.Download) error {
+	d := r.d
 	if r.dry || gap.Missing != nil && o.Listed() {
 		return nil
 	}
@@ -321,7 +326,7 @@ func (d *Destination) leaveGap(ctx context.Context, r *run, o *feed.Offer, gap *
 	}
 	from := d.snapshotMeta().Cursor
 	address, _ := o.Changes()
-	w := d.window(r, o, from)
+	w := r.window(o, from)
 	defer w.close()
 	from.Lose(depth == 0 && gap.Missing == nil)
 	w.ahead = nil // told with the gap
@@ -333,7 +338,8 @@ func (d *Destination) leaveGap(ctx context.Context, r *run, o *feed.Offer, gap *
 
 // incrementBySnapshot follows a source that does not tell its changes: its list or dump is
 // compared when it has changed.
-func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *feed.Offer, m *meta) error {
+func (r *run) incrementBySnapshot(ctx context.Context, o *feed.Offer, m *meta) error {
+	d := r.d
 	if r.complete { // the baseline of this run was that
 		return nil
 	}
@@ -357,21 +363,21 @@ func (d *Destination) incrementBySnapshot(ctx context.Context, r *run, o *feed.O
 			v.Outdated = !agrees
 		}
 		if v.Outdated {
-			return errors.Join(d.waitOlder(ctx, r, resourcesync.ResourceList, v), v.Close())
+			return errors.Join(r.waitOlder(ctx, resourcesync.ResourceList, v), v.Close())
 		}
-		end, err = d.compareWith(ctx, r, o, v)
+		end, err = r.compareWith(ctx, o, v)
 	case o.ResourceDump != "":
 		var v *feed.Inventory
-		end, err = d.dumpIf(ctx, r, o, known, func(of *feed.Inventory) (bool, error) { v = of; return !of.Outdated, nil })
+		end, err = r.dumpIf(ctx, o, known, func(of *feed.Inventory) (bool, error) { v = of; return !of.Outdated, nil })
 		if v != nil && v.Outdated {
 			var same *feed.Inventory
-			if same, err = r.olderDump(ctx, d, o, m, v); err != nil {
+			if same, err = r.olderDump(ctx, o, m, v); err != nil {
 				return err
 			}
 			if same == nil {
-				return d.waitOlder(ctx, r, resourcesync.ResourceDump, v)
+				return r.waitOlder(ctx, resourcesync.ResourceDump, v)
 			}
-			end, err = d.compareWith(ctx, r, o, same)
+			end, err = r.compareWith(ctx, o, same)
 		}
 	default:
 		return errors.New("the source offers neither lists nor dumps")

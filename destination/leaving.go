@@ -12,6 +12,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/pairs"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -155,21 +156,21 @@ func (d *Destination) stay(ctx context.Context, v *feed.Inventory, snap kv.Reade
 	}
 	b := d.store.Batch()
 	defer b.Close()
-	for p, err := range d.merged(ctx, v, snap) {
+	for p, err := range pairs.Of(ctx, d.led, v, snap) {
 		if err != nil {
 			return err
 		}
-		if !p.there() {
+		if !p.There() {
 			continue
 		}
-		if l, err := d.led.Leaving(ctx, p.loc); err != nil {
+		if l, err := d.led.Leaving(ctx, p.Loc); err != nil {
 			return err
 		} else if l == nil {
 			continue
-		} else if is, _ := p.it.Differs(p.rec); l.Becomes != nil && is != feed.ProvenSame && is != feed.SeemsSame {
+		} else if is, _ := p.Item.Differs(p.Record); l.Becomes != nil && is != feed.ProvenSame && is != feed.SeemsSame {
 			continue
 		}
-		d.led.Stay(b, p.loc)
+		d.led.Stay(b, p.Loc)
 	}
 	return b.Commit(ctx, true)
 }
@@ -257,7 +258,8 @@ func resourcesAre(n int64) string {
 
 // depart lets the leaving resources go, or holds them. free lets go everything but those missing from an
 // empty list: it is for a mirror of a point in time.
-func (d *Destination) depart(ctx context.Context, r *run, free bool) error {
+func (r *run) depart(ctx context.Context, free bool) error {
+	d := r.d
 	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	w, err := d.weigh(ctx, snap)
@@ -314,28 +316,29 @@ func (d *Destination) depart(ctx context.Context, r *run, free bool) error {
 }
 
 // planDepart is depart for a dry run.
-func (d *Destination) planDepart(ctx context.Context, r *run) error {
+func (r *run) planDepart(ctx context.Context) error {
+	d := r.d
 	w, err := d.weigh(ctx, d.store)
 	if err != nil {
 		return err
 	}
-	w.of += r.planned.created
-	goes := &r.planned.deleted
+	w.of += r.plan.counts.created
+	goes := &r.plan.counts.deleted
 	if d.cfg.Keep == "deleted" { // resources deleted by changes stay
-		goes = &r.planGone
+		goes = &r.plan.gone
 	}
 	if r.plan.total == nil && !r.plan.base { // else it was met again
 		*goes += w.leaving
 	}
-	if w.leaving = *goes; r.planEmpty {
+	if w.leaving = *goes; r.plan.empty {
 		w.empty = w.leaving
 	}
 	why := d.tooMuch(w)
-	if why == "" || !r.until.IsZero() && !r.planEmpty {
+	if why == "" || !r.until.IsZero() && !r.plan.empty {
 		return nil
 	}
 	r.rep.Held = why
-	r.planned.deleted -= w.leaving
+	r.plan.counts.deleted -= w.leaving
 	if r.plan.total != nil {
 		*r.plan.total += w.leaving
 	}

@@ -55,7 +55,8 @@ func mapID(text string) string {
 }
 
 // remap makes everything be fetched and mapped again when the map is another one.
-func (d *Destination) remap(ctx context.Context, r *run) (bool, error) {
+func (r *run) remap(ctx context.Context) (bool, error) {
+	d := r.d
 	id := mapID(d.cfg.Map)
 	m := d.snapshotMeta()
 	if m.Map == id || m.Stage == ledger.None {

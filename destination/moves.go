@@ -8,6 +8,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/pairs"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
@@ -92,27 +93,27 @@ func sortDepartures(gone []departure) {
 func (d *Destination) findMoves(ctx context.Context, v *feed.Inventory, snap kv.Reader) (*moves, error) {
 	m := &moves{}
 	var gone []departure
-	for p, err := range d.merged(ctx, v, snap) {
+	for p, err := range pairs.Of(ctx, d.led, v, snap) {
 		if err != nil {
 			return nil, err
 		}
-		if p.rec != nil && !p.there() && p.rec.Entity != "" && !p.rec.Has(ledger.FlagKept) {
-			gone = append(gone, departure{entity: ledger.HashOf(p.rec.Entity), loc: p.loc})
+		if p.Record != nil && !p.There() && p.Record.Entity != "" && !p.Record.Has(ledger.FlagKept) {
+			gone = append(gone, departure{entity: ledger.HashOf(p.Record.Entity), loc: p.Loc})
 		}
 	}
 	if len(gone) == 0 {
 		return m, nil
 	}
 	sortDepartures(gone)
-	for p, err := range d.merged(ctx, v, snap) {
+	for p, err := range pairs.Of(ctx, d.led, v, snap) {
 		if err != nil {
 			return nil, err
 		}
-		if !p.there() {
+		if !p.There() {
 			continue
 		}
-		for _, from := range claim(gone, entityHash(p.it.Entity)) {
-			m.pairs = append(m.pairs, move{to: p.loc, from: from})
+		for _, from := range claim(gone, entityHash(p.Item.Entity)) {
+			m.pairs = append(m.pairs, move{to: p.Loc, from: from})
 			m.from = append(m.from, from)
 		}
 	}
@@ -237,23 +238,24 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 
 // recheckHeld compares again where deletions are held for what a list lacks, and the list
 // has changed since.
-func (d *Destination) recheckHeld(ctx context.Context, r *run, o *feed.Offer, m *meta) error {
+func (r *run) recheckHeld(ctx context.Context, o *feed.Offer, m *meta) error {
 	if m.HeldDeletions == nil || !m.HeldDeletions.Implied || r.dry || r.full || !o.Followed() || r.rep.Mode == "baseline" {
 		return nil
 	}
-	_, err := d.compareAgain(ctx, r, o, &m.Inventory, "deletions were held; the source's list was compared again")
+	_, err := r.compareAgain(ctx, o, &m.Inventory, "deletions were held; the source's list was compared again")
 	return err
 }
 
 // compareAgain compares with the list or dump of the source, and goes on from there, if it
 // is another than known and not older than the mirror.
-func (d *Destination) compareAgain(ctx context.Context, r *run, o *feed.Offer, known *feed.ListState, why string) (compared bool, err error) {
+func (r *run) compareAgain(ctx context.Context, o *feed.Offer, known *feed.ListState, why string) (compared bool, err error) {
+	d := r.d
 	var end func(*meta)
 	switch {
 	case o.ResourceList != "":
-		end, err = d.compareNewer(ctx, r, o, known)
+		end, err = r.compareNewer(ctx, o, known)
 	case o.ResourceDump != "":
-		end, err = d.dumpNewer(ctx, r, o, known)
+		end, err = r.dumpNewer(ctx, o, known)
 	default:
 		return false, nil
 	}

@@ -440,7 +440,7 @@ func TestCutOffBehindTheCursor(t *testing.T) {
 		b.sync()
 		d := b.open()
 		at := d.snapshotMeta().Cursor
-		w := d.window(&run{}, &feed.Offer{}, at)
+		w := (&run{d: d}).window(&feed.Offer{}, at)
 		last := -time.Minute
 		if waits {
 			last = 2 * time.Minute

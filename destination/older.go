@@ -7,6 +7,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/pairs"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -26,15 +27,15 @@ func (d *Destination) agrees(ctx context.Context, v *feed.Inventory, dump bool) 
 	}
 	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
-	for p, err := range d.withFaults(ctx, d.merged(ctx, v, snap)) {
+	for p, err := range pairs.WithFaults(ctx, d.led, pairs.Of(ctx, d.led, v, snap)) {
 		if err != nil {
 			return false, err
 		}
-		if p.disagrees() && (p.here() || p.fault == nil) {
+		if p.Disagrees() && (p.Here() || p.Fault == nil) {
 			return false, nil
 		}
-		if dump && p.there() && p.here() {
-			if is, _ := p.it.Differs(p.rec); is != feed.ProvenSame {
+		if dump && p.There() && p.Here() {
+			if is, _ := p.Item.Differs(p.Record); is != feed.ProvenSame {
 				return false, nil
 			}
 		}
@@ -43,7 +44,8 @@ func (d *Destination) agrees(ctx context.Context, v *feed.Inventory, dump bool) 
 }
 
 // olderDump reads an older Resource Dump, once. It is nil unless the dump is equal to the mirror.
-func (r *run) olderDump(ctx context.Context, d *Destination, o *feed.Offer, m *meta, v *feed.Inventory) (*feed.Inventory, error) {
+func (r *run) olderDump(ctx context.Context, o *feed.Offer, m *meta, v *feed.Inventory) (*feed.Inventory, error) {
+	d := r.d
 	if v.Copied || m.Older.Other == v.State.Digest {
 		return nil, nil
 	}
@@ -70,15 +72,15 @@ func (d *Destination) forgetUnlisted(ctx context.Context, v *feed.Inventory) err
 	b := d.batcher(ctx, &counts{}, false)
 	defer b.wait()
 	n := 0
-	for p, err := range d.withFaults(ctx, d.merged(ctx, v, snap)) {
+	for p, err := range pairs.WithFaults(ctx, d.led, pairs.Of(ctx, d.led, v, snap)) {
 		if err != nil {
 			return err
 		}
-		if p.fault == nil || p.it != nil || p.here() || !ofList(p.fault) {
+		if p.Fault == nil || p.Item != nil || p.Here() || !ofList(p.Fault) {
 			continue
 		}
 		n++
-		if err := b.add(ctx, &op{loc: p.loc, settle: true}); err != nil {
+		if err := b.add(ctx, &op{loc: p.Loc, settle: true}); err != nil {
 			return err
 		}
 	}
@@ -95,7 +97,8 @@ func (d *Destination) forgetUnlisted(ctx context.Context, v *feed.Inventory) err
 }
 
 // waitOlder keeps why a list or dump is not taken.
-func (d *Destination) waitOlder(ctx context.Context, r *run, kind resourcesync.Capability, v *feed.Inventory) error {
+func (r *run) waitOlder(ctx context.Context, kind resourcesync.Capability, v *feed.Inventory) error {
+	d := r.d
 	m := d.snapshotMeta()
 	next := feed.OlderList{Since: m.Older.Since, Other: m.Older.Other, Why: fmt.Sprintf("the %s%s is older than the one%s that was taken: it is an old copy, or the source was set back; it is taken when it is still there a day later, or at once by sync --full", feed.KindName(kind), feed.OfTime(v.State.At), feed.OfTime(m.Inventory.At))}
 	if next.Since.IsZero() {

@@ -185,7 +185,8 @@ func (d *Destination) rememberOther(ctx context.Context, b kv.Batch, ch *delta) 
 
 // othersMoved brings the index and the files to what is configured now. It tells
 // whether the resources that are no RDF must be fetched again.
-func (d *Destination) othersMoved(ctx context.Context, r *run) (bool, error) {
+func (r *run) othersMoved(ctx context.Context) (bool, error) {
+	d := r.d
 	m := d.snapshotMeta()
 	unclaimed := false // as after it was removed
 	if d.beside != nil && !r.dry {

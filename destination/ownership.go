@@ -227,7 +227,8 @@ func (c *mirrorCompare) dropGhosts(ctx context.Context) error {
 
 // compareGraphs compares the names of the graphs alone, and removes those that
 // no resource has.
-func (d *Destination) compareGraphs(ctx context.Context, r *run) error {
+func (r *run) compareGraphs(ctx context.Context) error {
+	d := r.d
 	if !d.mirror.Owns() {
 		return nil
 	}

@@ -114,7 +114,8 @@ func (d *Destination) outdated(ctx context.Context, loc ledger.Hash, rec *ledger
 }
 
 // reselect has resources compared and fetched again after a change of the part's configuration.
-func (d *Destination) reselect(ctx context.Context, r *run) (bool, error) {
+func (r *run) reselect(ctx context.Context) (bool, error) {
+	d := r.d
 	id := d.partID()
 	m := d.snapshotMeta()
 	if m.Stage == ledger.None {

@@ -82,7 +82,8 @@ func (d *Destination) accept(ctx context.Context, o *feed.Offer) error {
 
 // noteResolved keeps the place of the source. At another place the experience with the former one
 // is void, and everything is compared.
-func (d *Destination) noteResolved(ctx context.Context, r *run, o *feed.Offer) error {
+func (r *run) noteResolved(ctx context.Context, o *feed.Offer) error {
+	d := r.d
 	m := d.snapshotMeta()
 	was, now := m.Resolved, resolved(o)
 	same := now.To == was.To

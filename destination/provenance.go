@@ -117,7 +117,8 @@ func (d *Destination) planProvenance(p *sink.Batch, changes []*delta) error {
 
 // provenanceMoved writes the provenance of everything, or removes it, after a change of its
 // setting or of the source's address.
-func (d *Destination) provenanceMoved(ctx context.Context, r *run) error {
+func (r *run) provenanceMoved(ctx context.Context) error {
+	d := r.d
 	m := d.snapshotMeta()
 	source := ""
 	if d.cfg.Provenance {

@@ -24,7 +24,8 @@ type recheck struct {
 
 // compareDue makes the due comparison, after the changes were applied: it finds differences
 // without a change. The cursor stays.
-func (d *Destination) compareDue(ctx context.Context, r *run, o *feed.Offer) error {
+func (r *run) compareDue(ctx context.Context, o *feed.Offer) error {
+	d := r.d
 	m := d.snapshotMeta()
 	due := m.Recheck
 	switch {
@@ -43,7 +44,7 @@ func (d *Destination) compareDue(ctx context.Context, r *run, o *feed.Offer) err
 		}
 		m.Recheck.Why = "the Resource Dump is another one than was taken"
 	}
-	err := d.compareNext(ctx, r, o, &m)
+	err := r.compareNext(ctx, o, &m)
 	if err == nil || due.Why != "" || ctx.Err() != nil || d.ownFailure(err) {
 		return err
 	}
@@ -69,7 +70,8 @@ func (d *Destination) anotherDump(ctx context.Context, o *feed.Offer, m *meta) (
 	return false, nil
 }
 
-func (d *Destination) compareNext(ctx context.Context, r *run, o *feed.Offer, m *meta) error {
+func (r *run) compareNext(ctx context.Context, o *feed.Offer, m *meta) error {
+	d := r.d
 	proven, err := d.provenByInventory(ctx, o)
 	if err != nil {
 		return err
@@ -102,7 +104,7 @@ func (d *Destination) compareNext(ctx context.Context, r *run, o *feed.Offer, m 
 	}
 	v.Sparing = m.Recheck.Why == ""
 	before := r.c
-	if err := d.mend(ctx, r, o, v); err != nil {
+	if err := r.mend(ctx, o, v); err != nil {
 		return err
 	}
 	r.c.unchanged, r.c.outside = before.unchanged, before.outside // they were counted
@@ -119,8 +121,9 @@ func (d *Destination) compareNext(ctx context.Context, r *run, o *feed.Offer, m 
 // mend makes the mirror equal to an inventory, closes it, and keeps the cursor: the promises of a
 // list may be too weak to replace changes. The cursor never stands behind the mirror: a source set
 // back to there would seem to go on.
-func (d *Destination) mend(ctx context.Context, r *run, o *feed.Offer, v *feed.Inventory) error {
-	end, err := d.compareWith(ctx, r, o, v)
+func (r *run) mend(ctx context.Context, o *feed.Offer, v *feed.Inventory) error {
+	d := r.d
+	end, err := r.compareWith(ctx, o, v)
 	if err != nil {
 		return err
 	}

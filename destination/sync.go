@@ -39,33 +39,48 @@ type SyncOptions struct {
 
 // run is one Sync or Audit under way.
 type run struct {
-	rep      SyncReport
-	c        counts
-	dry      bool // d is a shadow then
-	plan     planning
-	remapped bool
-	// another part of the source is selected, or kept resources go
-	reselected   bool
-	full         bool
-	retry        bool
-	gap          string // the last one
-	askedNewer   bool   // a newer list was looked for: the Change Lists may not reach back to the taken one
-	nothingNewer bool   // the list or dump was asked for to close a gap, and is not newer than the mirror
-	planned      counts // dry run
-	notRDF       int64
-	leftOut      int64 // files missing from the read dump
-	blind        int64 // entries of a dump without a known resource
-	complete     bool  // the source was read up to its newest change
-	until        time.Time
-	compared     bool                 // with a list or dump
-	accept       string               // id of the accepted held deletions
-	departs      bool                 // the deletions are weighed at the end
-	root         *feed.InventoryDoc   // of the source at the run's beginning, if nothing else tells its position
-	planGone     int64                // dry run: resources missing from a list
-	planEmpty    bool                 // dry run: that list is empty
-	absent       bool                 // a retried resource is not there
-	failing      bool                 // it may be listed no more
-	passed       map[ledger.Hash]bool // changes older than the compared list, though the cursor is before them
+	d   *Destination // of a dry run its shadow
+	rep SyncReport
+	c   counts
+
+	dry    bool // d is a shadow then
+	full   bool
+	atOnce bool // pending resources are tried without their pauses
+	until  time.Time
+	accept string // id of the accepted held deletions
+
+	remapped   bool
+	reselected bool // another part of the source is selected, or kept resources go
+
+	plan     planning // of a dry run
+	notRDF   int64
+	complete bool                 // the source was read up to its newest change
+	compared bool                 // with a list or dump
+	departs  bool                 // the deletions are weighed at the end
+	root     *feed.InventoryDoc   // of the source at the run's beginning, if nothing else tells its position
+	passed   map[ledger.Hash]bool // changes older than the compared list, though the cursor is before them
+	gap      runGap
+	dump     runDump
+	lacks    runLacks
+}
+
+// runGap is the last gap that a run has met.
+type runGap struct {
+	why          string
+	askedNewer   bool // a newer list was looked for: the Change Lists may not reach back to the taken one
+	nothingNewer bool // the list or dump was asked for to close a gap, and is not newer than the mirror
+}
+
+// runDump counts entries of the dump that was read.
+type runDump struct {
+	leftOut int64 // files missing from it
+	blind   int64 // without a known resource
+}
+
+// runLacks tells of retried resources.
+type runLacks struct {
+	some    bool // one is not there
+	perhaps bool // one has failed for long: it may be listed no more
 }
 
 func (r *run) why(format string, a ...any) {
@@ -88,7 +103,7 @@ func (r *run) mode(m string) {
 // After an error the finished part stands, and the next run goes on from it.
 func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, error) {
 	start := d.opt.Now()
-	r := &run{dry: o.DryRun, full: o.Full, retry: o.Retry || o.Full, until: o.Until, accept: o.Accept}
+	r := &run{d: d, dry: o.DryRun, full: o.Full, atOnce: o.Retry || o.Full, until: o.Until, accept: o.Accept}
 	r.rep.Name = d.cfg.Name
 	d.fetch.Begin()
 	if r.dry {
@@ -96,17 +111,17 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 		if err != nil {
 			return r.rep, err
 		}
-		d = s
+		d, r.d = s, s
 	}
-	err := d.sync(ctx, r)
+	err := r.sync(ctx)
 	if r.departs && ctx.Err() == nil && (err == nil || !d.ownFailure(err)) {
 		// Nobody relies yet on the result of the first run.
-		err = errors.Join(err, d.depart(ctx, r, !r.until.IsZero() || d.snapshotMeta().LastSync.IsZero()))
+		err = errors.Join(err, r.depart(ctx, !r.until.IsZero() || d.snapshotMeta().LastSync.IsZero()))
 	}
 	switch {
 	case err != nil:
 	case r.dry:
-		err = d.planDepart(ctx, r)
+		err = r.planDepart(ctx)
 	default:
 		err = d.putWhole(ctx)
 	}
@@ -115,7 +130,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	d.src.Settle()
 	d.twins = nil
 	ended := context.WithoutCancel(ctx) // a run that was stopped is recorded too
-	if ferr := d.finish(ended, r, start, err); ferr != nil {
+	if ferr := r.finish(ended, start, err); ferr != nil {
 		err = errors.Join(err, ferr)
 	}
 	err = errors.Join(err, d.led.KeepCount(ended))
@@ -126,7 +141,8 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	return r.rep, nil
 }
 
-func (d *Destination) sync(ctx context.Context, r *run) error {
+func (r *run) sync(ctx context.Context) error {
+	d := r.d
 	if r.dry {
 		if err := d.known(ctx); err != nil {
 			return err
@@ -170,11 +186,11 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		}
 	}
 	m := d.snapshotMeta()
-	if err := d.checkMirror(ctx, r, &m); err != nil {
+	if err := r.checkMirror(ctx, &m); err != nil {
 		return err
 	}
 	if !r.dry {
-		if err := d.noteResolved(ctx, r, offer); err != nil {
+		if err := r.noteResolved(ctx, offer); err != nil {
 			return err
 		}
 		if err := d.sawServer(ctx); err != nil {
@@ -182,28 +198,28 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		}
 	}
 	if !r.dry {
-		if err := d.provenanceMoved(ctx, r); err != nil {
+		if err := r.provenanceMoved(ctx); err != nil {
 			return fmt.Errorf("write the provenance of what is mirrored: %w", err)
 		}
 	}
 	if r.until.IsZero() {
-		if err := d.leaveUntil(ctx, r); err != nil {
+		if err := r.leaveUntil(ctx); err != nil {
 			return err
 		}
 	}
-	if r.remapped, err = d.remap(ctx, r); err != nil {
+	if r.remapped, err = r.remap(ctx); err != nil {
 		return err
 	}
-	reselected, err := d.reselect(ctx, r)
+	reselected, err := r.reselect(ctx)
 	if err != nil {
 		return err
 	}
-	moved, err := d.othersMoved(ctx, r)
+	moved, err := r.othersMoved(ctx)
 	if err != nil {
 		return err
 	}
 	if !r.until.IsZero() {
-		return d.syncUntil(ctx, r, offer)
+		return r.syncUntil(ctx, offer)
 	}
 	r.full = r.full || r.remapped || reselected || moved
 	if m = d.snapshotMeta(); m.CompareSource != "" && !r.full {
@@ -214,18 +230,18 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 	switch {
 	case m.Stage == ledger.None:
 		r.why("nothing was mirrored yet")
-		err = d.baseline(ctx, r, offer)
+		err = r.baseline(ctx, offer)
 	case m.Stage == ledger.Baseline:
 		r.why("the baseline was interrupted and goes on")
-		err = d.baseline(ctx, r, offer)
+		err = r.baseline(ctx, offer)
 	case moved:
 		r.why("the source is another one than before")
-		err = d.baseline(ctx, r, offer)
+		err = r.baseline(ctx, offer)
 	case r.full:
 		if r.rep.Why == "" {
 			r.why("a full comparison was asked for")
 		}
-		err = d.baseline(ctx, r, offer)
+		err = r.baseline(ctx, offer)
 	}
 	if err != nil {
 		return err
@@ -234,53 +250,54 @@ func (d *Destination) sync(ctx context.Context, r *run) error {
 		r.why("%s: everything in the mirror would be compared", m.CompareMirror)
 	} else if m.CompareMirror != "" {
 		r.why("%s: everything in the mirror is compared", m.CompareMirror)
-		if err := d.compareMirror(ctx, r); err != nil {
+		if err := r.compareMirror(ctx); err != nil {
 			return err
 		}
 		if d.snapshotMeta().CompareSource != "" { // some kept data cannot be trusted any more
-			if err := d.baseline(ctx, r, offer); err != nil {
+			if err := r.baseline(ctx, offer); err != nil {
 				return err
 			}
 		}
 	} else if r.full && !r.dry {
-		if err := d.compareGraphs(ctx, r); err != nil {
+		if err := r.compareGraphs(ctx); err != nil {
 			return err
 		}
 	}
 	if r.dry && m.Stage != ledger.Following {
 		return nil // compared with a list, and the changes after it
 	}
-	if err := d.recheckHeld(ctx, r, offer, &m); err != nil {
+	if err := r.recheckHeld(ctx, offer, &m); err != nil {
 		return err
 	}
 	r.departs = !r.dry
-	if err := d.increment(ctx, r, offer, 0); err != nil {
+	if err := r.increment(ctx, offer, 0); err != nil {
 		return err
 	}
 	if m = d.snapshotMeta(); offer.Followed() && offer.Listed() && r.complete && !r.compared && r.root.Beyond(&m.Cursor) {
-		if _, err := d.takeNewer(ctx, r, offer, &m, "the Change Dump ends before the source's newest change"); err != nil {
+		if _, err := r.takeNewer(ctx, offer, &m, "the Change Dump ends before the source's newest change"); err != nil {
 			return err
 		}
 	}
-	if err := d.compareDue(ctx, r, offer); err != nil {
+	if err := r.compareDue(ctx, offer); err != nil {
 		return err
 	}
 	if r.dry {
 		return nil
 	}
-	err = d.retry(ctx, r)
-	if err == nil && (r.absent || r.failing) && !r.full {
-		err = d.unlisted(ctx, r, offer)
+	err = r.retry(ctx)
+	if err == nil && (r.lacks.some || r.lacks.perhaps) && !r.full {
+		err = r.unlisted(ctx, offer)
 	}
 	if err != nil {
 		return err
 	}
-	return d.confirmTaken(ctx, r)
+	return r.confirmTaken(ctx)
 }
 
 // checkMirror compares the checkpoint in the mirror with ours, and refuses a graph with
 // foreign data.
-func (d *Destination) checkMirror(ctx context.Context, r *run, m *meta) error {
+func (r *run) checkMirror(ctx context.Context, m *meta) error {
+	d := r.d
 	if !d.mirror.remark {
 		return nil
 	}
@@ -500,7 +517,8 @@ func (d *Destination) checkpoint(ctx context.Context, stage ledger.Stage, change
 }
 
 // retry tries due pending resources again.
-func (d *Destination) retry(ctx context.Context, r *run) error {
+func (r *run) retry(ctx context.Context) error {
+	d := r.d
 	now := d.opt.Now()
 	b := d.batcher(ctx, &r.c, false)
 	defer b.wait()
@@ -510,7 +528,7 @@ func (d *Destination) retry(ctx context.Context, r *run) error {
 				yield(nil, f.Err)
 				return
 			}
-			if f.Run == d.runName() || (!r.retry && f.Waits(now, d.lim.retryMax)) {
+			if f.Run == d.runName() || (!r.atOnce && f.Waits(now, d.lim.retryMax)) {
 				continue
 			}
 			it, err := feed.DecodeItem(f.Item)
@@ -533,9 +551,9 @@ func (d *Destination) retry(ctx context.Context, r *run) error {
 		}
 		if o.err != nil && f != nil && f.Tries+1 >= d.lim.failAfter {
 			var fe *fetch.Error
-			r.absent = r.absent || errors.As(o.err, &fe) && fe.Gone
+			r.lacks.some = r.lacks.some || errors.As(o.err, &fe) && fe.Gone
 			times := (f.Tries + 1) / d.lim.failAfter
-			r.failing = r.failing || (f.Tries+1)%d.lim.failAfter == 0 && times&(times-1) == 0 // rarer and rarer
+			r.lacks.perhaps = r.lacks.perhaps || (f.Tries+1)%d.lim.failAfter == 0 && times&(times-1) == 0 // rarer and rarer
 		}
 		return b.outcome(ctx, o)
 	})
@@ -548,21 +566,22 @@ func (d *Destination) retry(ctx context.Context, r *run) error {
 // unlisted compares with a newer list or dump, because the source lacks a resource of its
 // changes: without an entry there too it is gone, with or without a change. Resources failing
 // for long are looked for in the same list.
-func (d *Destination) unlisted(ctx context.Context, r *run, o *feed.Offer) error {
+func (r *run) unlisted(ctx context.Context, o *feed.Offer) error {
+	d := r.d
 	m := d.snapshotMeta()
 	if !o.Followed() || !m.Until.IsZero() || m.told() != "" {
 		return nil
 	}
-	if r.absent {
-		compared, err := d.compareAgain(ctx, r, o, &m.Inventory, "some of what changes told of is not there: compared with what the source lists")
+	if r.lacks.some {
+		compared, err := r.compareAgain(ctx, o, &m.Inventory, "some of what changes told of is not there: compared with what the source lists")
 		if err != nil {
 			return err
 		}
 		if compared {
-			return d.increment(ctx, r, o, 0)
+			return r.increment(ctx, o, 0)
 		}
 	}
-	if !r.failing || o.ResourceList == "" {
+	if !r.lacks.perhaps || o.ResourceList == "" {
 		return nil
 	}
 	v, err := d.src.ReadInventory(ctx, o, nil)
@@ -575,7 +594,7 @@ func (d *Destination) unlisted(ctx context.Context, r *run, o *feed.Offer) error
 	}
 	before := r.c
 	v.Sparing = true
-	err = d.mend(ctx, r, o, v)
+	err = r.mend(ctx, o, v)
 	r.c.unchanged, r.c.outside = before.unchanged, before.outside // they were counted
 	return err
 }
@@ -591,7 +610,8 @@ func (d *Destination) fetchJob(it *feed.Item) job {
 }
 
 // finish fills the report and remembers how the run ended.
-func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runErr error) error {
+func (r *run) finish(ctx context.Context, start time.Time, runErr error) error {
+	d := r.d
 	now := d.opt.Now()
 	if r.rep.Mode == "" {
 		r.rep.Mode = "none"
@@ -599,10 +619,10 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 	rep := &r.rep
 	rep.Created, rep.Updated, rep.Deleted, rep.Unchanged = r.c.created, r.c.updated, r.c.deleted, r.c.unchanged
 	if r.dry {
-		rep.Created, rep.Updated, rep.Deleted, rep.Unchanged = r.planned.created, r.planned.updated, r.planned.deleted, r.planned.unchanged
+		rep.Created, rep.Updated, rep.Deleted, rep.Unchanged = r.plan.counts.created, r.plan.counts.updated, r.plan.counts.deleted, r.plan.counts.unchanged
 	}
 	if rep.Moved, rep.Unselected = r.c.moved, r.c.outside; r.dry {
-		rep.Moved, rep.Unselected = r.planned.moved, r.planned.outside
+		rep.Moved, rep.Unselected = r.plan.counts.moved, r.plan.counts.outside
 	}
 	rep.NotRDF = r.notRDF
 	if rep.Unmapped = r.c.unmapped; rep.Unmapped > 0 {
@@ -659,7 +679,7 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 		r.why("%s is named and not there", clip.Middle(a))
 	}
 	rep.Held = cmp.Or(rep.Held, m.waits())
-	if gap := "gap: " + r.gap; r.gap != "" && strings.HasPrefix(rep.Held, gap) { // told there
+	if gap := "gap: " + r.gap.why; r.gap.why != "" && strings.HasPrefix(rep.Held, gap) { // told there
 		rep.Why = strings.Replace(rep.Why, gap, "a gap that stays open", 1)
 	}
 	if rep.Mode == "none" && rep.Held != "" {
@@ -673,7 +693,7 @@ func (d *Destination) finish(ctx context.Context, r *run, start time.Time, runEr
 		rep.InSync = rep.InSync && rep.Created+rep.Updated+rep.Deleted == 0
 		if runErr == nil {
 			r.plan.Retry = rep.Pending + rep.Failed
-			d.tellPlan(r)
+			r.tellPlan()
 		}
 		return nil
 	}

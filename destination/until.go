@@ -20,7 +20,8 @@ import (
 // and point prove the rest unchanged: without them there is an error and no mirror.
 
 // syncUntil makes the mirror equal to the source at r.until.
-func (d *Destination) syncUntil(ctx context.Context, r *run, o *feed.Offer) error {
+func (r *run) syncUntil(ctx context.Context, o *feed.Offer) error {
+	d := r.d
 	if now := d.opt.Now(); r.until.After(now) {
 		return fmt.Errorf("until %s is in the future", feed.Stamp(r.until))
 	}
@@ -36,13 +37,13 @@ func (d *Destination) syncUntil(ctx context.Context, r *run, o *feed.Offer) erro
 		r.why("made from its Resource List of %s and the changes up to then", feed.Stamp(v.State.At))
 	}
 	if r.dry {
-		_, err := d.compareWith(ctx, r, o, v)
+		_, err := r.compareWith(ctx, o, v)
 		return err
 	}
-	r.retry = true
+	r.atOnce = true
 	if why := d.snapshotMeta().CompareMirror; why != "" { // first, to fetch the untrusted kept ones
 		r.why("%s: everything in the mirror is compared", why)
-		if err := d.compareMirror(ctx, r); err != nil {
+		if err := r.compareMirror(ctx); err != nil {
 			v.Close()
 			return err
 		}
@@ -51,7 +52,7 @@ func (d *Destination) syncUntil(ctx context.Context, r *run, o *feed.Offer) erro
 		v.Close()
 		return err
 	}
-	end, err := d.compareWith(ctx, r, o, v)
+	end, err := r.compareWith(ctx, o, v)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,8 @@ func (d *Destination) syncUntil(ctx context.Context, r *run, o *feed.Offer) erro
 }
 
 // leaveUntil goes on to the present from a mirror of a point in time.
-func (d *Destination) leaveUntil(ctx context.Context, r *run) error {
+func (r *run) leaveUntil(ctx context.Context) error {
+	d := r.d
 	m := d.snapshotMeta()
 	if m.Until.IsZero() {
 		return nil

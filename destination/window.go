@@ -35,7 +35,8 @@ const maxTogether = 10
 
 // window begins at a cursor. If the changes themselves come from the Change Dump, it is no
 // further place of their bytes.
-func (d *Destination) window(r *run, o *feed.Offer, from feed.Cursor) *window {
+func (r *run) window(o *feed.Offer, from feed.Cursor) *window {
+	d := r.d
 	from.NextPoll()
 	w := &window{d: d, r: r, items: map[ledger.Hash]int{}, at: from, ahead: from.Ahead()}
 	if _, kind := o.Changes(); kind == resourcesync.ChangeList {
@@ -124,7 +125,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 			if it == nil {
 				continue
 			}
-			if err := d.planChange(ctx, r, it); err != nil {
+			if err := r.planChange(ctx, it); err != nil {
 				return err
 			}
 		}

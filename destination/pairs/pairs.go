@@ -1,0 +1,117 @@
+// Package pairs puts a source's resources beside what is recorded of them, one by one.
+package pairs
+
+import (
+	"bytes"
+	"context"
+	"iter"
+
+	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// Of pairs the source's resources with the records, by location.
+func Of(ctx context.Context, led *ledger.Ledger, v *feed.Inventory, snap kv.Reader) iter.Seq2[Pair, error] {
+	return func(yield func(Pair, error) bool) {
+		nextItem, stopItems := iter.Pull2(v.Items())
+		defer stopItems()
+		nextRec, stopRecs := iter.Pull2(led.Records(ctx, snap))
+		defer stopRecs()
+		il, it, iok := nextItem()
+		rl, rec, rok := nextRec()
+		for iok || rok {
+			if iok && it.Err != nil {
+				yield(Pair{}, it.Err)
+				return
+			}
+			if rok && rec.Err != nil {
+				yield(Pair{}, rec.Err)
+				return
+			}
+			p := Pair{}
+			switch {
+			case iok && (!rok || string(il[:]) < string(rl[:])):
+				p.Loc, p.Item = il, it.Item
+				il, it, iok = nextItem()
+			case rok && (!iok || string(rl[:]) < string(il[:])):
+				p.Loc, p.Record = rl, rec.Record
+				rl, rec, rok = nextRec()
+			default:
+				p.Loc, p.Item, p.Record = il, it.Item, rec.Record
+				il, it, iok = nextItem()
+				rl, rec, rok = nextRec()
+			}
+			if !yield(p, nil) {
+				return
+			}
+		}
+	}
+}
+
+// WithFaults adds the faults to pairs, also those of locations without a pair.
+func WithFaults(ctx context.Context, led *ledger.Ledger, pairs iter.Seq2[Pair, error]) iter.Seq2[Pair, error] {
+	return func(yield func(Pair, error) bool) {
+		next, stop := iter.Pull2(led.Faults(ctx))
+		defer stop()
+		loc, f, ok := next()
+		before := func(other *ledger.Hash) bool { // yields the faults before another location; nil: all others
+			for ok && f.Err == nil && (other == nil || bytes.Compare(loc[:], other[:]) < 0) {
+				if !yield(Pair{Loc: loc, Fault: f.Fault}, nil) {
+					return false
+				}
+				loc, f, ok = next()
+			}
+			if f.Err != nil {
+				yield(Pair{}, f.Err)
+			}
+			return f.Err == nil
+		}
+		for p, err := range pairs {
+			if err != nil {
+				yield(Pair{}, err)
+				return
+			}
+			if !before(&p.Loc) {
+				return
+			}
+			if ok && loc == p.Loc {
+				p.Fault = f.Fault
+				loc, f, ok = next()
+			}
+			if !yield(p, nil) {
+				return
+			}
+		}
+		before(nil)
+	}
+}
+
+// Pair is one location as the source and the records have it.
+type Pair struct {
+	Loc    ledger.Hash
+	Item   *feed.Item     // nil: not in the source; Change "deleted": told to be gone
+	Record *ledger.Record // nil: not recorded
+
+	Fault *ledger.Fault // nil: none, or not asked for
+}
+
+// There tells whether the source has the resource now.
+func (p *Pair) There() bool { return p.Item != nil && p.Item.Change != "deleted" }
+
+// Here tells whether we have it as current.
+func (p *Pair) Here() bool { return p.Record != nil && !p.Record.Has(ledger.FlagKept) }
+
+// Disagrees tells whether the two differ.
+func (p *Pair) Disagrees() bool {
+	if p.There() && p.Here() {
+		v, _ := p.Item.Differs(p.Record)
+		return v == feed.Different
+	}
+	return p.There() != p.Here()
+}
+
+// File tells a file behind descriptions.
+func (p *Pair) File() bool {
+	return p.Item != nil && p.Item.File || p.Record != nil && p.Record.Has(ledger.FlagFile)
+}

@@ -112,10 +112,11 @@ func (c *Config) check() (out []Finding) {
 		out = append(out, Finding{File: c.file, Line: line, Key: c.names.Of(path), Value: webguard.Masked(value), Message: webguard.MaskedSetting(fmt.Sprintf(format, args...))})
 	}
 	httpURL := func(path, v string) {
-		u, err := url.Parse(v)
+		u, err := webguard.Parse(v)
+		with, wrong := webguard.WithScheme(v)
 		switch {
-		case !strings.Contains(v, "://") && !strings.HasPrefix(v, "/") && strings.ContainsAny(v, ".:/"):
-			fault(path, v, "has no scheme: write http://%s, or https://", webguard.Masked(v))
+		case wrong == nil && with != v && strings.ContainsAny(v, ".:/"):
+			fault(path, v, "has no scheme: write %s, or https://", webguard.Masked(with))
 		case err != nil || u.Hostname() == "" || !isPort(u.Port()) || (u.Scheme != "http" && u.Scheme != "https"):
 			fault(path, v, "is no http or https address")
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 // Problem is application/problem+json (RFC 9457). Run is set if that run under way is the reason of
@@ -78,7 +79,9 @@ func fail(status int, detail, hint string) *Problem {
 }
 
 func writeProblem(c *gin.Context, p *Problem) {
+	masked := *p // an address of a request, of a setting or of a source
+	masked.Detail, masked.Hint = webguard.MaskedText(p.Detail), webguard.MaskedText(p.Hint)
 	c.Header("Content-Type", "application/problem+json")
 	c.Header("Cache-Control", "no-store")
-	c.AbortWithStatusJSON(p.Status, p)
+	c.AbortWithStatusJSON(p.Status, &masked)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/httpapi"
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 func (a *app) run() *cobra.Command {
@@ -231,16 +232,16 @@ administration is at --admin, or at another port if the default one is taken.`,
 				if err := ownAddresses(ctx, b); err != nil {
 					return err
 				}
-				fmt.Fprintf(a.err, "first scan of %s ...\n", sparql.Redact(args[0]))
+				a.note("first scan of %s ...", sparql.Redact(args[0]))
 				run, _, err := b.Begin(ctx, "scan", name, "command", nil)
 				if err != nil {
 					return err
 				}
 				go func() { // tells once; ends with the run, and Close ends the run
 					if end, err := b.Runner().Wait(ctx, run.ID); err == nil && end.Error != "" {
-						fmt.Fprintln(a.err, "the first scan failed and is tried again by schedule:", end.Error)
+						a.note("the first scan failed and is tried again by schedule: %s", end.Error)
 					} else if err == nil {
-						fmt.Fprintf(a.err, "published: %s/.well-known/resourcesync\nmirror it with: rsbridge mirror %s --into embedded:./mirror\n", cfg.Public.BaseURL, cfg.Public.BaseURL)
+						a.note("published: %s/.well-known/resourcesync\nmirror it with: rsbridge mirror %s --into embedded:./mirror", cfg.Public.BaseURL, cfg.Public.BaseURL)
 					}
 				}()
 				return nil
@@ -326,8 +327,8 @@ are pending, failed or held.`,
 			cfg.Stores["mirror"] = st
 			d := bridge.NewDestination()
 			d.Source, d.Store, d.Set, d.GraphIRI, d.Graph, d.Schedule, d.Allow, d.Adopt = args[0], "mirror", set, graphIRI, graph, "@every "+every, allow, adopt
-			if !strings.Contains(d.Source, "://") {
-				d.Source = "http://" + d.Source
+			if d.Source, err = webguard.WithScheme(d.Source); err != nil {
+				return usage("%w", err)
 			}
 			cfg.Destinations["mirror"] = d
 			if once {

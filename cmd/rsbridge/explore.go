@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/resourcesync"
 	"github.com/rsbridge/rsbridge/resourcesync/check"
 )
@@ -38,14 +39,16 @@ unreadable, or not as announced.
 			defer web.close()
 			last := time.Now()
 			o := check.ExploreOptions{Fetch: web.fetch, Depth: depth, MaxDocuments: limit, Progress: func(location string) {
-				if time.Since(last) > 5*time.Second {
+				if time.Since(last) >= a.lineEvery {
 					last = time.Now()
-					fmt.Fprintln(a.err, "reading", location)
+					a.note("reading %s", location)
 				}
 			}}
 			address := args[0]
-			if _, err := os.Stat(address); err != nil && !strings.Contains(address, "://") && !strings.HasPrefix(address, ".") && !filepath.IsAbs(address) {
-				address = "http://" + address
+			if _, err := os.Stat(address); err != nil && !strings.HasPrefix(address, ".") && (!filepath.IsAbs(address) || strings.HasPrefix(address, "//")) {
+				if address, err = webguard.WithScheme(address); err != nil {
+					return usage("%w", err)
+				}
 			}
 			tree, err := check.Explore(cmd.Context(), web.name(address), o)
 			if err != nil {

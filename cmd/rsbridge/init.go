@@ -56,10 +56,10 @@ file is never overwritten (exit code 2).`,
 				}
 			}
 			if source != "" {
-				if !strings.Contains(source, "://") {
-					source = "http://" + source
-				}
 				var err error
+				if source, err = webguard.WithScheme(source); err != nil {
+					return usage("%w", err)
+				}
 				if sets, err = a.probeSource(cmd.Context(), source); err != nil {
 					return fmt.Errorf("probe the source: %w", err)
 				}
@@ -73,7 +73,7 @@ file is never overwritten (exit code 2).`,
 					pattern = filepath.Join(filepath.Dir(out), pattern)
 				}
 				if files, err := filepath.Glob(pattern); err == nil && len(files) == 0 {
-					fmt.Fprintf(a.err, "no file is there yet that %s names\n", dumps)
+					a.note("no file is there yet that %s names", dumps)
 				}
 			}
 			text := initText(endpoint, source, dumps, notes, graphs, sets)
@@ -97,7 +97,7 @@ file is never overwritten (exit code 2).`,
 			}
 			_, err = f.WriteString(text)
 			if err = errors.Join(err, f.Close()); err == nil {
-				fmt.Fprintf(a.err, "wrote %s; next: rsbridge check -c %s && rsbridge run -c %s\n", out, out, out)
+				a.note("wrote %s; next: rsbridge check -c %s && rsbridge run -c %s", out, out, out)
 			}
 			return err
 		}}

@@ -82,12 +82,16 @@ func limitMemoryTo(megabytes int64) {
 
 // run is the whole program with its world given.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return (&app{lineEvery: lineEvery}).execute(ctx, args, stdin, stdout, stderr)
+}
+
+func (a *app) execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	limitMemory(1)
 	said := &counted{Writer: stdout}
 	if _, file := stderr.(*os.File); !file {
 		stderr = &inTurn{w: stderr} // lines of the log and of progress
 	}
-	a := &app{in: &untilEnd{ctx: ctx, in: stdin}, out: said, err: stderr}
+	a.in, a.out, a.err = &untilEnd{ctx: ctx, in: stdin}, said, stderr
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)

@@ -17,6 +17,7 @@ import (
 type bars struct {
 	w        io.Writer
 	terminal bool
+	every    time.Duration // between two lines; 0: a line for each change
 	pool     *mpb.Progress
 	bar      *mpb.Bar
 	stage    string
@@ -35,8 +36,8 @@ const (
 // progress shows the state of a run on standard error.
 func (a *app) progress(run jobs.Run) {
 	if a.bars == nil {
-		a.bars = &bars{w: a.err, terminal: isTerminal(a.err)}
-		if !a.bars.terminal {
+		a.bars = &bars{w: a.err, terminal: isTerminal(a.err), every: a.lineEvery}
+		if !a.bars.terminal && a.lineEvery > 0 {
 			a.bars.lines()
 		}
 	}
@@ -56,7 +57,7 @@ func (b *bars) lines() {
 	b.stop = func() { close(over); <-done }
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(lineEvery)
+		tick := time.NewTicker(b.every)
 		defer tick.Stop()
 		said, at := "", time.Time{}
 		for {
@@ -67,7 +68,7 @@ func (b *bars) lines() {
 				b.mu.Lock()
 				line := lineOf(b.run)
 				b.mu.Unlock()
-				if line != said || now.Sub(at) > unchanged-lineEvery/2 {
+				if line != said || now.Sub(at) > unchanged-b.every/2 {
 					said, at = line, now
 					fmt.Fprintln(b.w, line)
 				}
@@ -101,6 +102,9 @@ func (b *bars) show(run jobs.Run) {
 		b.mu.Lock()
 		b.run = run
 		b.mu.Unlock()
+		if b.every == 0 {
+			fmt.Fprintln(b.w, lineOf(run))
+		}
 		return
 	}
 	stage := stageOf(run)

@@ -14,7 +14,7 @@ import (
 func TestLinesOfProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said strings.Builder
-		a := &app{err: &said}
+		a := &app{err: &said, lineEvery: lineEvery}
 		a.progress(jobs.Run{Job: "sync:copy", State: jobs.Queued})
 		time.Sleep(4 * time.Second) // in virtual time, as all here: a quick run says nothing
 		if said.Len() > 0 {

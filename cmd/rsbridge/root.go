@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +32,8 @@ type app struct {
 
 	log  *slog.Logger
 	bars *bars
+
+	lineEvery time.Duration // between lines of progress; 0: all are told
 
 	ports map[string]string // taken, by address with port 0
 	left  *jobs.Run         // of the daemon; the stopped command does not wait for it
@@ -130,11 +134,10 @@ func (a *app) setLog(level slog.Level) {
 
 // masked is an attribute without the secrets of addresses in it.
 func masked(_ []string, at slog.Attr) slog.Attr {
-	switch v := at.Value.Any().(type) {
-	case string:
-		at.Value = slog.StringValue(webguard.MaskedText(v))
-	case error:
-		at.Value = slog.StringValue(webguard.MaskedText(v.Error()))
+	if v := at.Value; v.Kind() == slog.KindString || v.Kind() == slog.KindAny {
+		if text := v.String(); webguard.MaskedText(text) != text {
+			at.Value = slog.StringValue(webguard.MaskedText(text))
+		}
 	}
 	return at
 }
@@ -168,6 +171,11 @@ func (a *app) daemonLog() {
 	if a.logLevel == "" {
 		a.setLog(slog.LevelInfo)
 	}
+}
+
+// note tells people a line on standard error.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprintln(a.err, webguard.MaskedText(fmt.Sprintf(format, args...)))
 }
 
 // print writes v as one JSON document.

@@ -207,9 +207,9 @@ func (t *storeTool) loadFile(ctx context.Context, s *embedstore.Store, file, gra
 		return 0, fmt.Errorf("load %s: %w", file, err)
 	}
 	if n := zeros(); n > 0 {
-		fmt.Fprintf(t.a.err, "%s: %s behind its end are ignored: is it copied whole?\n", file, plural(n, "zero"))
+		t.a.note("%s: %s behind its end are ignored: is it copied whole?", file, plural(n, "zero"))
 	}
-	fmt.Fprintf(t.a.err, "%s: %d triples that were not there, in %.1f s\n", file, n, time.Since(began).Seconds())
+	t.a.note("%s: %d triples that were not there, in %.1f s", file, n, time.Since(began).Seconds())
 	return n, nil
 }
 
@@ -325,7 +325,7 @@ func (t *storeTool) serve() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(t.a.err, "serving %s at http://%s/query, /update and /data\n", args[0], l.Addr())
+				t.a.note("serving %s at http://%s/query, /update and /data", args[0], l.Addr())
 				srv := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second,
 					BaseContext: func(net.Listener) context.Context { return cmd.Context() }}
 				defer context.AfterFunc(cmd.Context(), func() { srv.Close() })()
@@ -340,7 +340,7 @@ func (t *storeTool) serve() *cobra.Command {
 					return err
 				}
 				if !told {
-					fmt.Fprintln(t.a.err, "no room on the disk; the store is served when there is some:", err)
+					t.a.note("no room on the disk; the store is served when there is some: %v", err)
 				}
 				if err := untilRoom(cmd.Context()); err != nil {
 					return err

@@ -588,7 +588,7 @@ func (a *app) readStatus(ctx context.Context, why error) error {
 	if err != nil {
 		return errors.Join(why, err)
 	}
-	fmt.Fprintf(a.err, "rsbridge: the state is only read, nothing can run: %v\n", why)
+	a.note("rsbridge: the state is only read, nothing can run: %v", why)
 	return a.tellStatus(st)
 }
 

@@ -277,6 +277,7 @@ func (r *Runner) work(ctx context.Context, a *active) (any, error) {
 	}
 	own := a.run
 	own.progress = func(stage string, done, total int64) {
+		stage = webguard.MaskedText(stage)
 		r.update(a, func(run *Run) { run.Stage, run.Done, run.Total = stage, done, total }, false)
 	}
 	result, err := guarded(ctx, job, &own)

@@ -84,7 +84,11 @@ func New(e Endpoint) (*Client, error) {
 			return nil, fmt.Errorf("sparql: store %q: address: %w", e.Name, err)
 		}
 		if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-			return nil, fmt.Errorf("sparql: store %q: address %q is not an http or https URL%s", e.Name, webguard.Masked(redact(*a)), map[bool]string{true: ": write http:// or https:// before it"}[!strings.Contains(*a, "://")])
+			hint := ""
+			if with, err := webguard.WithScheme(*a); err == nil && with != *a {
+				hint = ": write http:// or https:// before it"
+			}
+			return nil, fmt.Errorf("sparql: store %q: address %q is not an http or https URL%s", e.Name, webguard.Masked(redact(*a)), hint)
 		}
 		if u.User != nil {
 			if e.Username == "" {

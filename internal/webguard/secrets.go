@@ -22,7 +22,7 @@ var (
 	secretField = regexp.MustCompile(`(?i)token|secret|passw|passphrase|pwd|credential|signature|auth[-_.]?code|(key|auth|pass)([-_.]?id)?$|(^|[-_.])(key|auth|pass|sig)([-_.]|$)`)
 	tokenField  = regexp.MustCompile(`(?i)^(access[-_]?token|auth[-_]?token|token|api[-_]?key|password|passwd|pwd)$`)
 	// tokensInText are fields of addresses in a text, named as secrets and nothing else.
-	tokensInText = regexp.MustCompile(`(?i)([?&;](?:(?:(?:access|auth|id|session)[-_]?)?token|api[-_]?key|password|passwd|pwd|secret|sig|signature|x-amz-(?:signature|security-token))=)[^&;#\s"'<>()\[\]\\]+`)
+	tokensInText = regexp.MustCompile(`(?i)((?:[?&;]|%(?:25)*(?:3f|26|3b))(?:(?:(?:access|auth|id|session)[-_]?)?token|api[-_]?key|password|passwd|pwd|secret|sig|signature|x-amz-(?:signature|security-token))(?:=|%(?:25)*3d))[^&;#\s"'<>()\[\]\\]+`)
 	// fieldInText is any field of an address in a text: its name and its value.
 	fieldInText = regexp.MustCompile(`[?&;]([^=&;?\s"'<>]+)=([^&;#\s"'<>()\[\]\\]+)`)
 )
@@ -65,6 +65,9 @@ func withQuery(address string, change func(query string) string) string {
 func withoutFields(address string) string {
 	return withQuery(address, func(query string) string { return WithoutFields(query, IsSecret) })
 }
+
+// withoutTokens is a text without the tokens in its addresses.
+func withoutTokens(text string) string { return tokensInText.ReplaceAllString(text, "${1}"+hidden) }
 
 // withoutFieldsInText is a text without the secrets in the queries of its addresses.
 func withoutFieldsInText(text string) string {

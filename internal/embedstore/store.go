@@ -148,7 +148,7 @@ func vacant(dir string) error {
 			return nil
 		}
 		// hidden, or of an interrupted first start
-		own := slices.ContainsFunc([]string{".", lockFile, holderFile, "lost+found", "marker.", "temporary.", "MANIFEST-", "OPTIONS-"},
+		own := slices.ContainsFunc([]string{".", lockFile, holderFile, "lost+found", "marker.", "temporary.", "MANIFEST-", "OPTIONS-", guardfs.SyncedFile},
 			func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 		if name == "tmp" {
 			left, err := os.ReadDir(filepath.Join(dir, name))

@@ -19,7 +19,11 @@ var ErrDamaged = errors.New("damaged")
 
 // Damage is the ErrDamaged of a cause.
 func Damage(cause error) error {
-	return fmt.Errorf("%w: %w (bring the folder back from a backup, or move it away and begin with an empty one)", ErrDamaged, cause)
+	return mendable(cause, "bring the folder back from a backup, or move it away and begin with an empty one")
+}
+
+func mendable(cause error, remedy string) error {
+	return fmt.Errorf("%w: %w (%s)", ErrDamaged, cause, remedy)
 }
 
 func damagedFile(path string, cause error) error {

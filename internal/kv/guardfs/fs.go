@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -66,7 +67,9 @@ func (fs *guardFS) file(f vfs.File, path string) vfs.File {
 	if f == nil {
 		return nil
 	}
-	return &guardFile{File: f, fs: fs, path: path}
+	out := &guardFile{File: f, fs: fs, path: path}
+	out.isLog, out.number, out.counted = logOrManifest(path)
+	return out
 }
 
 // made gives a scratch a file in memory for one it could not create. Pebble writes little after the
@@ -119,6 +122,12 @@ type guardFile struct {
 	vfs.File
 	fs   *guardFS
 	path string
+
+	// The length of a log or manifest is noted with each sync. One goroutine writes and syncs it.
+	counted, isLog bool
+	number         uint64
+	written        atomic.Int64
+	noted          atomic.Bool
 }
 
 func (f *guardFile) Write(p []byte) (int, error) {
@@ -140,15 +149,27 @@ func (f *guardFile) write(p []byte, rest func(done int) (int, error)) (int, erro
 	if told == nil {
 		done = len(p)
 	}
+	f.written.Add(int64(done))
 	return done, told
 }
 
 // Preallocate does nothing: on a small disk the room of a log is missing for tables.
 func (f *guardFile) Preallocate(int64, int64) error { return nil }
 
-func (f *guardFile) Sync() error { return f.fs.check("sync", f.path, f.File.Sync()) }
+func (f *guardFile) Sync() error { return f.sync(f.File.Sync) }
 
-func (f *guardFile) SyncData() error { return f.fs.check("sync", f.path, f.File.SyncData()) }
+func (f *guardFile) SyncData() error { return f.sync(f.File.SyncData) }
+
+func (f *guardFile) sync(sync func() error) error {
+	length := f.written.Load()
+	if err := f.fs.check("sync", f.path, sync()); err != nil || !f.counted || length == 0 {
+		return err
+	}
+	if err := f.fs.g.synced.note(f.isLog, f.number, uint64(length), !f.noted.Swap(true)); err != nil {
+		f.fs.g.log.Warn("the length of a log was not noted: should the log be cut, nobody would notice", "error", noted("write", SyncedFile, err))
+	}
+	return nil
+}
 
 func (f *guardFile) SyncTo(length int64) (bool, error) {
 	full, err := f.File.SyncTo(length)

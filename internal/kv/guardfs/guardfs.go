@@ -35,6 +35,7 @@ type Guard struct {
 	log     *slog.Logger
 	fs      vfs.FS
 	scratch bool
+	synced  *synced
 	failed  chan struct{} // closed with the first failure
 
 	armed    atomic.Bool  // opening has ended
@@ -60,7 +61,7 @@ func New(name string, fs vfs.FS, log *slog.Logger) *Guard {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Guard{what: name, log: log, fs: Own(fs), failed: make(chan struct{}), settled: make(chan struct{})}
+	return &Guard{what: name, log: log, fs: Own(fs), synced: &synced{}, failed: make(chan struct{}), settled: make(chan struct{})}
 }
 
 // Scratch guards a throwaway database. After a failure it reports success to Pebble, so Pebble
@@ -79,7 +80,8 @@ func Scratch(name string, fs vfs.FS, log *slog.Logger) *Guard {
 // the folder is still in use.
 func (g *Guard) Open(ctx context.Context, dir string, o *pebble.Options) (*pebble.DB, error) {
 	if !g.scratch {
-		if err := checkLogs(g.fs, dir); err != nil {
+		var err error
+		if g.synced, err = checkLogs(g.fs, dir); err != nil {
 			return nil, err
 		}
 	}
@@ -107,6 +109,11 @@ func (g *Guard) Open(ctx context.Context, dir string, o *pebble.Options) (*pebbl
 			}
 			done <- r
 		}()
+		if !g.scratch && !o.ReadOnly {
+			if r.err = g.synced.open(o.FS, dir); r.err != nil {
+				return
+			}
+		}
 		r.db, r.err = pebble.Open(dir, o)
 	}()
 	var r opened
@@ -136,6 +143,9 @@ func (g *Guard) Open(ctx context.Context, dir string, o *pebble.Options) (*pebbl
 		}
 	}
 	if !stays {
+		if r.err != nil {
+			_ = g.synced.close() // the failure of Open says more
+		}
 		r.err = g.openError(r.err)
 	}
 	if r.err != nil && !stays && g.Err() != nil {
@@ -410,7 +420,7 @@ func (g *Guard) Close(closeDB func() error) (stays bool, err error) {
 				done <- fmt.Errorf("pebble: %v", r)
 			}
 		}()
-		done <- closeDB()
+		done <- errors.Join(closeDB(), g.synced.close())
 	}()
 	patience := time.NewTicker(closeGrace)
 	defer patience.Stop()

@@ -3,11 +3,14 @@ package guardfs
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"maps"
+	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -15,21 +18,19 @@ import (
 
 // checkLogs looks at the write-ahead logs and the manifest of a database. Pebble takes a damaged
 // record near the end of either for the end: acknowledged writes would be lost silently. A record
-// cut by the death of the process or the machine is no damage. Pebble decides whether a log may end
-// so; it knows the logs in use.
-func checkLogs(fs vfs.FS, dir string) error {
+// cut by the death of the process or the machine is no damage, behind the acknowledged ones. Pebble
+// decides whether a log may end so; it knows the logs in use.
+func checkLogs(fs vfs.FS, dir string) (*synced, error) {
 	names, err := fs.List(dir)
 	if err != nil {
-		return nil // a new database; or Pebble tells
+		return &synced{}, nil // a new database; or Pebble tells
 	}
 	manifest, marker := "", ""
-	var logs []string
+	logs := map[uint64]string{}
 	orphan := "" // of a database whose marker is missing
 	for _, name := range names {
-		if stem, ok := strings.CutSuffix(name, ".log"); ok {
-			if _, err := strconv.ParseUint(stem, 10, 64); err == nil {
-				logs = append(logs, name)
-			}
+		if isLog, number, ok := logOrManifest(name); ok && isLog {
+			logs[number] = name
 		}
 		if ext := filepath.Ext(name); ext == ".log" || ext == ".sst" {
 			orphan = name
@@ -40,25 +41,35 @@ func checkLogs(fs vfs.FS, dir string) error {
 			marker = name
 		}
 	}
-	for _, name := range logs {
-		c := chunkReader{isLog: true, number: uint32(logNumber(name))}
-		if err := c.checkFile(fs, dir, name); err != nil {
-			return err
+	if manifest == "" && orphan != "" { // Pebble would begin anew, and remove it
+		return nil, Damage(fmt.Errorf("file marker.manifest.* is missing beside %s", orphan))
+	}
+	lengths, err := readSynced(fs, dir)
+	if err != nil || manifest == "" {
+		return lengths, err
+	}
+	_, number, _ := logOrManifest(manifest)
+	edits := &chunkReader{}
+	if err := edits.checkFile(fs, dir, manifest, lengths.of(false, number)); err != nil {
+		return nil, err
+	}
+	area, _ := lengths.area(true)
+	for _, c := range area {
+		if c.length > 0 && c.number >= edits.firstLog && logs[c.number] == "" {
+			return nil, Damage(fmt.Errorf("file %06d.log is missing, with %d bytes of acknowledged writes", c.number, c.length))
 		}
 	}
-	if manifest == "" {
-		if orphan != "" { // Pebble would begin anew, and remove it
-			return Damage(fmt.Errorf("file marker.manifest.* is missing beside %s", orphan))
+	for _, number := range slices.Sorted(maps.Keys(logs)) {
+		c := chunkReader{isLog: true, number: uint32(number)}
+		var length uint64
+		if number >= edits.firstLog {
+			length = lengths.of(true, number)
 		}
-		return nil
+		if err := c.checkFile(fs, dir, logs[number], length); err != nil {
+			return nil, err
+		}
 	}
-	c := chunkReader{}
-	return c.checkFile(fs, dir, manifest)
-}
-
-func logNumber(name string) uint64 {
-	n, _ := strconv.ParseUint(strings.TrimSuffix(name, ".log"), 10, 64)
-	return n
+	return lengths, nil
 }
 
 const (
@@ -82,10 +93,17 @@ type chunkReader struct {
 	buf  []byte // the present block
 	at   int64  // its offset in the file
 	last bool   // nothing comes after it
+
+	head     []byte // of a manifest: the beginning of the present record
+	firstLog uint64 // of a manifest: the lowest log in use
 }
 
-func (c *chunkReader) checkFile(fs vfs.FS, dir, name string) error {
+// checkFile checks a file whose first bytes, so many, were acknowledged.
+func (c *chunkReader) checkFile(fs vfs.FS, dir, name string, acknowledged uint64) error {
 	f, err := fs.Open(filepath.Join(dir, name))
+	if errors.Is(err, os.ErrNotExist) {
+		return Damage(fmt.Errorf("file %s is missing", name))
+	}
 	if err != nil {
 		return err
 	}
@@ -97,6 +115,9 @@ func (c *chunkReader) checkFile(fs vfs.FS, dir, name string) error {
 	}
 	if !whole {
 		return Damage(fmt.Errorf("file %s at byte %d; writes that were acknowledged cannot be read", name, at))
+	}
+	if uint64(at) < acknowledged {
+		return Damage(fmt.Errorf("file %s ends at byte %d; %d more bytes of acknowledged writes are missing", name, at, acknowledged-uint64(at)))
 	}
 	return nil
 }
@@ -115,7 +136,8 @@ func (c *chunkReader) next() error {
 	return err
 }
 
-// check reads the whole file. In a damaged file whole is false and at is the place.
+// check reads the whole file, and at is its last chunk's end. In a damaged file whole is false and
+// at is the place.
 func (c *chunkReader) check() (at int64, whole bool, err error) {
 	for !c.last {
 		if err := c.next(); err != nil {
@@ -124,6 +146,7 @@ func (c *chunkReader) check() (at int64, whole bool, err error) {
 		for i := 0; i < len(c.buf); {
 			n, ok := c.chunk(i)
 			if ok {
+				c.edit(c.buf[i : i+n])
 				i += n
 				continue
 			}
@@ -132,7 +155,38 @@ func (c *chunkReader) check() (at int64, whole bool, err error) {
 			return at, whole, err
 		}
 	}
-	return 0, true, nil
+	return c.at + int64(len(c.buf)), true, nil
+}
+
+// edit reads the lowest log in use from a chunk of a manifest: it stands at the beginning of a record,
+// behind the name of the order of keys.
+func (c *chunkReader) edit(chunk []byte) {
+	if c.isLog || len(chunk) < plainHeader {
+		return
+	}
+	const full, first, last, tagOrder, tagLog, enough = 1, 2, 4, 1, 2, 256
+	kind, part := chunk[6], chunk[plainHeader:]
+	if kind == full || kind == first {
+		c.head = c.head[:0]
+	}
+	c.head = append(c.head, part[:min(len(part), enough)]...)
+	if kind != full && kind != last {
+		return
+	}
+	b := c.head
+	next := func() (v uint64) {
+		v, n := binary.Uvarint(b)
+		b = b[max(n, 0):]
+		return v
+	}
+	tag := next()
+	if tag == tagOrder {
+		b = b[min(next(), uint64(len(b))):]
+		tag = next()
+	}
+	if tag == tagLog {
+		c.firstLog = next()
+	}
 }
 
 // header reads the header of a chunk at i. size 0: there is none.
@@ -265,9 +319,14 @@ func checksum(c uint32) uint32 { return (c>>15 | c<<17) + 0xa282ead8 }
 
 func zero(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
 
-// hasHole tells whether b, at offset in its block, has a whole sector of zeros.
+// hasHole tells whether b, at offset in its block, has a whole sector of zeros, or begins with zeros to
+// the end of its sector: the part before it was synced.
 func hasHole(b []byte, offset int64) bool {
-	for i := (sectorSize - offset%sectorSize) % sectorSize; i+sectorSize <= int64(len(b)); i += sectorSize {
+	first := (sectorSize - offset%sectorSize) % sectorSize
+	if first > 0 && first <= int64(len(b)) && zero(b[:first]) {
+		return true
+	}
+	for i := first; i+sectorSize <= int64(len(b)); i += sectorSize {
 		if zero(b[i : i+sectorSize]) {
 			return true
 		}

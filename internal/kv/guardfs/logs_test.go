@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -22,6 +23,22 @@ import (
 type image struct {
 	files map[string][]byte
 	keys  int // acknowledged: 0 to keys
+
+	half   int    // of the keys
+	synced []byte // the file of lengths at that time
+}
+
+// older is the image as a program without lengths left it.
+func (im *image) older() *image {
+	out := im.copy()
+	delete(out.files, SyncedFile)
+	return out
+}
+
+func (im *image) copy() *image {
+	out := *im
+	out.files = maps.Clone(im.files)
+	return &out
 }
 
 func value(i int) []byte { return bytes.Repeat(fmt.Appendf(nil, "%d ", i), 1+i%17*i%400) }
@@ -36,6 +53,8 @@ func makeImage(t *testing.T, keys int, format pebble.FormatMajorVersion) *image 
 		t.Fatal(err)
 	}
 	defer db.Close()
+	half := keys/2 + 1
+	var synced []byte
 	for i := range keys {
 		if err := db.Set(fmt.Appendf(nil, "%05d", i), value(i), pebble.Sync); err != nil {
 			t.Fatal(err)
@@ -45,8 +64,13 @@ func makeImage(t *testing.T, keys int, format pebble.FormatMajorVersion) *image 
 				t.Fatal(err)
 			}
 		}
+		if i+1 == half {
+			synced = imageOf(t, fs, 0).files[SyncedFile]
+		}
 	}
-	return imageOf(t, fs, keys)
+	im := imageOf(t, fs, keys)
+	im.half, im.synced = half, synced
+	return im
 }
 
 func imageOf(t *testing.T, fs vfs.FS, keys int) *image {
@@ -172,7 +196,7 @@ func TestFlippedBits(t *testing.T) {
 // machine may that lost its power: it opens, and has what was written before.
 func TestTornTail(t *testing.T) {
 	for _, keys := range []int{1, 400} {
-		im := makeImage(t, keys, pebble.FormatNewest)
+		im := makeImage(t, keys, pebble.FormatNewest).older()
 		file := im.newest(".log")
 		data := im.files[file]
 		r := rand.New(rand.NewPCG(3, uint64(keys)))
@@ -190,6 +214,102 @@ func TestTornTail(t *testing.T) {
 					t.Errorf("%d keys, cut at %d of %d, %d zeros after it: %v", keys, cut, len(data), zeros, err)
 				}
 			}
+		}
+	}
+}
+
+// TestShortened cuts and removes the newest log and the manifest of a database: what was acknowledged
+// by the last word on disk is there, or the file is named. That word is old after a loss of power.
+func TestShortened(t *testing.T) {
+	made := makeImage(t, 400, pebble.FormatNewest)
+	_, number, _ := logOrManifest(made.newest(".log"))
+	for name, old := range map[string]bool{"killed": false, "without power": true} {
+		im, acked := made.copy(), made.keys
+		if old {
+			im.files[SyncedFile], acked = im.synced, im.half
+		}
+		lengths, err := readSynced(im.restore(t, "", nil), "db")
+		if err != nil {
+			t.Fatal(err)
+		}
+		need := int(lengths.of(true, number))
+		if whole := len(im.files[im.newest(".log")]); need == 0 || old == (need == whole) {
+			t.Fatalf("%s: %d of %d bytes are acknowledged", name, need, whole)
+		}
+		for _, prefix := range []string{".log", "MANIFEST"} {
+			file := im.newest(prefix)
+			data := im.files[file]
+			r := rand.New(rand.NewPCG(7, 8))
+			for i := range 100 {
+				cut := r.IntN(len(data) + 1)
+				switch {
+				case i < 10:
+					cut = i
+				case i < 20:
+					cut = len(data) + 10 - i
+				case i < 30 && prefix == ".log":
+					cut = min(need+i-25, len(data))
+				}
+				keys, err := im.open(t, file, data[:cut])
+				if err == nil && keys < acked {
+					t.Errorf("%s: %s cut at %d of %d: %d keys of %d, and no error", name, file, cut, len(data), keys, acked)
+				}
+				if err != nil && (!errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "file "+file+" ends at byte ") || prefix == ".log" && cut >= need) {
+					t.Errorf("%s: %s cut at %d of %d: %v", name, file, cut, len(data), err)
+				}
+			}
+			gone := im.copy()
+			delete(gone.files, file)
+			if _, err := gone.open(t, "", nil); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "file "+file+" is missing") {
+				t.Errorf("%s: %s removed: %v", name, file, err)
+			}
+		}
+	}
+}
+
+// TestPowerLoss lets the power go again and again while a database is written, at any write: what is
+// left is never taken for damage, and all that was acknowledged is there.
+func TestPowerLoss(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		disk, acked := vfs.NewCrashableMem(), 0
+		for range 10 {
+			var left, keys atomic.Int64
+			left.Store(int64(r.IntN(200)))
+			keys.Store(int64(acked))
+			percent := r.IntN(101)
+			var once sync.Once
+			var after *vfs.MemFS
+			g := New("store", errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+				if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && left.Add(-1) < 0 {
+					once.Do(func() {
+						acked = int(keys.Load())
+						after = disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r})
+					})
+				}
+				return nil
+			})), nil)
+			db, err := g.Open(t.Context(), "db", &pebble.Options{FormatMajorVersion: pebble.FormatNewest, MemTableSize: 64 << 10})
+			if err != nil {
+				t.Fatalf("seed %d, %d keys: %v", seed, acked, err)
+			}
+			for i := range int(keys.Load()) {
+				if _, closer, err := db.Get(fmt.Appendf(nil, "%05d", i)); err != nil {
+					t.Fatalf("seed %d: key %d of %d: %v", seed, i, keys.Load(), err)
+				} else {
+					closer.Close()
+				}
+			}
+			for left.Load() >= 0 {
+				if err := db.Set(fmt.Appendf(nil, "%05d", keys.Load()), value(int(keys.Load())), pebble.Sync); err != nil {
+					t.Fatal(err)
+				}
+				keys.Add(1)
+			}
+			if _, err := g.Close(db.Close); err != nil {
+				t.Fatal(err)
+			}
+			disk = after
 		}
 	}
 }
@@ -229,7 +349,7 @@ func TestGarbage(t *testing.T) {
 // at each of its writes; the next one has all that the first would have had.
 func TestKilledWhileOpening(t *testing.T) {
 	for _, keys := range []int{1, 300} {
-		im := makeImage(t, keys, pebble.FormatNewest)
+		im := makeImage(t, keys, pebble.FormatNewest).older()
 		file := im.newest(".log")
 		for _, cut := range []int{0, 1, 15, 30, len(im.files[file]) / 2, len(im.files[file]) - 20} {
 			torn := im.files[file][:max(0, min(cut, len(im.files[file])))]

@@ -86,7 +86,6 @@ func (b *Bridge) openSet(ctx context.Context, name string, c Set) (*set, error) 
 	sc := b.cfg.sourceConfig(name)
 	sc.TempDir, sc.Logger, sc.Progress = b.cfg.tempDir(), b.log.With("component", "sparqlsrc", "set", name), s.progress
 	sc.Others = b.cfg.others(name)
-	sc.Ahead = func(ctx context.Context) sparqlsrc.Ahead { return s.log.Ahead(ctx, s.formatOptions()) }
 	var err error
 	if len(c.Dumps) > 0 {
 		s.files, err = sparqlsrc.NewDumps(sc, c.dumpOptions())

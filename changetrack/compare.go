@@ -269,7 +269,7 @@ func (p *producer) item(d rdfres.Description, old []byte) error {
 	if p.job == nil {
 		p.job = &job{done: make(chan struct{}), items: make([]item, 0, jobItems)}
 	}
-	p.job.items = append(p.job.items, item{d.Entity, d.Triples, d.Ahead, old})
+	p.job.items = append(p.job.items, item{d.Entity, d.Triples, old})
 	p.job.triples += len(d.Triples)
 	if len(p.job.items) < jobItems && p.job.triples < jobTriples {
 		return nil

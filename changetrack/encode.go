@@ -27,7 +27,6 @@ const (
 type item struct {
 	entity  string
 	triples []rdfres.Triple
-	ahead   []byte // rdfres.Description.Ahead
 	old     []byte // state record, nil if there is none
 }
 
@@ -79,14 +78,10 @@ func (s *scan) coder() (*coder, error) {
 
 // compare appends the framed record of a change, if it is one, to out.
 func (c *coder) compare(out []byte, it *item, t *tally) ([]byte, uint64, error) {
-	foreseen, ahead := readForeseen(it.ahead, len(it.triples))
-	graph := foreseen.graph
-	if !ahead {
-		if !strictlySorted(it.triples) {
-			it.triples = rdfres.SortUnique(slices.Clone(it.triples))
-		}
-		graph = rdfres.GraphDigest(it.triples)
+	if !strictlySorted(it.triples) {
+		it.triples = rdfres.SortUnique(slices.Clone(it.triples))
 	}
+	graph := rdfres.GraphDigest(it.triples)
 	var cur *Version
 	if it.old != nil {
 		was, err := peekState(it.old)
@@ -106,19 +101,12 @@ func (c *coder) compare(out []byte, it *item, t *tally) ([]byte, uint64, error) 
 	next := staged{kind: Created, entity: it.entity, old: it.old}
 	next.after = &Version{Graph: graph, Wanted: c.o.Format, Triples: len(it.triples), RDFXML: rdfxml.Carries(it.triples)}
 	if !c.dry {
-		data, format, fixity := []byte(nil), c.o.Format, foreseen.fixity
-		if ahead {
-			data, ahead = foreseen.represented(c.o, it)
+		data, format, err := c.encodeAny(it)
+		if err != nil {
+			t.failures = append(t.failures, Failure{it.entity, err.Error()})
+			return out, 0, nil
 		}
-		if !ahead {
-			var err error
-			if data, format, err = c.encodeAny(it); err != nil {
-				t.failures = append(t.failures, Failure{it.entity, err.Error()})
-				return out, 0, nil
-			}
-			fixity = rdfres.ComputeFixity(data, c.o.MD5, c.o.SHA1)
-		}
-		next.after.Format, next.after.Fixity = format, fixity
+		next.after.Format, next.after.Fixity = format, rdfres.ComputeFixity(data, c.o.MD5, c.o.SHA1)
 		if err := c.keep(&next, data); err != nil {
 			return out, 0, fmt.Errorf("pack %s: %w", it.entity, err)
 		}

@@ -70,5 +70,4 @@ func SortUnique(ts []Triple) []Triple {
 type Description struct {
 	Entity  string // IRI
 	Triples []Triple
-	Ahead   []byte // prepared by the consumer for exactly these triples, before they are asked for; nil: nothing
 }

@@ -23,7 +23,7 @@ func (s *Source) byParts(ctx context.Context, by string, caps sparql.Capabilitie
 	if err != nil {
 		return err
 	}
-	g, err := newGrouper(ctx, &s.cfg, s.scbd)
+	g, err := newGrouper(&s.cfg, s.scbd)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (s *Source) byParts(ctx context.Context, by string, caps sparql.Capabilitie
 	blankPattern := scope.all() + "FILTER(isBlank(?s) || isBlank(?o)) "
 	anew := func() (err error) {
 		if err = g.close(); err == nil {
-			g, err = newGrouper(ctx, &s.cfg, s.scbd)
+			g, err = newGrouper(&s.cfg, s.scbd)
 		}
 		return err
 	}

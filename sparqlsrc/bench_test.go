@@ -49,7 +49,7 @@ func BenchmarkGroup(b *testing.B) {
 			var rows int64
 			from := cpuSeconds()
 			for b.Loop() {
-				g, err := newGrouper(b.Context(), &cfg, false)
+				g, err := newGrouper(&cfg, false)
 				if err != nil {
 					b.Fatal(err)
 				}

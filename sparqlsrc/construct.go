@@ -284,7 +284,7 @@ func (s *Source) scanConstruct(ctx context.Context, caps sparql.Capabilities, sc
 	if err != nil {
 		return err
 	}
-	if sc.group, err = newGrouper(ctx, &s.cfg, false); err != nil {
+	if sc.group, err = newGrouper(&s.cfg, false); err != nil {
 		return err
 	}
 	sc.stats.Way = "batches"

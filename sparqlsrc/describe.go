@@ -518,7 +518,7 @@ func (d *describer) closurePattern(entities []string, ways map[string]bool) stri
 // answer and grouped on disk as in a scan; symmetric descriptions with all triples at all.
 func (d *describer) exact(ctx context.Context) (err error) {
 	s := d.s
-	g, err := newGrouper(ctx, &s.cfg, s.scbd)
+	g, err := newGrouper(&s.cfg, s.scbd)
 	if err != nil {
 		return err
 	}

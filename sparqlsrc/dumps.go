@@ -137,7 +137,7 @@ func (d *Dumps) read(ctx context.Context, f *dumpfile.File) (_ *Scan, provenBy s
 		return nil, "", err
 	}
 	defer in.Close()
-	g, err := newGrouper(ctx, &d.s.cfg, d.s.scbd)
+	g, err := newGrouper(&d.s.cfg, d.s.scbd)
 	if err != nil {
 		return nil, "", err
 	}

@@ -141,7 +141,7 @@ func (s *Source) graphsOnce(ctx context.Context, way sparql.Reading, caps sparql
 	if err != nil {
 		return fatal, fmt.Errorf("count before reading: %w", err)
 	}
-	g, err := newGrouper(ctx, &s.cfg, false)
+	g, err := newGrouper(&s.cfg, false)
 	if err != nil {
 		return fatal, err
 	}
@@ -204,7 +204,7 @@ func (sc *Scan) tookGraphs(g *grouper, least int64, way string) {
 
 // graphByGraph lists the graphs, then reads some of them at a time.
 func (s *Source) graphByGraph(ctx context.Context, caps sparql.Capabilities, sc *Scan) (err error) {
-	g, err := newGrouper(ctx, &s.cfg, false)
+	g, err := newGrouper(&s.cfg, false)
 	if err != nil {
 		return err
 	}

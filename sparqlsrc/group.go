@@ -29,9 +29,7 @@ type grouper struct {
 
 	subject    []byte // the last subject and its key
 	subjectKey rdfres.Digest
-	run        run // its triples in a row
-	foresight  *foresight
-	leads      []byte // the last subject with a blank node: it is not described by its run alone
+	run        run    // its triples in a row
 	long       bool   // they are more than a run holds
 	graph      []byte // the last one of addQuad
 	line       []byte
@@ -47,8 +45,8 @@ type grouper struct {
 	wanted func(owners []string, digest rdfres.Digest) bool
 }
 
-// newGrouper makes the grouper of a download; ctx is its context.
-func newGrouper(ctx context.Context, cfg *Config, scbd bool) (*grouper, error) {
+// newGrouper makes the grouper of a download.
+func newGrouper(cfg *Config, scbd bool) (*grouper, error) {
 	if cfg.TempDir != "" {
 		if err := os.MkdirAll(cfg.TempDir, 0o700); err != nil {
 			return nil, fmt.Errorf("make the folder for spill files: %w", err)
@@ -59,9 +57,6 @@ func newGrouper(ctx context.Context, cfg *Config, scbd bool) (*grouper, error) {
 		return nil, fmt.Errorf("make a folder for spill files: %w", err)
 	}
 	g := &grouper{cfg: cfg, scbd: scbd, dir: dir}
-	if cfg.Ahead != nil {
-		g.foresight = newForesight(func() Ahead { return cfg.Ahead(ctx) }, g.addRecord)
-	}
 	var err1, err2 error
 	g.entities, err1 = extsort.New(dir, cfg.MemoryBytes/2)
 	g.blanks, err2 = extsort.New(dir, cfg.MemoryBytes/8)
@@ -74,9 +69,6 @@ func newGrouper(ctx context.Context, cfg *Config, scbd bool) (*grouper, error) {
 
 // close removes everything.
 func (g *grouper) close() error {
-	if g.foresight != nil {
-		g.foresight.close()
-	}
 	err := errors.Join(g.entities.Close(), g.blanks.Close())
 	if e := os.RemoveAll(g.dir); e != nil {
 		err = errors.Join(err, fmt.Errorf("remove spill files: %w", e))
@@ -152,23 +144,7 @@ func (g *grouper) endRun() error {
 	}
 	g.value = g.run.appendRecord(g.value[:0], g.subject)
 	g.run.clear()
-	if g.foresight == nil || bytes.Equal(g.leads, g.subject) {
-		return g.addRecord(&g.subjectKey, g.value)
-	}
-	return g.foresight.add(&g.subjectKey, g.value)
-}
-
-func (g *grouper) addRecord(key *rdfres.Digest, record []byte) error {
-	return g.entities.Add(key[:], record)
-}
-
-// endRuns gives the last run to the sorter.
-func (g *grouper) endRuns() error {
-	err := g.endRun()
-	if g.foresight != nil && err == nil {
-		err = g.foresight.end()
-	}
-	return err
+	return g.entities.Add(g.subjectKey[:], g.value)
 }
 
 // splitRun gives its triples to the sorter one by one.
@@ -254,9 +230,6 @@ func (g *grouper) addBlank(s, p, o []byte) error {
 	node := s
 	if s[0] != '_' {
 		node = o
-		if !bytes.Equal(s, g.leads) {
-			g.leads = append(g.leads[:0], s...)
-		}
 	}
 	key := labelKey(node)
 	if s[0] != '_' || o[0] != '_' || bytes.Equal(s, o) {
@@ -280,7 +253,7 @@ func (g *grouper) finish(ctx context.Context) error {
 		return nil
 	}
 	// The entities are sorted while the components are found.
-	if err := errors.Join(g.endRuns(), g.entities.Spill()); err != nil {
+	if err := errors.Join(g.endRun(), g.entities.Spill()); err != nil {
 		return err
 	}
 	if err := g.components(ctx); err != nil {

@@ -26,7 +26,6 @@ const (
 	recordEntity   = 0 // the IRI follows
 	recordSelected = 1 // the user's SELECT named the entity
 	recordRun      = 2 // several lines of flagOwn (run.appendRecord)
-	recordAhead    = 3 // the same in order, behind what was made of them ahead (foreseer.one)
 )
 
 func appendLine(dst []byte, s, p, o []byte) []byte {

@@ -83,7 +83,7 @@ func (sc *Scan) Descriptions() iter.Seq2[rdfres.Description, error] {
 		if sc.same {
 			return
 		}
-		err := ahead(sc.read, yield)
+		err := sc.read(yield)
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(rdfres.Description{}, fmt.Errorf("read the scan: %w", err))
 		}
@@ -97,10 +97,8 @@ type entityGroup struct {
 	entity   string // by a record, or by the subject of the first line
 	selected bool
 	class    bool
-	own      bool   // has lines of its own, not only inbound ones
-	over     bool   // of MaxDescriptionTriples
-	ahead    []byte // what was made ahead of its only record, if it has no other
-	records  int
+	own      bool // has lines of its own, not only inbound ones
+	over     bool // of MaxDescriptionTriples
 	buf      []byte
 	ends     []int
 	flags    []byte
@@ -212,7 +210,7 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 		}
 		return flush()
 	}
-	if err := sc.group.endRuns(); err != nil {
+	if err := sc.group.endRun(); err != nil {
 		return err
 	}
 	for r, err := range sc.group.entities.Sort() {
@@ -225,13 +223,9 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 			}
 			copy(key[:], r.Key)
 			last = last[:0]
-			g = entityGroup{ahead: g.ahead[:0], buf: g.buf[:0], ends: g.ends[:0], flags: g.flags[:0]}
+			g = entityGroup{buf: g.buf[:0], ends: g.ends[:0], flags: g.flags[:0]}
 		}
 		v := r.Value
-		if v[0] != recordEntity && v[0] != recordSelected {
-			g.records++
-			lines.sorted = g.records == 1 && v[0] == recordAhead
-		}
 		switch v[0] {
 		case recordEntity:
 			if g.entity == "" {
@@ -239,16 +233,8 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 			}
 		case recordSelected:
 			g.selected = true
-		case recordRun, recordAhead:
-			v = v[1:]
-			if r.Value[0] == recordAhead {
-				made, rest, ok := cutBytes(v)
-				if !ok {
-					return errRun
-				}
-				g.ahead, v = append(g.ahead[:0], made...), rest
-			}
-			subject, err := lines.addRun(v)
+		case recordRun:
+			subject, err := lines.addRun(v[1:])
 			if err != nil {
 				return err
 			}
@@ -339,9 +325,6 @@ func (sc *Scan) describe(g *entityGroup) (rdfres.Description, error) {
 func (g *entityGroup) description() rdfres.Description {
 	all := string(g.buf)
 	d := rdfres.Description{Entity: g.entity, Triples: make([]rdfres.Triple, len(g.ends))}
-	if g.records == 1 && len(g.ahead) > 0 {
-		d.Ahead = bytes.Clone(g.ahead)
-	}
 	from := 0
 	for i, to := range g.ends {
 		d.Triples[i] = tripleOf(all[from:to])

@@ -64,11 +64,10 @@ type lineSet struct {
 	ends   []int
 	order  []int
 	disk   *extsort.Sorter
-	sorted bool // they came in order
 }
 
 func (l *lineSet) reset() error {
-	l.buf, l.ends, l.sorted = l.buf[:0], l.ends[:0], false
+	l.buf, l.ends = l.buf[:0], l.ends[:0]
 	return l.close()
 }
 
@@ -148,7 +147,7 @@ func (l *lineSet) inOrder() iter.Seq2[[]byte, error] {
 			l.order = append(l.order, i)
 		}
 		compare := func(a, b int) int { return bytes.Compare(piece(l.buf, l.ends, a), piece(l.buf, l.ends, b)) }
-		if !l.sorted && !slices.IsSortedFunc(l.order, compare) {
+		if !slices.IsSortedFunc(l.order, compare) {
 			slices.SortFunc(l.order, compare)
 		}
 		for _, i := range l.order {

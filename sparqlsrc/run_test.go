@@ -1,107 +1,19 @@
 package sparqlsrc
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// digestAhead stands in for what the tracker makes of a description.
-func digestAhead(context.Context) Ahead {
-	return func(_ string, ts []rdfres.Triple) []byte {
-		digest := rdfres.GraphDigest(ts)
-		return digest[:]
-	}
-}
-
-// TestForesight: of a store that gives the triples of a subject in a row all is made
-// ahead that leads to no blank node and for which the workers had time, and never is a
-// download held up by workers that have none; of one that gives them here and there
-// hardly anything is tried.
-func TestForesight(t *testing.T) {
-	const n = 3000
-	lines := bytes.Split(bytes.TrimSpace(benchData(n)), []byte("\n"))
-	for _, c := range []struct {
-		name     string
-		shuffled bool
-		stuck    bool
-	}{{name: "in rows"}, {name: "here and there", shuffled: true}, {name: "stuck", stuck: true}} {
-		t.Run(c.name, func(t *testing.T) {
-			given := slices.Clone(lines)
-			if c.shuffled { // by predicate, some of which a subject has twice
-				slices.SortStableFunc(given, func(a, b []byte) int {
-					_, pa, _ := bytes.Cut(a, []byte(" "))
-					_, pb, _ := bytes.Cut(b, []byte(" "))
-					return bytes.Compare(pa[:40], pb[:40])
-				})
-			}
-			var tried atomic.Int64
-			open := make(chan struct{})
-			cfg := Config{TempDir: t.TempDir(), MemoryBytes: 1 << 20, MaxDescriptionTriples: 1 << 20, MaxDepth: 100, Progress: func(string, int64, int64) {},
-				Ahead: func(context.Context) Ahead {
-					return func(e string, ts []rdfres.Triple) []byte {
-						tried.Add(1)
-						if c.stuck {
-							<-open
-						}
-						return digestAhead(t.Context())(e, ts)
-					}
-				}}
-			g, err := newGrouper(t.Context(), &cfg, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			in := rdfres.NewLines(bytes.NewReader(bytes.Join(given, []byte("\n"))), rdfres.NTriples, rdfres.ReadOptions{Lax: true})
-			for in.Next() {
-				if err := g.add(in.S, in.P, in.O); err != nil {
-					t.Fatal(err)
-				}
-			}
-			close(open) // only now: all came while they were stuck
-			if err := errors.Join(in.Err(), g.finish(t.Context())); err != nil {
-				t.Fatal(err)
-			}
-			sc := &Scan{cfg: &cfg, group: g}
-			total, ahead := 0, 0
-			for d, err := range sc.Descriptions() {
-				if err != nil {
-					t.Fatal(err)
-				}
-				total++
-				if digest := rdfres.GraphDigest(d.Triples); d.Ahead != nil {
-					if ahead++; string(d.Ahead) != string(digest[:]) {
-						t.Errorf("what was made ahead of %s is of something else", d.Entity)
-					}
-				}
-			}
-			if total != n || sc.Stats().Triples != int64(len(lines)) {
-				t.Errorf("%d entities, %+v", total, sc.Stats())
-			}
-			switch {
-			case c.shuffled && (ahead > 0 || tried.Load() > n):
-				t.Errorf("%d were tried, %d of use", tried.Load(), ahead)
-			case c.stuck && (ahead == 0 || ahead > n/2), !c.shuffled && !c.stuck && ahead == 0, ahead > n*4/5:
-				t.Errorf("of %d something was made ahead", ahead)
-			}
-			if err := sc.Close(); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-}
-
 // TestRuns: whatever the order in which the triples of a subject come, in a row or
 // not, few or very many, once or twice, its description is the same, and doubles
-// are counted. What was made of it ahead was made of just that description.
+// are counted.
 func TestRuns(t *testing.T) {
 	seeds := uint64(30)
 	if testing.Short() {
@@ -149,8 +61,8 @@ func TestRuns(t *testing.T) {
 				all[i], all[j] = all[j], all[i]
 			}
 		}
-		cfg := Config{TempDir: t.TempDir(), MemoryBytes: 256 << 10, MaxDescriptionTriples: 1 << 20, MaxDepth: 100, Progress: func(string, int64, int64) {}, Ahead: digestAhead}
-		g, err := newGrouper(t.Context(), &cfg, false)
+		cfg := Config{TempDir: t.TempDir(), MemoryBytes: 256 << 10, MaxDescriptionTriples: 1 << 20, MaxDepth: 100, Progress: func(string, int64, int64) {}}
+		g, err := newGrouper(&cfg, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,20 +81,12 @@ func TestRuns(t *testing.T) {
 			for e, why := range sc.Failed() {
 				t.Fatalf("%s: %v", e, why)
 			}
-			got, ahead := map[string][]rdfres.Triple{}, 0
+			got := map[string][]rdfres.Triple{}
 			for d, err := range sc.Descriptions() {
 				if err != nil {
 					t.Fatal(err)
 				}
 				got[d.Entity] = slices.Clone(d.Triples)
-				if digest := rdfres.GraphDigest(d.Triples); d.Ahead != nil {
-					if ahead++; string(d.Ahead) != string(digest[:]) {
-						t.Errorf("seed %d: what was made ahead of %s is of something else", seed, d.Entity)
-					}
-				}
-			}
-			if (ahead > 5) != (seed%3 != 1) {
-				t.Errorf("seed %d: of %d descriptions something was made ahead", seed, ahead)
 			}
 			if !maps.EqualFunc(got, want, slices.Equal) {
 				t.Fatalf("seed %d: %d entities, want %d, or they differ", seed, len(got), len(want))

@@ -244,7 +244,7 @@ func (s *Source) wholeOnce(ctx context.Context, way sparql.Reading, sc *Scan) (v
 	mark := markEnd(way)
 	counting := s.counting(ctx, count, mark == nil)
 	defer counting.stop()
-	g, err := newGrouper(ctx, &s.cfg, s.scbd)
+	g, err := newGrouper(&s.cfg, s.scbd)
 	if err != nil {
 		return fatal, err
 	}

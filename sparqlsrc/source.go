@@ -12,7 +12,6 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/sparql"
-	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // Select says which entities are of the set; the zero value is every subject
@@ -42,17 +41,10 @@ type Config struct {
 	Strategy              string // one of Strategies; "": in one answer, in parts where the store cuts it
 	Findings              Findings
 	Known                 func(context.Context) (triples int64, err error) // Stats.Triples of the last scan, 0: not known; an answer that brings fewer is always counted. nil: not known
-	Ahead                 func(context.Context) Ahead                      // asked for at each download; nil, or one that gives nil: nothing is made ahead
 	Names                 settings.Names                                   // of the settings in hints
 	Logger                *slog.Logger
 	Progress              func(stage string, done, total int64) // stages: "read", "group", "describe"; total 0: not known
 }
-
-// Ahead makes of a description, while the store still sends others, what whoever takes
-// it would make of it anyway: Description.Ahead, if it turns out to be this one.
-// Several goroutines call it. The triples are sorted, without doubles and blank nodes,
-// and must not be kept. It may return nil.
-type Ahead func(entity string, triples []rdfres.Triple) []byte
 
 // Findings keep what a probe found for the next process; nil keeps nothing.
 type Findings interface {

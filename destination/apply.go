@@ -16,6 +16,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -440,7 +441,7 @@ func (d *Destination) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*
 			if it == nil {
 				it = &feed.Item{Loc: o.rec.Loc, Promise: fetch.Promise{Length: -1}}
 			}
-			changes = append(changes, &delta{op: &op{loc: o.loc, it: it, fault: d.newFault(ctx, it, o.loc, fmt.Errorf("%w: %w", errContent, err), o.replaces...)}, same: true})
+			changes = append(changes, &delta{op: &op{loc: o.loc, it: it, fault: d.newFault(ctx, it, o.loc, fmt.Errorf("%w: %w", obtain.ErrContent, err), o.replaces...)}, same: true})
 			c.refused++
 			continue
 		}
@@ -620,7 +621,7 @@ func (d *Destination) refuseOverlaps(ctx context.Context, changes []*delta, c *c
 		if it == nil {
 			it = &feed.Item{Loc: ch.op.rec.Loc, Promise: fetch.Promise{Length: -1}}
 		}
-		err := fmt.Errorf("%w: %w: graph %s of entity %s is kept for %s", errContent, errOverlap, clip.Middle(ch.newGraph), clip.Middle(ch.op.rec.Entity), clip.Middle(other))
+		err := fmt.Errorf("%w: %w: graph %s of entity %s is kept for %s", obtain.ErrContent, errOverlap, clip.Middle(ch.newGraph), clip.Middle(ch.op.rec.Entity), clip.Middle(other))
 		*ch = delta{op: &op{loc: ch.op.loc, it: it, fault: d.newFault(ctx, it, ch.op.loc, err, ch.op.replaces...)}, same: true, refused: true}
 		c.refused++
 	}
@@ -1014,7 +1015,7 @@ func (d *Destination) newFault(ctx context.Context, it *feed.Item, loc ledger.Ha
 	}
 	pause := d.lim.retryFirst << min(f.Tries-1, 20)
 	f.Next = now.Add(min(max(pause, d.lim.retryFirst), d.lim.retryMax))
-	if f.Tries >= d.lim.failAfter || errors.Is(err, errContent) || errors.Is(err, sink.ErrRefused) || errors.Is(err, fetch.ErrTooLarge) {
+	if f.Tries >= d.lim.failAfter || errors.Is(err, obtain.ErrContent) || errors.Is(err, sink.ErrRefused) || errors.Is(err, fetch.ErrTooLarge) {
 		f.State = "failed"
 	}
 	return f

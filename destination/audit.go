@@ -13,6 +13,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/destination/pairs"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/clip"
@@ -30,8 +31,7 @@ import (
 func (d *Destination) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	rep, err := d.audit(ctx, o)
 	err = errors.Join(err, d.led.KeepCount(ctx))
-	d.packages.close()
-	d.contexts.Forget()
+	d.obtains.Settle()
 	d.src.Settle()
 	d.twins = nil
 	d.repeats.Settle(d.log)
@@ -425,7 +425,7 @@ func (a *auditRun) source(ctx context.Context) error {
 			if lerr != nil {
 				return lerr
 			}
-			if (v == feed.Unknown || v == feed.SameLength) && !(p.Record.Has(ledger.FlagUnselected) && d.outside(p.Item)) {
+			if (v == feed.Unknown || v == feed.SameLength) && !(p.Record.Has(ledger.FlagUnselected) && d.obtains.Select.Outside(p.Item)) {
 				unseen++
 			}
 			switch {
@@ -494,24 +494,24 @@ func (a *auditRun) confirmTaken(ctx context.Context, snap kv.Reader) error {
 	b := d.batcher(ctx, &counts{}, false)
 	unknown := 0
 	err := d.pipelineRaw(ctx, d.doubted(ctx, snap, func(g *ledger.Doubt) bool { return g.Odd || g.Asked.IsZero() }), func(o *outcome) error {
-		loc := ledger.HashOf(o.it.Loc)
+		loc := ledger.HashOf(o.Item.Loc)
 		switch {
-		case o.err != nil:
+		case o.Err != nil:
 			if unknown++; a.lost == nil {
-				a.lost = fmt.Errorf("%s was received once, without a promise, and cannot be confirmed: %w", clip.Middle(o.it.Loc), o.err)
+				a.lost = fmt.Errorf("%s was received once, without a promise, and cannot be confirmed: %w", clip.Middle(o.Item.Loc), o.Err)
 			}
 			return nil
 		case o.confirms(d):
 			b.confirm(loc, o.doubt)
 			return nil
-		case o.rec == nil:
+		case o.Record == nil:
 			return nil
 		}
 		a.sourceDiffers = true
 		if err := d.askAgain(ctx, loc); err != nil {
 			return err
 		}
-		return a.event(loc, rankDifferent, event{Entity: o.rec.Entity, Location: o.rec.Loc, Detail: otherGraph})
+		return a.event(loc, rankDifferent, event{Entity: o.Record.Entity, Location: o.Record.Loc, Detail: otherGraph})
 	})
 	if unknown > 0 {
 		d.log.Warn("audit: what was received without a promise cannot be confirmed", "resources", unknown, "error", a.lost)
@@ -610,37 +610,37 @@ func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader
 					it.Others = append(it.Others, other)
 				}
 			}
-			if rec.Has(ledger.FlagUnselected) && d.outside(it) { // of this nothing is in the mirror either, and nothing is fetched
+			if rec.Has(ledger.FlagUnselected) && d.obtains.Select.Outside(it) { // of this nothing is in the mirror either, and nothing is fetched
 				continue
 			}
 			if !yield(func(ctx context.Context) *outcome {
-				o := d.obtain(ctx, it)
+				o := &outcome{Outcome: *d.obtains.Obtain(ctx, it)}
 				switch {
-				case o.err != nil && (ctx.Err() != nil || errors.Is(o.err, fetch.ErrSourceGone)):
-				case o.err != nil:
-					o = &outcome{it: it, wire: []byte("at the source: " + clip.Middle(o.err.Error()))}
-				case o.rec.Graph != rec.Graph && !(rec.Has(ledger.FlagNotRDF) && (rec.Graph.IsZero() || o.rec.Graph.IsZero())):
-					o = &outcome{it: it, wire: []byte(otherGraph)}
+				case o.Err != nil && (ctx.Err() != nil || errors.Is(o.Err, fetch.ErrSourceGone)):
+				case o.Err != nil:
+					o = &outcome{Outcome: obtain.Outcome{Item: it, Wire: []byte("at the source: " + clip.Middle(o.Err.Error()))}}
+				case o.Record.Graph != rec.Graph && !(rec.Has(ledger.FlagNotRDF) && (rec.Graph.IsZero() || o.Record.Graph.IsZero())):
+					o = &outcome{Outcome: obtain.Outcome{Item: it, Wire: []byte(otherGraph)}}
 				default:
-					o = &outcome{it: it}
+					o = &outcome{Outcome: obtain.Outcome{Item: it}}
 					if rec.Via == "" {
 						break
 					}
-					if err := d.placeAllowed(rec.Via); err != nil {
+					if err := d.obtains.PlaceAllowed(rec.Via); err != nil {
 						a.unasked.Add(1)
 						d.log.Debug("audit: the first source is not asked", "loc", rec.Loc, "via", rec.Via, "error", err)
 						break
 					}
 					a.origins.Add(1)
-					why, err := d.firstSource(ctx, rec)
+					why, err := d.obtains.FirstSource(ctx, rec, d.mirror.Layout.NormalForm)
 					if err != nil {
-						o.err = err
+						o.Err = err
 					}
 					if why != "" {
-						o.wire = []byte(why)
+						o.Wire = []byte(why)
 					}
 				}
-				o.rec = &ledger.Record{Loc: rec.Loc, Entity: rec.Entity}
+				o.Record = &ledger.Record{Loc: rec.Loc, Entity: rec.Entity}
 				o.packed = loc[:]
 				return o
 			}, nil) {
@@ -649,17 +649,17 @@ func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader
 		}
 	}
 	return d.pipelineRaw(ctx, jobs, func(o *outcome) error {
-		if o.wire == nil {
+		if o.Wire == nil {
 			return nil
 		}
 		a.sourceDiffers = true
 		loc := ledger.Hash(o.packed)
-		if string(o.wire) == otherGraph { // its list may say that nothing changed
+		if string(o.Wire) == otherGraph { // its list may say that nothing changed
 			if err := d.askAgain(ctx, loc); err != nil {
 				return err
 			}
 		}
-		return a.event(loc, rankDifferent, event{Entity: o.rec.Entity, Location: o.rec.Loc, Detail: string(o.wire)})
+		return a.event(loc, rankDifferent, event{Entity: o.Record.Entity, Location: o.Record.Loc, Detail: string(o.Wire)})
 	})
 }
 

@@ -299,7 +299,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 						if moved { // its first source has it elsewhere
 							rec.ComesVia(it.Via)
 						}
-						if !yield(replacing(func(context.Context) *outcome { return &outcome{it: it, rec: rec} }, replaces), nil) {
+						if !yield(replacing(known(it, rec), replaces), nil) {
 							return
 						}
 					}
@@ -338,7 +338,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 				}
 				continue
 			}
-			if !yield(replacing(d.fetchJob(p.Item), replaces), nil) {
+			if !yield(replacing(by(d.obtains.Job(p.Item)), replaces), nil) {
 				return
 			}
 		}
@@ -434,10 +434,10 @@ func (r *run) underWay(ctx context.Context, o *feed.Offer) error {
 
 // note counts further numbers of a report.
 func (r *run) note(o *outcome) {
-	if o.notRDF {
+	if o.NotRDF {
 		r.notRDF++
 	}
-	if o.patched {
+	if o.Patched {
 		r.rep.Patched++
 	}
 }
@@ -520,7 +520,7 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, 
 				d.opt.Progress("resources", n, 0)
 			}
 			r.note(out)
-			v.Look(out.it)
+			v.Look(out.Item)
 			return b.outcome(ctx, out)
 		})
 		if err == nil {
@@ -597,11 +597,7 @@ func (r *run) loadPackage(ctx context.Context, p feed.Package, ready <-chan feed
 			if ours = list(listed, it); ours != nil {
 				return ours
 			}
-			member := func(ctx context.Context) *outcome {
-				body, err := d.src.Docs.ReadMember(z, it.Path)
-				return d.packaged(ctx, it, body, err)
-			}
-			if !yield(member, nil) {
+			if !yield(by(d.obtains.Member(z, it)), nil) {
 				return errStopped
 			}
 			return nil

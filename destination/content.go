@@ -2,10 +2,7 @@ package destination
 
 import (
 	"context"
-	"crypto/sha256"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -13,10 +10,6 @@ import (
 // content is the part of resources that a mirror keeps: descriptions, as triples, or
 // representations, as files.
 type content interface {
-	// seeksRDF allows RDF at further addresses in the place of the resource.
-	seeksRDF() bool
-	// represent makes a record of a verified body, with its triples or bytes.
-	represent(ctx context.Context, it *feed.Item, p feed.Place, body []byte, kind fetch.Kind) (*outcome, error)
 	// holds tells of a resource with a part in the mirror.
 	holds(rec *ledger.Record) bool
 	// state is the digest of that part.
@@ -40,8 +33,6 @@ type content interface {
 // counted, and their bytes are kept in a folder beside, if there is one.
 type descriptions struct{ d *Destination }
 
-func (descriptions) seeksRDF() bool { return true }
-
 func (descriptions) holds(rec *ledger.Record) bool { return !rec.Has(ledger.FlagNotRDF) }
 
 func (descriptions) state(rec *ledger.Record) rdfres.Digest { return rec.Graph }
@@ -51,18 +42,3 @@ func (descriptions) void(rec *ledger.Record, _ bool) bool { return rec.Triples =
 func (descriptions) askAgain(rec *ledger.Record) { rec.AskAgain() }
 
 func (descriptions) countFiles(e *ledger.Extent) int64 { return e.Files }
-
-func (of descriptions) represent(ctx context.Context, it *feed.Item, p feed.Place, body []byte, kind fetch.Kind) (*outcome, error) {
-	d := of.d
-	o, err := d.representRDF(ctx, it, p, body, kind)
-	if err == nil {
-		err = d.mapped(context.Background(), o)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if o.rec.Has(ledger.FlagNotRDF) {
-		d.otherwise(o, sha256.Sum256(body), body)
-	}
-	return o, nil
-}

@@ -18,6 +18,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -81,12 +82,12 @@ type Destination struct {
 	store   kv.Store
 	fetch   *fetch.Client
 	src     *feed.Source
+	obtains *obtain.Obtainer
 	to      sink.Sink
 	mirror  *mirror
-	mapping *embedstore.Mapping // nil: none
-	content content             // form of resources in the mirror
-	files   *files              // of the mirror or beside it, nil for none
-	beside  *beside             // the folder of resources without RDF, nil for none
+	content content // form of resources in the mirror
+	files   *files  // of the mirror or beside it, nil for none
+	beside  *beside // the folder of resources without RDF, nil for none
 	led     *ledger.Ledger
 	dest    ledger.ID
 	space   ledger.ID
@@ -95,10 +96,7 @@ type Destination struct {
 	spaceL  *spaceLock
 	probeL  *sync.Mutex // held while the store is probed for the first time
 
-	bigMu    sync.Mutex // one big representation at a time
-	packages packageCache
-	twins    twins // of the run under way
-	contexts *fetch.Contexts
+	twins twins // of the run under way
 
 	mu   sync.Mutex // guards meta
 	meta meta
@@ -139,7 +137,7 @@ func Open(ctx context.Context, store kv.Store, to sink.Sink, cfg Config, o Optio
 		lim.Resource = min(cfg.MaxResourceBytes, math.MaxInt64-1) // one more is asked for
 	}
 	if cfg.MaxResourceTriples > 0 {
-		lim.triples = cfg.MaxResourceTriples
+		lim.Triples = cfg.MaxResourceTriples
 	}
 	if cfg.MaxPackageBytes > 0 {
 		lim.Package = min(cfg.MaxPackageBytes, math.MaxInt64-1)
@@ -150,15 +148,15 @@ func Open(ctx context.Context, store kv.Store, to sink.Sink, cfg Config, o Optio
 	d := &Destination{cfg: cfg, opt: o, lim: &lim, store: store, to: to, repeats: &repeats.Lines{}, writer: randomHex(8)}
 	d.log = slog.New(d.repeats.Handler(o.Logger.Handler())).With("destination", cfg.Name)
 	var err error
-	if d.fetch, err = fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Names: cfg.Settings, Concurrency: cfg.Concurrency, Agent: cfg.UserAgent, Transport: o.Transport, Limits: &d.lim.Limits.Limits, Now: o.Now, Log: d.log}); err != nil {
+	if d.fetch, err = fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Names: cfg.Settings, Concurrency: cfg.Concurrency, Agent: cfg.UserAgent, Transport: o.Transport, Limits: &d.lim.Limits.Limits.Limits, Now: o.Now, Log: d.log}); err != nil {
 		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
 	}
-	d.contexts = fetch.NewContexts(d.fetch)
 	d.cfg.Source, _, d.secrets = webguard.Hide(cfg.Source) // from here on it is recorded, published and printed
 	d.src = sourceOf(d)
 	d.target = d.to.Address()
+	var mapping *embedstore.Mapping
 	if cfg.Map != "" {
-		if d.mapping, err = embedstore.ParseMapping(cfg.Map); err != nil {
+		if mapping, err = embedstore.ParseMapping(cfg.Map); err != nil {
 			return nil, fmt.Errorf("destination %s: map: %w", cfg.Name, err)
 		}
 	}
@@ -180,6 +178,8 @@ func Open(ctx context.Context, store kv.Store, to sink.Sink, cfg Config, o Optio
 	if err := d.load(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("destination %s: %w", cfg.Name, err), d.Close())
 	}
+	d.obtains = obtain.New(obtain.Options{Fetch: d.fetch, Docs: d.src.Docs, Ledger: d.led, Limits: &d.lim.Limits, Settings: cfg.Settings, Select: cfg.Select, Linked: d.cfg.Linked,
+		Map: mapping, AsFiles: d.mirror.files != nil, KeepFiles: d.files != nil, Now: o.Now, Log: d.log})
 	return d, ctx.Err()
 }
 

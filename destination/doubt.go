@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"net/http"
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -35,21 +33,6 @@ func (e *doubtfulError) Error() string {
 	return "the answer " + e.why + ", and neither length nor hash is promised: it is taken when a later run receives the same"
 }
 
-// unpromised tells whether nothing is promised of the bytes of a place.
-func unpromised(p feed.Place) bool { return p.Promise.Unproven() && p.Promise.Length < 0 }
-
-// answered notes the proof of an answer. The time of a file, the same in the list and from its server, is a
-// proof.
-func (o *outcome) answered(a *fetch.Answer, p feed.Place) {
-	modified, err := http.ParseTime(a.Header.Get("Last-Modified"))
-	if !unpromised(p) || err == nil && !o.it.LastMod.IsZero() && modified.Unix() == o.it.LastMod.Unix() {
-		return
-	}
-	if o.unproven = true; p.URL == o.it.Loc {
-		o.etag = a.Header.Get("ETag")
-	}
-}
-
 // stateOf is the digest of a kept representation, zero for none.
 func (d *Destination) stateOf(rec *ledger.Record) rdfres.Digest {
 	if rec == nil || rec.Has(ledger.FlagKept) {
@@ -66,31 +49,6 @@ func (d *Destination) leavingState(ctx context.Context, loc ledger.Hash) (rdfres
 	}
 	rec, err := becoming(l)
 	return d.stateOf(rec), err
-}
-
-// isStrange tells whether triples have no subject of the recorded description.
-func (d *Destination) isStrange(ctx context.Context, rec *ledger.Record, ts []rdfres.Triple) bool {
-	loc := ledger.HashOf(rec.Loc)
-	old, err := d.led.Record(ctx, loc)
-	if err != nil || old == nil || old.Triples == 0 || old.Graph == rec.Graph || old.Has(ledger.FlagMapped) || len(ts) == 0 {
-		return false
-	}
-	before, err := d.led.Triples(ctx, loc)
-	if err != nil {
-		return false // told when the batch is worked out
-	}
-	subjects := map[rdfres.Term]bool{}
-	for _, t := range before {
-		if t.S.Kind() == rdfres.KindIRI {
-			subjects[t.S] = true
-		}
-	}
-	for _, t := range ts {
-		if subjects[t.S] {
-			return false
-		}
-	}
-	return len(subjects) > 0
 }
 
 // twins are unproven answers of a run by their digest, to find equal ones of several resources.
@@ -124,10 +82,10 @@ func (t *twins) of(loc string, before, came rdfres.Digest) string {
 // weigh decides whether an unproven answer is taken, and notes the next question.
 func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 	d := b.d
-	if o.err != nil || !o.unproven || !o.it.AsOf.IsZero() || d.planning != nil {
+	if o.Err != nil || !o.Unproven || !o.Item.AsOf.IsZero() || d.planning != nil {
 		return nil
 	}
-	loc := ledger.HashOf(o.it.Loc)
+	loc := ledger.HashOf(o.Item.Loc)
 	rec, err := d.led.Record(ctx, loc)
 	if err != nil {
 		return err
@@ -136,7 +94,7 @@ func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 	if err != nil {
 		return err
 	}
-	was, came := d.stateOf(rec), d.stateOf(o.rec)
+	was, came := d.stateOf(rec), d.stateOf(o.Record)
 	if came == (rdfres.Digest{}) {
 		return nil // nothing is kept of it
 	}
@@ -151,21 +109,21 @@ func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 		return err
 	}
 	why := ""
-	switch other := d.twins.of(o.it.Loc, was, came); {
-	case o.empty:
+	switch other := d.twins.of(o.Item.Loc, was, came); {
+	case o.Empty:
 		why = "is empty"
-	case o.strange:
+	case o.Strange:
 		why = "says nothing of any subject of before"
 	case other != "":
 		why = "is the same as that of " + clip.Middle(other)
 	}
-	if why != "" && (o.empty || rec != nil && !rec.Has(ledger.FlagKept)) {
+	if why != "" && (o.Empty || rec != nil && !rec.Has(ledger.FlagKept)) {
 		f, err := d.led.Fault(ctx, loc)
 		if err != nil {
 			return err
 		}
 		if f == nil || f.Came != came.String() || f.Doubted == d.runName() {
-			o.err = fmt.Errorf("%s: %w", clip.Middle(o.it.Loc), &doubtfulError{why, came})
+			o.Err = fmt.Errorf("%s: %w", clip.Middle(o.Item.Loc), &doubtfulError{why, came})
 			if g != nil {
 				g.Run = d.runName()
 				b.mark(loc, g)
@@ -173,7 +131,7 @@ func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 			return nil
 		}
 	}
-	b.mark(loc, &ledger.Doubt{Graph: came, Run: d.runName(), Since: d.opt.Now().UTC(), ETag: o.etag, Odd: why != "", Item: o.it.Encode()})
+	b.mark(loc, &ledger.Doubt{Graph: came, Run: d.runName(), Since: d.opt.Now().UTC(), ETag: o.ETag, Odd: why != "", Item: o.Item.Encode()})
 	return nil
 }
 
@@ -245,13 +203,13 @@ func (r *run) confirmTaken(ctx context.Context) error {
 	err := d.pipeline(ctx, d.doubted(ctx, snap, due), func(o *outcome) error {
 		n++
 		d.opt.Progress("confirm", n, 0)
-		loc := ledger.HashOf(o.it.Loc)
+		loc := ledger.HashOf(o.Item.Loc)
 		switch {
-		case o.err != nil:
-			d.log.Debug("what was received without a promise cannot be confirmed now", "loc", clip.Middle(o.it.Loc), "error", o.err)
+		case o.Err != nil:
+			d.log.Debug("what was received without a promise cannot be confirmed now", "loc", clip.Middle(o.Item.Loc), "error", o.Err)
 		case o.confirms(d):
 			b.confirm(loc, o.doubt)
-		case o.rec == nil:
+		case o.Record == nil:
 			b.unmark(loc)
 		default:
 			other++
@@ -299,10 +257,10 @@ func (d *Destination) doubted(ctx context.Context, snap kv.Reader, wanted func(*
 				yield(nil, err)
 				return
 			}
-			ask := func(context.Context) *outcome { return &outcome{it: it} } // of another state: not asked
+			ask := known(it, nil) // of another state: not asked
 			if d.stateOf(rec) == g.Graph || leaving == g.Graph {
 				it.ETag = g.ETag
-				ask = d.fetchJob(it)
+				ask = by(d.obtains.Job(it))
 			}
 			if !yield(func(ctx context.Context) *outcome {
 				o := ask(ctx)
@@ -317,5 +275,5 @@ func (d *Destination) doubted(ctx context.Context, snap kv.Reader, wanted func(*
 
 // confirms tells whether an answer equals the one in doubt.
 func (o *outcome) confirms(d *Destination) bool {
-	return o.same || o.rec != nil && d.stateOf(o.rec) == o.doubt.Graph
+	return o.Same || o.Record != nil && d.stateOf(o.Record) == o.doubt.Graph
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -38,9 +39,12 @@ type PlanDocument struct {
 
 // shadow is a Destination without lasting writes.
 func (d *Destination) shadow(p *planning) (*Destination, error) {
-	s := &Destination{planning: p, cfg: d.cfg, opt: d.opt, lim: d.lim, log: d.log, store: kv.Forget(d.store), led: d.led.Forgetful(), fetch: d.fetch, contexts: fetch.NewContexts(d.fetch), repeats: d.repeats,
-		mapping: d.mapping, to: d.to, files: d.files, beside: d.beside, dest: d.dest, space: d.space, target: d.target, spaceL: d.spaceL, meta: d.snapshotMeta()}
+	s := &Destination{planning: p, cfg: d.cfg, opt: d.opt, lim: d.lim, log: d.log, store: kv.Forget(d.store), led: d.led.Forgetful(), fetch: d.fetch, repeats: d.repeats,
+		to: d.to, files: d.files, beside: d.beside, dest: d.dest, space: d.space, target: d.target, spaceL: d.spaceL, meta: d.snapshotMeta()}
 	s.src = sourceOf(s)
+	o := d.obtains.Options
+	o.Docs, o.Ledger = s.src.Docs, s.led
+	s.obtains = obtain.New(o)
 	place := *d.mirror.Place
 	return s, s.openMirror(&place)
 }
@@ -102,7 +106,7 @@ func (r *run) wouldAskAgain(ctx context.Context, loc ledger.Hash, rec *ledger.Re
 
 // needed tells whether the bytes of a resource would be fetched.
 func (d *Destination) needed(it *feed.Item) bool {
-	return !d.outside(it) && !(d.files == nil && d.passedOver(it))
+	return d.obtains.Needed(it)
 }
 
 // Fetch counts a resource to be fetched.
@@ -165,7 +169,7 @@ func (r *run) planChange(ctx context.Context, it *feed.Item) error {
 		there = it.Change != "created"
 	}
 	c, what, by := &r.plan.counts, (*int64)(nil), int64(0)
-	if d.outside(it) || it.Change == "deleted" && rec.Unselected() > 0 {
+	if d.obtains.Select.Outside(it) || it.Change == "deleted" && rec.Unselected() > 0 {
 		if c.outside++; rec != nil && rec.Unselected() == 0 { // by another name than before
 			c.outside--
 			c.deleted++

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
@@ -96,7 +97,7 @@ func named(t *testing.T, doc string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(appendLines(nil, ts))
+	return string(obtain.AppendLines(nil, ts))
 }
 
 // Literals that differ in the case of their language tags are one in the store. An audit

@@ -1,21 +1,16 @@
 package destination
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
-	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // Files are written first, then the checkpoint, then the records: a run that was
@@ -96,8 +91,6 @@ func newRepresentations(d *Destination) (content, error) {
 	return representations{d}, nil
 }
 
-func (representations) seeksRDF() bool { return false }
-
 func (representations) holds(*ledger.Record) bool { return true }
 
 func (representations) state(rec *ledger.Record) rdfres.Digest { return rec.Normal }
@@ -114,36 +107,6 @@ func (representations) askAgain(rec *ledger.Record) {
 }
 
 func (representations) countFiles(e *ledger.Extent) int64 { return e.Files + e.Resources }
-
-func (of representations) represent(ctx context.Context, it *feed.Item, p feed.Place, body []byte, kind fetch.Kind) (*outcome, error) {
-	d := of.d
-	o, err := d.representRDF(ctx, it, p, body, kind)
-	if err != nil {
-		if !errors.Is(err, errContent) || !it.Promise.Graph.IsZero() {
-			return nil, err
-		}
-		// The bytes are the promised ones, whatever they are.
-		rec := it.Record()
-		rec.Flags |= ledger.FlagNotRDF
-		o = &outcome{it: it, rec: rec, notRDF: true}
-	}
-	o.empty = o.empty || len(bytes.TrimSpace(body)) == 0
-	o.wire, o.ts, o.rec.Triples = nil, nil, 0
-	if o.rec.Has(ledger.FlagNotRDF) {
-		d.inPart(o)
-	}
-	if o.rec.Has(ledger.FlagUnselected) {
-		return o, nil
-	}
-	if h := o.rec.Hashes; h.SHA256 == "" && h.SHA1 == "" && h.MD5 == "" {
-		o.rec.Hashes = resourcesync.HashesOf(body, h)
-	}
-	o.raw, o.rec.Normal = body, sha256.Sum256(body)
-	if o.rec.Has(ledger.FlagNotRDF) {
-		o.rec.Graph = o.rec.Normal // bytes are compared as graphs are
-	}
-	return o, nil
-}
 
 func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *worked, c *counts, _ bool, change func(*meta)) error {
 	d := of.d

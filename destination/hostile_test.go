@@ -465,7 +465,7 @@ func (h hostile) meet(t *testing.T, b *bench, later bool) {
 	d := b.open()
 	d.lim.Document, d.lim.Resource, d.lim.Package = 4<<20, 1<<20, 8<<20
 	d.lim.Parts, d.lim.Sets = 1000, 1000
-	d.lim.blankWork = 2000
+	d.lim.BlankWork = 2000
 	most := time.Minute
 	if stalling[h.name] {
 		most = time.Hour // virtual

@@ -6,45 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
-	"github.com/rsbridge/rsbridge/destination/sink"
-	"github.com/rsbridge/rsbridge/internal/clip"
-	"github.com/rsbridge/rsbridge/rdfres"
 )
-
-// With map each description is verified as ever, goes through a CONSTRUCT, and
-// what that makes is stored. The record keeps the digest of the source's graph, by
-// which lists and inventories are compared, and that of what was made of it, by
-// which the kept representation is proven. Blank nodes of the result are named by
-// what they are and where they come from, so that they stay while it stays.
-
-// mapped puts a representation through the map.
-func (d *Destination) mapped(ctx context.Context, o *outcome) error {
-	if d.mapping == nil || o.rec.Triples == 0 || o.rec.Has(ledger.FlagUnselected) {
-		return nil
-	}
-	ts, err := o.triples()
-	if err != nil {
-		return err
-	}
-	made, noValue, err := d.mapping.Apply(ctx, o.rec.Entity, ts)
-	if err == nil {
-		made, _, err = rdfres.NameBlanks(made, rdfres.NameOptions{Scope: o.it.Loc, WorkLimit: d.lim.blankWork})
-	}
-	if err == nil {
-		err = sink.CheckTriples(made)
-	}
-	if err != nil {
-		return fmt.Errorf("%s %w: map: %w", clip.Middle(o.it.Loc), errContent, err)
-	}
-	if int64(len(made)) > d.lim.triples {
-		return fmt.Errorf("%s %w: map makes %d triples, at most %d are taken (%s)", clip.Middle(o.it.Loc), errContent, len(made), d.lim.triples, d.cfg.Settings.Of("max_resource_triples"))
-	}
-	o.wire, o.ts, o.noValue = appendLines(nil, made), made, noValue
-	o.rec.Triples = int64(len(made))
-	o.rec.Flags |= ledger.FlagMapped
-	o.rec.Made = rdfres.GraphDigest(made)
-	return nil
-}
 
 // mapID names a map, "" for none.
 func mapID(text string) string {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -73,7 +74,7 @@ func (m *mixed) want(out map[string]bool) {
 			in = in || strings.HasPrefix(entity, p)
 		}
 		for _, t := range ts {
-			in = in || t.S.IRI() == entity && t.P == rdfType && slices.Contains(sel.Classes, t.O.IRI())
+			in = in || t.S.IRI() == entity && t.P == obtain.RDFType && slices.Contains(sel.Classes, t.O.IRI())
 		}
 		if !in {
 			continue
@@ -89,7 +90,7 @@ func (m *mixed) want(out map[string]bool) {
 				add(t)
 			case t.S.IRI() == entity && t.P == "<http://ex.org/p0>":
 				add(rdfres.Triple{S: t.S, P: "<http://cat.example/p>", O: t.O})
-				add(rdfres.Triple{S: t.S, P: rdfType, O: "<http://cat.example/Record>"})
+				add(rdfres.Triple{S: t.S, P: obtain.RDFType, O: "<http://cat.example/Record>"})
 			}
 		}
 	}
@@ -160,7 +161,7 @@ func playMixture(t *testing.T, seed uint64) {
 				fmt.Fprintf(&out, "<http://ex.org/e%d> <http://ex.org/p%d> \"%d\" .\n", e, r.IntN(3), r.IntN(4))
 			}
 			if r.IntN(2) == 0 {
-				fmt.Fprintf(&out, "<http://ex.org/e%d> %s <http://ex.org/C%d> .\n", e, rdfType, 1+r.IntN(2))
+				fmt.Fprintf(&out, "<http://ex.org/e%d> %s <http://ex.org/C%d> .\n", e, obtain.RDFType, 1+r.IntN(2))
 			}
 			for range r.IntN(3) {
 				fmt.Fprintf(&out, "<http://ex.org/shared%d> <http://ex.org/p0> \"%d\" .\n", r.IntN(3), r.IntN(2))

@@ -2,13 +2,9 @@ package destination
 
 import (
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/clip"
@@ -102,55 +98,4 @@ func (d *Destination) Describe(ctx context.Context, entity string, at time.Time)
 		return v, false, fmt.Errorf("description of %s: %w", clip.Middle(entity), err)
 	}
 	return v, ok, nil
-}
-
-// fetchGraph fetches a description; of what is no RDF it gives the digest of the bytes.
-func (d *Destination) fetchGraph(ctx context.Context, address string) (ts []rdfres.Triple, other rdfres.Digest, err error) {
-	p := feed.Place{URL: address, Promise: fetch.Promise{Length: -1}}
-	a, err := d.fetch.Get(ctx, fetch.Request{URL: address, Accept: acceptRDF, Gzip: true, MaxBytes: d.lim.Resource, Attempts: 3})
-	if err != nil {
-		return nil, other, err
-	}
-	ts, ok, err := d.readRDF(ctx, p, address, a.Body, a.Kind())
-	if !ok {
-		return nil, sha256.Sum256(a.Body), nil
-	}
-	if err != nil {
-		return nil, other, fmt.Errorf("%s: %w", clip.Middle(address), err)
-	}
-	for i := range ts { // what a store between them keeps otherwise is no difference of content
-		ts[i] = d.mirror.Layout.NormalForm.Triple(ts[i])
-	}
-	return ts, other, nil
-}
-
-// plainDigest is that of a graph with blank nodes named by what they are and nothing
-// else, so that two places can be compared.
-func (d *Destination) plainDigest(ts []rdfres.Triple) (rdfres.Digest, error) {
-	ts, _, err := rdfres.NameBlanks(rdfres.SortUnique(ts), rdfres.NameOptions{WorkLimit: d.lim.blankWork})
-	return rdfres.GraphDigest(rdfres.SortUnique(ts)), err
-}
-
-// firstSource compares what the source gives with what its origin gives: the same graph,
-// or one of several entities with the same description of this one. why is "" where that
-// is so.
-func (d *Destination) firstSource(ctx context.Context, rec *ledger.Record) (why string, err error) {
-	ts, other, err := d.fetchGraph(ctx, rec.Loc)
-	if err != nil {
-		return "", err
-	}
-	here, err := d.plainDigest(ts)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", clip.Middle(rec.Loc), err)
-	}
-	first, otherFirst, err := d.fetchGraph(ctx, rec.Via)
-	whole, wholeErr := d.plainDigest(first)
-	own, ownErr := d.plainDigest(rdfres.NewGraph(first).CBD(rdfres.NewIRI(rec.Entity)))
-	if err = errors.Join(err, wholeErr, ownErr); err != nil {
-		return fmt.Sprintf("at its first source, %s: %v", clip.Middle(rec.Via), err), ctx.Err()
-	}
-	if other != otherFirst || here != whole && here != own {
-		return fmt.Sprintf("its first source, %s, gives another graph", clip.Middle(rec.Via)), nil
-	}
-	return "", nil
 }

@@ -94,18 +94,6 @@ func (d *Destination) besideIsOurs(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// otherwise completes what is recorded of a resource that is no RDF: sum is the
-// SHA-256 of its bytes, body nil where they were not fetched.
-func (d *Destination) otherwise(o *outcome, sum rdfres.Digest, body []byte) {
-	if !d.inPart(o) {
-		return
-	}
-	o.rec.Graph = sum // so that its bytes are compared where graphs are
-	if d.files != nil {
-		o.raw = body
-	}
-}
-
 // keepFiles writes the files of a batch. By the intent the next run knows which may be
 // otherwise than recorded.
 func (d *Destination) keepFiles(ctx context.Context, slot byte, ops []*op) error {

@@ -9,12 +9,34 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
+
+// outcome is an obtained resource on its way into a batch.
+type outcome struct {
+	obtain.Outcome
+	sts      []sink.Statement // see prepare
+	was      *former
+	packed   []byte
+	replaces []ledger.Hash // former locations of the entity
+	doubt    *ledger.Doubt
+}
+
+// by makes a job of obtaining.
+func by(obtain func(context.Context) *obtain.Outcome) job {
+	return func(ctx context.Context) *outcome { return &outcome{Outcome: *obtain(ctx)} }
+}
+
+// known is the job of a resource that need not be fetched.
+func known(it *feed.Item, rec *ledger.Record) job {
+	return func(context.Context) *outcome { return &outcome{Outcome: obtain.Outcome{Item: it, Record: rec}} }
+}
 
 // job makes an outcome; jobs run beside each other.
 type job func(context.Context) *outcome
@@ -27,7 +49,7 @@ func (d *Destination) pipeline(ctx context.Context, jobs iter.Seq2[job, error], 
 		for j, err := range jobs {
 			if !yield(func(ctx context.Context) *outcome {
 				o := j(ctx)
-				if o.err == nil {
+				if o.Err == nil {
 					d.prepare(o)
 				}
 				return o
@@ -85,8 +107,8 @@ func (d *Destination) pipelineRaw(ctx context.Context, jobs iter.Seq2[job, error
 		}
 		select {
 		case o := <-s.done:
-			if o.err != nil && (errors.Is(o.err, fetch.ErrSourceGone) || ctx.Err() != nil) {
-				err = o.err
+			if o.Err != nil && (errors.Is(o.Err, fetch.ErrSourceGone) || ctx.Err() != nil) {
+				err = o.Err
 			} else {
 				err = each(o)
 			}
@@ -110,16 +132,16 @@ func (d *Destination) pipelineRaw(ctx context.Context, jobs iter.Seq2[job, error
 // prepare does the work on an outcome without a need for records, on all workers: hashes of the
 // statements, compression.
 func (d *Destination) prepare(o *outcome) {
-	ts, err := o.triples()
-	if o.ts = nil; err == nil && len(ts) > 0 {
-		if o.sts, err = d.mirror.Layout.Statements(o.rec.Entity, ts); err == nil {
-			o.rec.Normal = sink.DigestOf(o.sts)
+	ts, err := o.Triples()
+	if o.Parsed = nil; err == nil && len(ts) > 0 {
+		if o.sts, err = d.mirror.Layout.Statements(o.Record.Entity, ts); err == nil {
+			o.Record.Normal = sink.DigestOf(o.sts)
 		} else {
 			o.sts = nil // told when the batch is made
 		}
 	}
-	if len(o.wire) > 0 {
-		o.packed = ledger.Pack(o.wire)
+	if len(o.Wire) > 0 {
+		o.packed = ledger.Pack(o.Wire)
 	}
 }
 
@@ -194,25 +216,25 @@ func (b *batcher) learnPace() { b.most = max(b.d.mirror.Pace(), b.d.mirror.BulkT
 
 // outcome adds the outcome of fetching a resource.
 func (b *batcher) outcome(ctx context.Context, o *outcome) error {
-	if o.it.Change == "deleted" && o.err == nil && o.rec == nil && b.d.cfg.Keep != "deleted" {
-		return b.leave(ctx, ledger.HashOf(o.it.Loc), o.it, ledger.Leaving{})
+	if o.Item.Change == "deleted" && o.Err == nil && o.Record == nil && b.d.cfg.Keep != "deleted" {
+		return b.leave(ctx, ledger.HashOf(o.Item.Loc), o.Item, ledger.Leaving{})
 	}
 	if err := b.weigh(ctx, o); err != nil {
 		return err
 	}
-	p := &op{loc: ledger.HashOf(o.it.Loc), it: o.it, rec: o.rec, wire: o.wire, raw: o.raw, sts: o.sts, packed: o.packed, was: o.was, replaces: o.replaces, noValue: o.noValue}
+	p := &op{loc: ledger.HashOf(o.Item.Loc), it: o.Item, rec: o.Record, wire: o.Wire, raw: o.Raw, sts: o.sts, packed: o.packed, was: o.was, replaces: o.replaces, noValue: o.NoValue}
 	switch f, err := b.d.led.Fault(ctx, p.loc); {
 	case err != nil:
 		return err
 	case f != nil:
 		p.replaces = ledger.Union(p.replaces, f.Replaces)
 	}
-	if o.err != nil {
-		b.d.log.Warn("resource is pending", "loc", clip.Middle(o.it.Loc), "error", o.err)
+	if o.Err != nil {
+		b.d.log.Warn("resource is pending", "loc", clip.Middle(o.Item.Loc), "error", o.Err)
 		p.rec, p.wire, p.was = nil, nil, nil
-		p.fault = b.d.newFault(ctx, o.it, p.loc, o.err, p.replaces...)
+		p.fault = b.d.newFault(ctx, o.Item, p.loc, o.Err, p.replaces...)
 	}
-	if leaves, err := b.empties(ctx, p, o.empty); leaves || err != nil {
+	if leaves, err := b.empties(ctx, p, o.Empty); leaves || err != nil {
 		return err
 	}
 	return b.add(ctx, p)

@@ -10,7 +10,7 @@ import (
 
 // sourceOf reads for d.
 func sourceOf(d *Destination) *feed.Source {
-	o := feed.Options{Source: d.cfg.Source, Set: d.cfg.Set, Client: d.fetch, Limits: &d.lim.Limits, Settings: d.cfg.Settings, TempDir: d.cfg.TempDir, MemoryBytes: d.cfg.MemoryBytes,
+	o := feed.Options{Source: d.cfg.Source, Set: d.cfg.Set, Client: d.fetch, Limits: &d.lim.Limits.Limits, Settings: d.cfg.Settings, TempDir: d.cfg.TempDir, MemoryBytes: d.cfg.MemoryBytes,
 		EachChange: d.cfg.Keep == "versions", Pause: d.opt.Pause, Keeper: positionOf{d}, Now: d.opt.Now, Log: d.log, Progress: d.opt.Progress}
 	if d.planning != nil {
 		o.Plan = d.planning

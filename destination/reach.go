@@ -17,12 +17,12 @@ import (
 // set that was not scanned yet is right.
 func Reach(ctx context.Context, cfg Config, log *slog.Logger) error {
 	lim := defaultLimits()
-	c, err := fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Names: cfg.Settings, Concurrency: max(cfg.Concurrency, 1), Agent: cfg.UserAgent, Limits: &lim.Limits.Limits, Log: log})
+	c, err := fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Names: cfg.Settings, Concurrency: max(cfg.Concurrency, 1), Agent: cfg.UserAgent, Limits: &lim.Limits.Limits.Limits, Log: log})
 	if err != nil {
 		return err
 	}
 	address, _, _ := webguard.Hide(cfg.Source)
-	src := feed.New(feed.Options{Source: address, Set: cfg.Set, Client: c, Limits: &lim.Limits, Settings: cfg.Settings, TempDir: cfg.TempDir, Now: time.Now, Log: log})
+	src := feed.New(feed.Options{Source: address, Set: cfg.Set, Client: c, Limits: &lim.Limits.Limits, Settings: cfg.Settings, TempDir: cfg.TempDir, Now: time.Now, Log: log})
 	if _, err = src.Discover(ctx); errors.Is(err, feed.ErrNothingYet) {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
@@ -138,7 +139,7 @@ func (h *selectedHistory) publish(name string) {
 		fmt.Fprintf(&body, "<%s> <http://ex.org/p%d> \"%d\" .\n", entity, h.r.IntN(3), h.r.IntN(3))
 	}
 	if h.r.IntN(2) == 0 {
-		fmt.Fprintf(&body, "<%s> %s <http://ex.org/C%d> .\n", entity, rdfType, 1+h.r.IntN(2))
+		fmt.Fprintf(&body, "<%s> %s <http://ex.org/C%d> .\n", entity, obtain.RDFType, 1+h.r.IntN(2))
 	}
 	if h.src.ours { // else another subject could be taken for the entity
 		for range h.r.IntN(3) {
@@ -215,12 +216,12 @@ func (h *selectedHistory) edition(loc string, body []byte) *edition {
 	}
 	e := &edition{mark: mark, loc: loc, entity: h.entity(loc[strings.LastIndexByte(loc, '/')+1:]), triples: ts}
 	for _, t := range ts {
-		if t.P == rdfType {
+		if t.P == obtain.RDFType {
 			e.types = append(e.types, t.O.IRI())
 		}
 		if t.P == "<http://ex.org/v>" {
 			e.plain = t
-			e.mapped = []rdfres.Triple{{S: t.S, P: "<http://cat.example/v>", O: t.O}, {S: t.S, P: rdfType, O: "<http://cat.example/Record>"}}
+			e.mapped = []rdfres.Triple{{S: t.S, P: "<http://cat.example/v>", O: t.O}, {S: t.S, P: obtain.RDFType, O: "<http://cat.example/Record>"}}
 		}
 	}
 	h.editions[id] = e

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
@@ -172,7 +173,7 @@ func (m *sharer) owns(name string, body []byte) (out []string) {
 			add(t)
 		case t.S.IRI() == entity && t.P == "<http://ex.org/v>":
 			add(rdfres.Triple{S: t.S, P: "<http://cat.example/v>", O: t.O})
-			add(rdfres.Triple{S: t.S, P: rdfType, O: "<http://cat.example/Record>"})
+			add(rdfres.Triple{S: t.S, P: obtain.RDFType, O: "<http://cat.example/Record>"})
 		}
 	}
 	return out

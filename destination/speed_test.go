@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/internal/simulate"
@@ -63,7 +64,7 @@ func newSpeedSource(b *testing.B, n int, dump bool) *speedSource {
 			b.Fatal(err)
 		}
 		s.triple += len(ts)
-		body := appendLines(nil, ts)
+		body := obtain.AppendLines(nil, ts)
 		p := fmt.Sprintf("/r/%d.nt", i)
 		s.docs[p] = body
 		sum := sha256.Sum256(body)

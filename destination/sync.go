@@ -125,8 +125,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	default:
 		err = d.putWhole(ctx)
 	}
-	d.packages.close()
-	d.contexts.Forget()
+	d.obtains.Settle()
 	d.src.Settle()
 	d.twins = nil
 	ended := context.WithoutCancel(ctx) // a run that was stopped is recorded too
@@ -536,7 +535,7 @@ func (r *run) retry(ctx context.Context) error {
 				yield(nil, err)
 				return
 			}
-			if !yield(d.fetchJob(it), nil) {
+			if !yield(by(d.obtains.Job(it)), nil) {
 				return
 			}
 		}
@@ -545,13 +544,13 @@ func (r *run) retry(ctx context.Context) error {
 	err := d.pipeline(ctx, jobs, func(o *outcome) error {
 		n++
 		d.opt.Progress("retry", n, 0)
-		f, err := d.led.Fault(ctx, ledger.HashOf(o.it.Loc))
+		f, err := d.led.Fault(ctx, ledger.HashOf(o.Item.Loc))
 		if err != nil {
 			return err
 		}
-		if o.err != nil && f != nil && f.Tries+1 >= d.lim.failAfter {
+		if o.Err != nil && f != nil && f.Tries+1 >= d.lim.failAfter {
 			var fe *fetch.Error
-			r.lacks.some = r.lacks.some || errors.As(o.err, &fe) && fe.Gone
+			r.lacks.some = r.lacks.some || errors.As(o.Err, &fe) && fe.Gone
 			times := (f.Tries + 1) / d.lim.failAfter
 			r.lacks.perhaps = r.lacks.perhaps || (f.Tries+1)%d.lim.failAfter == 0 && times&(times-1) == 0 // rarer and rarer
 		}
@@ -597,16 +596,6 @@ func (r *run) unlisted(ctx context.Context, o *feed.Offer) error {
 	err = r.mend(ctx, o, v)
 	r.c.unchanged, r.c.outside = before.unchanged, before.outside // they were counted
 	return err
-}
-
-func (d *Destination) fetchJob(it *feed.Item) job {
-	switch {
-	case it.Change == "deleted" && it.Bad == "": // there is nothing to fetch, also when the mirror has refused it before
-		return func(context.Context) *outcome { return &outcome{it: it} }
-	case !it.AsOf.IsZero():
-		return func(ctx context.Context) *outcome { return d.obtainAsOf(ctx, it) }
-	}
-	return func(ctx context.Context) *outcome { return d.obtain(ctx, it) }
 }
 
 // finish fills the report and remembers how the run ended.

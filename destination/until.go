@@ -2,15 +2,11 @@ package destination
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
-	"github.com/rsbridge/rsbridge/internal/clip"
 )
 
 // A mirror of a point in time is a comparison with an inventory of that time. It is made from
@@ -80,61 +76,4 @@ func (r *run) leaveUntil(ctx context.Context) error {
 			m.OweSource("the mirror was one of a time")
 		}
 	})
-}
-
-// obtainAsOf fetches the version of a time from a TimeGate (RFC 7089). A TimeGate knows whole
-// seconds, so a version of the requested second may be later than the time. The lists have every
-// change since the second began. If none of them, up to the time, is of this resource, the
-// version is the last of the second before.
-func (d *Destination) obtainAsOf(ctx context.Context, it *feed.Item) *outcome {
-	fail := func(format string, a ...any) *outcome {
-		return &outcome{it: it, err: fmt.Errorf("its version of %s %w: "+format, append([]any{feed.Stamp(it.AsOf), errContent}, a...)...)}
-	}
-	if it.Bad != "" || d.outside(it) || d.files == nil && d.passedOver(it) {
-		return d.obtainSingly(ctx, it)
-	}
-	if it.Version != nil && d.placeAllowed(it.Version.URL) == nil {
-		if o, err := d.obtainFrom(ctx, it, *it.Version); err == nil {
-			return o
-		}
-	}
-	if it.Package != "" && it.Path != "" {
-		if o, err := d.obtainPackaged(ctx, it); err == nil {
-			return o
-		}
-	}
-	if it.TimeGate == "" {
-		return fail("the source changed it later, and neither lists the change before nor offers versions (memento, timegate)")
-	}
-	if err := d.placeAllowed(it.TimeGate); err != nil {
-		return &outcome{it: it, err: err}
-	}
-	second := it.AsOf.Truncate(time.Second)
-	var a *fetch.Answer
-	for _, asOf := range []time.Time{second, second.Add(-time.Second)} {
-		var err error
-		if a, err = d.fetch.Get(ctx, fetch.Request{URL: it.TimeGate, Accept: acceptRDF, MaxBytes: d.lim.Resource, Attempts: 3, AsOf: asOf}); err != nil {
-			var fe *fetch.Error
-			if errors.As(err, &fe) && fe.Gone {
-				return fail("the source does not keep it: %v", err)
-			}
-			return &outcome{it: it, err: err}
-		}
-		at, err := http.ParseTime(a.Header.Get("Memento-Datetime"))
-		switch {
-		case err != nil:
-			return fail("%s does not tell of when its answer is (Memento-Datetime)", clip.Middle(a.URL))
-		case at.After(asOf):
-			return fail("the earliest that the source keeps is of %s", feed.Stamp(at))
-		}
-		if at.Before(second) {
-			break
-		}
-	}
-	// Nothing is promised of it; its address tells the format.
-	o, err := d.represent(ctx, it, feed.Place{URL: it.Loc, Promise: fetch.Promise{Length: -1}}, a.Body, a.Kind())
-	if err != nil {
-		return &outcome{it: it, err: err}
-	}
-	return o
 }

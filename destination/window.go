@@ -2,11 +2,9 @@ package destination
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -167,15 +165,15 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 				yield(nil, err)
 				return
 			}
-			j := d.fetchJob(it)
+			j := by(d.obtains.Job(it))
 			switch {
 			case it.Bad != "", it.Change == "deleted":
 			case rec != nil && !rec.Has(ledger.FlagKept):
 				if v, _ := it.Differs(rec); v == feed.ProvenSame {
-					j = func(context.Context) *outcome { return &outcome{it: it, rec: rec} }
+					j = known(it, rec)
 				} else {
 					if j = w.fromPackage(it); j == nil {
-						j = d.updateJob(it, loc, rec)
+						j = by(d.obtains.Update(it, loc, rec))
 					}
 					j = d.withFormer(j, loc, rec)
 				}
@@ -218,8 +216,8 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 func (d *Destination) withFormer(j job, loc ledger.Hash, rec *ledger.Record) job {
 	return func(ctx context.Context) *outcome {
 		o := j(ctx)
-		if o.err == nil {
-			o.was, o.before = d.former(ctx, loc, rec, o.before), nil
+		if o.Err == nil {
+			o.was, o.Before = d.former(ctx, loc, rec, o.Before), nil
 		}
 		return o
 	}
@@ -247,8 +245,7 @@ func (w *window) fromPackage(it *feed.Item) job {
 		return w.packagedElsewhere(it)
 	}
 	d := w.d
-	body, err := d.src.Docs.ReadMember(it.Opened.ZIP, it.Path)
-	return func(ctx context.Context) *outcome { return d.packaged(ctx, it, body, err) }
+	return by(d.obtains.Opened(it))
 }
 
 // packagesFor reads the Change Dump when there is much to fetch.
@@ -300,49 +297,5 @@ func (w *window) packagedElsewhere(it *feed.Item) job {
 	if body == nil {
 		return nil
 	}
-	return func(ctx context.Context) *outcome {
-		o, err := d.representMember(ctx, it, body)
-		if err != nil {
-			return d.obtain(ctx, it)
-		}
-		return o
-	}
+	return by(d.obtains.Body(it, body))
 }
-
-// packaged represents a member of a package. After a broken promise the resource is fetched
-// by itself.
-func (d *Destination) packaged(ctx context.Context, it *feed.Item, body []byte, err error) *outcome {
-	if it.Bad != "" {
-		return d.obtainSingly(ctx, it)
-	}
-	if err == nil {
-		err = it.Promise.Verify(body)
-	}
-	if err == nil {
-		var o *outcome
-		if o, err = d.representMember(ctx, it, body); err == nil {
-			return o
-		}
-		if errors.Is(err, errContent) {
-			return &outcome{it: it, err: err}
-		}
-	}
-	d.log.Warn("package member is not as promised; fetching it by itself", "loc", it.Loc, "path", it.Path, "error", err)
-	o := d.obtainSingly(ctx, it)
-	if o.err != nil {
-		o.err = fmt.Errorf("in the package: %w; by itself: %w", err, o.err)
-	}
-	return o
-}
-
-// representMember is represent of a member of a package. An empty one proves nothing.
-func (d *Destination) representMember(ctx context.Context, it *feed.Item, body []byte) (*outcome, error) {
-	p := feed.Place{URL: it.Loc, Promise: it.Promise}
-	o, err := d.represent(ctx, it, p, body, fetch.Kind{})
-	if err == nil && o.empty && unpromised(p) && d.isMirrored(ctx, it.Loc) {
-		return nil, errEmptyMember
-	}
-	return o, err
-}
-
-var errEmptyMember = errors.New("it is empty, and neither length nor hash is promised")

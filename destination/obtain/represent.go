@@ -1,4 +1,4 @@
-package destination
+package obtain
 
 import (
 	"bytes"
@@ -27,35 +27,30 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// outcome is a resource fetched and verified, or why it could not be.
-type outcome struct {
-	it   *feed.Item
-	rec  *ledger.Record  // new state
-	wire []byte          // wire form, sorted N-Triples
-	ts   []rdfres.Triple // of the wire form, nil when they are to be read from it
-	err  error
+// Outcome is a resource fetched and verified, or the reason why not.
+type Outcome struct {
+	Item   *feed.Item
+	Record *ledger.Record  // new state
+	Wire   []byte          // wire form, sorted N-Triples
+	Parsed []rdfres.Triple // of the wire form, nil when they are to be read from it
+	Err    error
 
-	sts     []sink.Statement // see prepare
-	was     *former
-	packed  []byte
-	notRDF  bool   // fetched now, and no RDF
-	noValue string // an expression of map that has no value for it
-	raw     []byte // the verified body, for a mirror of files
+	NotRDF  bool   // fetched now, and no RDF
+	NoValue string // an expression of map that has no value for it
+	Raw     []byte // the verified body, for a mirror of files
 
-	patched  bool            // fetched as a patch of the kept version
-	before   []rdfres.Triple // the kept version, until former has taken it
-	replaces []ledger.Hash   // former locations of the entity
+	Patched bool            // fetched as a patch of the kept version
+	Before  []rdfres.Triple // the kept version
 
-	empty    bool   // the body says nothing
-	strange  bool   // it says nothing of any subject of before
-	unproven bool   // the source promised nothing of the answer
-	etag     string // of loc, if it answered
-	same     bool   // loc is unchanged since the ETag of the item
-	doubt    *ledger.Doubt
+	Empty    bool   // the body says nothing
+	Strange  bool   // it says nothing of any subject of before
+	Unproven bool   // the source promised nothing of the answer
+	ETag     string // of loc, if it answered
+	Same     bool   // loc is unchanged since the ETag of the item
 }
 
-// errContent marks a verified response without a graph that can be stored.
-var errContent = errors.New("cannot be used")
+// ErrContent marks a verified response without a graph that can be stored.
+var ErrContent = errors.New("cannot be used")
 
 // acceptRDF is for an address without promises: a generic address may show a page to clients
 // without a wish for data.
@@ -64,35 +59,35 @@ const acceptRDF = "application/n-triples, text/turtle;q=0.9, application/n-quads
 // bigBody is the size from which representations are worked on one at a time.
 const bigBody = 4 << 20
 
-// obtain fetches a resource from the best place and verifies it. The immutable version comes
+// Obtain fetches a resource from the best place and verifies it. The immutable version comes
 // first, then loc, then the other places; those on another host or of an unknown scheme are
 // passed over. A resource in none of them may still be in the package with its entry.
-func (d *Destination) obtain(ctx context.Context, it *feed.Item) *outcome {
-	o := d.obtainSingly(ctx, it)
-	if o.err == nil || it.Package == "" || it.Path == "" || it.Bad != "" || ctx.Err() != nil || errors.Is(o.err, errContent) || errors.Is(o.err, fetch.ErrSourceGone) {
+func (ob *Obtainer) Obtain(ctx context.Context, it *feed.Item) *Outcome {
+	o := ob.obtainSingly(ctx, it)
+	if o.Err == nil || it.Package == "" || it.Path == "" || it.Bad != "" || ctx.Err() != nil || errors.Is(o.Err, ErrContent) || errors.Is(o.Err, fetch.ErrSourceGone) {
 		return o
 	}
-	p, err := d.obtainPackaged(ctx, it)
+	p, err := ob.obtainPackaged(ctx, it)
 	if err != nil {
-		o.err = fmt.Errorf("%w; and %w", o.err, err)
+		o.Err = fmt.Errorf("%w; and %w", o.Err, err)
 		return o
 	}
 	return p
 }
 
-func (d *Destination) obtainSingly(ctx context.Context, it *feed.Item) *outcome {
+func (ob *Obtainer) obtainSingly(ctx context.Context, it *feed.Item) *Outcome {
 	if it.Bad != "" {
-		return &outcome{it: it, err: fmt.Errorf("the source's entry %w: %s", errContent, it.Bad)}
+		return &Outcome{Item: it, Err: fmt.Errorf("the source's entry %w: %s", ErrContent, it.Bad)}
 	}
-	if d.outside(it) {
-		return d.left(it)
+	if ob.Select.Outside(it) {
+		return ob.left(it)
 	}
-	if d.files == nil && d.passedOver(it) {
+	if !ob.KeepFiles && ob.passedOver(it) {
 		rec := it.Record()
 		rec.NotRDF(it.File)
-		o := &outcome{it: it, rec: rec, notRDF: true}
+		o := &Outcome{Item: it, Record: rec, NotRDF: true}
 		sum, _ := rdfres.ParseDigest(it.Promise.Hashes.SHA256) // zero without a promise
-		d.otherwise(o, sum, nil)
+		ob.otherwise(o, sum, nil)
 		return o
 	}
 	var places []feed.Place
@@ -101,8 +96,8 @@ func (d *Destination) obtainSingly(ctx context.Context, it *feed.Item) *outcome 
 	}
 	plain := feed.Place{URL: it.Loc, Promise: it.Promise}
 	isRDF := feed.IsTypeOfRDF(it.Promise.Type)
-	others := d.others(it)
-	if !isRDF && it.Promise.Type != "" && d.content.seeksRDF() { // places of another type come first, only if loc is not RDF
+	others := ob.others(it)
+	if !isRDF && it.Promise.Type != "" && !ob.AsFiles { // places of another type come first, only if loc is not RDF
 		var rest []feed.Place
 		for _, o := range others {
 			if o.Promise.Type != it.Promise.Type {
@@ -115,24 +110,24 @@ func (d *Destination) obtainSingly(ctx context.Context, it *feed.Item) *outcome 
 	}
 	places = append(append(places, plain), others...)
 	var first error
-	var page *outcome // loc has no RDF
-	generic := it.Promise.Type == "" && d.content.seeksRDF()
+	var page *Outcome // loc has no RDF
+	generic := it.Promise.Type == "" && !ob.AsFiles
 	for i := 0; i < len(places); i++ {
 		p := places[i]
-		if err := d.placeAllowed(p.URL); err != nil {
+		if err := ob.PlaceAllowed(p.URL); err != nil {
 			first = moreTelling(first, err)
 			continue
 		}
-		o, err := d.obtainFrom(ctx, it, p)
+		o, err := ob.obtainFrom(ctx, it, p)
 		if ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) {
-			return &outcome{it: it, err: cmp.Or(err, context.Cause(ctx))}
+			return &Outcome{Item: it, Err: cmp.Or(err, context.Cause(ctx))}
 		}
 		if len(it.Found) > 0 { // the page links to it
 			places, it.Found = append(places, it.Found...), nil
 			generic = true
 		}
 		alternate := generic && slices.ContainsFunc(places[i+1:], func(p feed.Place) bool { return feed.IsTypeOfRDF(p.Promise.Type) })
-		if err == nil && !o.notRDF {
+		if err == nil && !o.NotRDF {
 			return o
 		}
 		if err == nil {
@@ -142,27 +137,27 @@ func (d *Destination) obtainSingly(ctx context.Context, it *feed.Item) *outcome 
 			break
 		}
 		first = moreTelling(first, err)
-		if errors.Is(err, errContent) && !alternate {
+		if errors.Is(err, ErrContent) && !alternate {
 			break // the bytes are the promised ones; another copy has the same
 		}
 	}
 	switch {
 	case page == nil:
-		return &outcome{it: it, err: first}
+		return &Outcome{Item: it, Err: first}
 	case first == nil || errors.Is(first, webguard.ErrScheme):
 	case errors.Is(first, webguard.ErrNotAllowed):
-		d.log.Warn("the RDF that a resource links to is not fetched", "loc", clip.Middle(it.Loc), "error", first)
+		ob.Log.Warn("the RDF that a resource links to is not fetched", "loc", clip.Middle(it.Loc), "error", first)
 	default: // the RDF may be had later
-		return &outcome{it: it, err: first}
+		return &Outcome{Item: it, Err: first}
 	}
 	return page
 }
 
 // others are the further places of a resource, with its links to RDF by the configured relations.
-func (d *Destination) others(it *feed.Item) []feed.Place {
+func (ob *Obtainer) others(it *feed.Item) []feed.Place {
 	var out []feed.Place
 	for _, p := range it.Others {
-		if p.Rel == "" || slices.Contains(d.cfg.Linked, p.Rel) {
+		if p.Rel == "" || slices.Contains(ob.Linked, p.Rel) {
 			out = append(out, p)
 		}
 	}
@@ -170,16 +165,16 @@ func (d *Destination) others(it *feed.Item) []feed.Place {
 }
 
 // linked gives the RDF linked from a page, by its headers or in its head.
-func (d *Destination) linked(a *fetch.Answer) (out []feed.Place) {
+func (ob *Obtainer) linked(a *fetch.Answer) (out []feed.Place) {
 	base, err := url.Parse(a.URL)
-	if err != nil || len(d.cfg.Linked) == 0 {
+	if err != nil || len(ob.Linked) == 0 {
 		return nil
 	}
 	var page io.Reader = strings.NewReader("")
 	if t := fetch.Essence(a.ContentType()); t == "text/html" || t == "application/xhtml+xml" {
 		page = bytes.NewReader(a.Body[:min(len(a.Body), maxHead)])
 	}
-	links := resourcesync.TypedLinks(a.Header.Values("Link"), page, base, d.cfg.Linked...)
+	links := resourcesync.TypedLinks(a.Header.Values("Link"), page, base, ob.Linked...)
 	slices.SortStableFunc(links, func(a, b resourcesync.Link) int { return cmp.Compare(feed.FormatRank(a.Type), feed.FormatRank(b.Type)) })
 	for _, l := range links {
 		if feed.IsTypeOfRDF(l.Type) && len(out) < feed.MaxPlaces {
@@ -194,14 +189,14 @@ const maxHead = 256 << 10
 
 // passedOver tells whether a triple store has no use for a resource: it is counted and never
 // fetched. These are declared files, and resources of a promised non-RDF type without an RDF form.
-func (d *Destination) passedOver(it *feed.Item) bool {
+func (ob *Obtainer) passedOver(it *feed.Item) bool {
 	if it.File {
 		return true
 	}
 	if !feed.IsTypeOfNoRDF(it.Promise.Type) || !it.AsOf.IsZero() {
 		return false
 	}
-	for _, o := range d.others(it) {
+	for _, o := range ob.others(it) {
 		if _, ok := rdfres.FormatByMediaType(o.Promise.Type); ok {
 			return false
 		}
@@ -217,61 +212,61 @@ func moreTelling(have, err error) error {
 	return have
 }
 
-func (d *Destination) placeAllowed(address string) error {
+func (ob *Obtainer) PlaceAllowed(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
 		return fmt.Errorf("%s is no address: %w", clip.Middle(address), err)
 	}
-	if err := d.fetch.Allowed(u); err != nil {
+	if err := ob.Fetch.Allowed(u); err != nil {
 		return &fetch.Error{URL: address, Err: err}
 	}
 	return nil
 }
 
-func (d *Destination) obtainFrom(ctx context.Context, it *feed.Item, p feed.Place) (*outcome, error) {
+func (ob *Obtainer) obtainFrom(ctx context.Context, it *feed.Item, p feed.Place) (*Outcome, error) {
 	big := p.Promise.Length > bigBody
 	if big {
-		d.bigMu.Lock()
-		defer d.bigMu.Unlock()
+		ob.bigMu.Lock()
+		defer ob.bigMu.Unlock()
 	}
-	if p.Promise.Length > d.lim.Resource {
-		return nil, fmt.Errorf("%s: %w: %d bytes are promised, at most %d are taken (%s)", clip.Middle(p.URL), fetch.ErrTooLarge, p.Promise.Length, d.lim.Resource, d.cfg.Settings.Of("max_resource_bytes"))
+	if p.Promise.Length > ob.Limits.Resource {
+		return nil, fmt.Errorf("%s: %w: %d bytes are promised, at most %d are taken (%s)", clip.Middle(p.URL), fetch.ErrTooLarge, p.Promise.Length, ob.Limits.Resource, ob.Settings.Of("max_resource_bytes"))
 	}
 	accept := "*/*"
 	switch {
 	case p.Promise.Type != "":
 		accept = p.Promise.Type + ", */*;q=0.1"
-	case p.Promise.Unproven() && p.Promise.Length < 0 && d.content.seeksRDF():
+	case p.Promise.Unproven() && p.Promise.Length < 0 && !ob.AsFiles:
 		accept = acceptRDF
 	}
 	tag := ""
 	if p.URL == it.Loc {
 		tag = it.ETag
 	}
-	a, err := d.fetch.Get(ctx, fetch.Request{URL: p.URL, Accept: accept, ETag: tag, MaxBytes: d.lim.Resource, Attempts: 3,
+	a, err := ob.Fetch.Get(ctx, fetch.Request{URL: p.URL, Accept: accept, ETag: tag, MaxBytes: ob.Limits.Resource, Attempts: 3,
 		Gzip: p.Promise.Encoding == "gzip" || p.Promise.Length < 0 || p.Promise.Length > 8<<10})
 	if errors.Is(err, fetch.ErrTooLarge) {
-		err = fmt.Errorf("%w (%s)", err, d.cfg.Settings.Of("max_resource_bytes"))
+		err = fmt.Errorf("%w (%s)", err, ob.Settings.Of("max_resource_bytes"))
 	}
 	if err != nil {
 		return nil, err
 	}
 	if a.NotModified {
-		return &outcome{it: it, same: true}, nil
+		return &Outcome{Item: it, Same: true}, nil
 	}
 	if err := p.Promise.VerifyAnswer(a); err != nil {
 		return nil, fmt.Errorf("%s %w: %w%s", clip.Middle(p.URL), feed.ErrMismatch, err, feed.MismatchHint)
 	}
 	if !big && (len(a.Body) > bigBody || len(a.Body) > bigBody/100 && fetch.IsGzip(a.Body)) {
-		d.bigMu.Lock()
-		defer d.bigMu.Unlock()
+		ob.bigMu.Lock()
+		defer ob.bigMu.Unlock()
 	}
-	o, err := d.represent(ctx, it, p, a.Body, a.Kind())
-	if p.URL == it.Loc && (err == nil && o.notRDF || errors.Is(err, errContent)) {
-		it.Found = d.linked(a)
+	o, err := ob.represent(ctx, it, p, a.Body, a.Kind())
+	if p.URL == it.Loc && (err == nil && o.NotRDF || errors.Is(err, ErrContent)) {
+		it.Found = ob.linked(a)
 	}
-	if err == nil && p.Promise.Unproven() && feed.Unsettled(it.LastMod, fetch.ServedAt(a.Header, d.opt.Now())) {
-		o.rec.Unsettle()
+	if err == nil && p.Promise.Unproven() && feed.Unsettled(it.LastMod, fetch.ServedAt(a.Header, ob.Now())) {
+		o.Record.Unsettle()
 	}
 	if err == nil {
 		o.answered(a, p)
@@ -280,16 +275,19 @@ func (d *Destination) obtainFrom(ctx context.Context, it *feed.Item, p feed.Plac
 }
 
 // represent makes a record of a verified body, with its triples or bytes.
-func (d *Destination) represent(ctx context.Context, it *feed.Item, p feed.Place, body []byte, kind fetch.Kind) (*outcome, error) {
+func (ob *Obtainer) represent(ctx context.Context, it *feed.Item, p feed.Place, body []byte, kind fetch.Kind) (*Outcome, error) {
 	if kind := listKind(body); kind != "" {
-		return nil, fmt.Errorf("%s %w: it is a %s, and no resource", clip.Middle(p.URL), errContent, kind)
+		return nil, fmt.Errorf("%s %w: it is a %s, and no resource", clip.Middle(p.URL), ErrContent, kind)
 	}
-	return d.content.represent(ctx, it, p, body, kind)
+	if ob.AsFiles {
+		return ob.representFile(ctx, it, p, body, kind)
+	}
+	return ob.representDescription(ctx, it, p, body, kind)
 }
 
 // representRDF makes the wire form of a verified body and its record. A non-RDF resource has a
 // record without triples.
-func (d *Destination) representRDF(ctx context.Context, it *feed.Item, p feed.Place, body []byte, kind fetch.Kind) (*outcome, error) {
+func (ob *Obtainer) representRDF(ctx context.Context, it *feed.Item, p feed.Place, body []byte, kind fetch.Kind) (*Outcome, error) {
 	rec := it.Record()
 	if rec.Hashes.SHA256 == "" && rec.Hashes.SHA1 == "" && rec.Hashes.MD5 == "" && p.URL == it.Loc {
 		rec.Hashes = resourcesync.HashesOf(body, rec.Hashes)
@@ -302,26 +300,26 @@ func (d *Destination) representRDF(ctx context.Context, it *feed.Item, p feed.Pl
 		if p.Rel != "" {
 			base = p.URL
 		}
-		ts, ok, err = d.readRDF(ctx, p, base, body, kind)
+		ts, ok, err = ob.readRDF(ctx, p, base, body, kind)
 	}
-	if !ok && !it.File && !feed.IsTypeOfNoRDF(p.Promise.Type) && d.isMirrored(ctx, it.Loc) {
-		return nil, fmt.Errorf("%s %w: its description is mirrored, and what comes now is none (an error page in its place?)", clip.Middle(p.URL), errContent)
+	if !ok && !it.File && !feed.IsTypeOfNoRDF(p.Promise.Type) && ob.isMirrored(ctx, it.Loc) {
+		return nil, fmt.Errorf("%s %w: its description is mirrored, and what comes now is none (an error page in its place?)", clip.Middle(p.URL), ErrContent)
 	}
 	if !ok || it.File {
 		rec.NotRDF(it.File)
-		return &outcome{it: it, rec: rec, notRDF: true}, nil
+		return &Outcome{Item: it, Record: rec, NotRDF: true}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s %w: %w", clip.Middle(p.URL), errContent, err)
+		return nil, fmt.Errorf("%s %w: %w", clip.Middle(p.URL), ErrContent, err)
 	}
-	if int64(len(ts)) > d.lim.triples {
-		return nil, fmt.Errorf("%s %w: %d triples, at most %d are taken (%s)", clip.Middle(p.URL), errContent, len(ts), d.lim.triples, d.cfg.Settings.Of("max_resource_triples"))
+	if int64(len(ts)) > ob.Limits.Triples {
+		return nil, fmt.Errorf("%s %w: %d triples, at most %d are taken (%s)", clip.Middle(p.URL), ErrContent, len(ts), ob.Limits.Triples, ob.Settings.Of("max_resource_triples"))
 	}
 	ts = rdfres.SortUnique(ts)
 	wireNames := false
 	var wire []byte
 	if !it.Promise.Graph.IsZero() {
-		wire = appendLines(nil, ts)
+		wire = AppendLines(nil, ts)
 		got := rdfres.Digest(sha256.Sum256(wire))
 		if got != it.Promise.Graph {
 			return nil, fmt.Errorf("%s %w: graph digest is %s, promised was %s%s", clip.Middle(p.URL), feed.ErrMismatch, got, it.Promise.Graph, feed.MismatchHint)
@@ -331,18 +329,18 @@ func (d *Destination) representRDF(ctx context.Context, it *feed.Item, p feed.Pl
 	if wireNames {
 		rec.Flags |= ledger.FlagWireNames
 	} else {
-		ts, _, err = rdfres.NameBlanks(ts, rdfres.NameOptions{Scope: it.Loc, WorkLimit: d.lim.blankWork})
+		ts, _, err = rdfres.NameBlanks(ts, rdfres.NameOptions{Scope: it.Loc, WorkLimit: ob.Limits.BlankWork})
 		if err != nil {
-			return nil, fmt.Errorf("%s %w: blank nodes: %w", clip.Middle(p.URL), errContent, err)
+			return nil, fmt.Errorf("%s %w: blank nodes: %w", clip.Middle(p.URL), ErrContent, err)
 		}
-		wire = appendLines(nil, ts)
+		wire = AppendLines(nil, ts)
 	}
 	if err := sink.CheckTriples(ts); err != nil {
 		about := ""
 		if it.Entity != "" {
 			about = " (entity " + clip.Middle(it.Entity) + ")"
 		}
-		return nil, fmt.Errorf("%s%s %w: %w", clip.Middle(p.URL), about, errContent, err)
+		return nil, fmt.Errorf("%s%s %w: %w", clip.Middle(p.URL), about, ErrContent, err)
 	}
 	if rec.Entity == "" {
 		rec.Entity = guessEntity(it.Loc, ts)
@@ -350,12 +348,12 @@ func (d *Destination) representRDF(ctx context.Context, it *feed.Item, p feed.Pl
 	if rec.Graph = it.Promise.Graph; !wireNames { // else it was compared
 		rec.Graph = sha256.Sum256(wire)
 	}
-	o := &outcome{it: it, rec: rec, empty: len(ts) == 0, strange: unpromised(p) && d.isStrange(ctx, rec, ts)}
-	if !d.selected(rec.Entity, ts) {
+	o := &Outcome{Item: it, Record: rec, Empty: len(ts) == 0, Strange: unpromised(p) && ob.isStrange(ctx, rec, ts)}
+	if !ob.Select.Selected(rec.Entity, ts) {
 		rec.Flags |= ledger.FlagUnselected
 		return o, nil
 	}
-	rec.Triples, o.wire, o.ts = int64(len(ts)), wire, ts
+	rec.Triples, o.Wire, o.Parsed = int64(len(ts)), wire, ts
 	return o, nil
 }
 
@@ -386,9 +384,9 @@ func listKind(body []byte) string {
 
 // readRDF reads the triples of a body; ok is false for no RDF. A body packed with gzip is
 // unpacked, of any type and suffix: no format of RDF begins with its two bytes.
-func (d *Destination) readRDF(ctx context.Context, p feed.Place, base string, body []byte, kind fetch.Kind) (ts []rdfres.Triple, ok bool, err error) {
+func (ob *Obtainer) readRDF(ctx context.Context, p feed.Place, base string, body []byte, kind fetch.Kind) (ts []rdfres.Triple, ok bool, err error) {
 	for layer := 0; layer < 2 && err == nil && fetch.IsGzip(body); layer++ {
-		if body, err = fetch.Gunzip(body, d.lim.Resource); err != nil {
+		if body, err = fetch.Gunzip(body, ob.Limits.Resource); err != nil {
 			err = fmt.Errorf("unpack gzip: %w", err)
 		}
 	}
@@ -398,22 +396,22 @@ func (d *Destination) readRDF(ctx context.Context, p feed.Place, base string, bo
 		format, certain, ok = rdfres.JSONLD, true, true
 	}
 	if err = cmp.Or(err, several); ok && err == nil {
-		ts, err = codec.Decode(format, body, rdfres.ReadOptions{Base: base, Name: p.URL, Charset: kind.Charset(), MaxBytes: d.lim.Resource, Lax: true, OneGraph: true, LinkedContext: linked,
-			Context: func(address string) ([]byte, string, error) { return d.contexts.Get(ctx, address) }})
+		ts, err = codec.Decode(format, body, rdfres.ReadOptions{Base: base, Name: p.URL, Charset: kind.Charset(), MaxBytes: ob.Limits.Resource, Lax: true, OneGraph: true, LinkedContext: linked,
+			Context: func(address string) ([]byte, string, error) { return ob.contexts.Get(ctx, address) }})
 	}
 	return ts, ok && (err == nil || certain || errors.Is(err, rdfres.ErrRemoteContext)), err
 }
 
-// triples are those of the wire form.
-func (o *outcome) triples() ([]rdfres.Triple, error) {
-	if o.ts != nil {
-		return o.ts, nil
+// Triples are those of the wire form.
+func (o *Outcome) Triples() ([]rdfres.Triple, error) {
+	if o.Parsed != nil {
+		return o.Parsed, nil
 	}
-	return ledger.ParseWire(o.wire)
+	return ledger.ParseWire(o.Wire)
 }
 
-// appendLines appends the wire form of sorted triples. Its SHA-256 is their graph digest.
-func appendLines(b []byte, ts []rdfres.Triple) []byte {
+// AppendLines appends the wire form of sorted triples. Its SHA-256 is their graph digest.
+func AppendLines(b []byte, ts []rdfres.Triple) []byte {
 	n := 0
 	for _, t := range ts {
 		n += len(t.S) + len(t.P) + len(t.O) + len("   .\n")
@@ -495,8 +493,8 @@ func likeRDF(f rdfres.Format, body []byte) (rdfres.Format, bool) {
 }
 
 // isMirrored tells whether the description of a resource is recorded.
-func (d *Destination) isMirrored(ctx context.Context, loc string) bool {
-	rec, err := d.led.Record(ctx, ledger.HashOf(loc))
+func (ob *Obtainer) isMirrored(ctx context.Context, loc string) bool {
+	rec, err := ob.Ledger.Record(ctx, ledger.HashOf(loc))
 	return err == nil && rec != nil && rec.Triples > 0
 }
 

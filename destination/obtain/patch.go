@@ -1,4 +1,4 @@
-package destination
+package obtain
 
 import (
 	"context"
@@ -16,10 +16,10 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
-// updateJob fetches an update: as a patch of the kept version if this is shorter and both ends can
+// Update fetches an update: as a patch of the kept version if this is shorter and both ends can
 // be verified, else whole. An RDF Patch comes first: it applies to the kept triples. A JSON Patch
 // needs a document made of them, and read again.
-func (d *Destination) updateJob(it *feed.Item, loc ledger.Hash, rec *ledger.Record) job {
+func (ob *Obtainer) Update(it *feed.Item, loc ledger.Hash, rec *ledger.Record) func(context.Context) *Outcome {
 	var usable []feed.PatchOffer
 	for _, p := range it.Patches {
 		if fits(&p, it, rec) {
@@ -27,22 +27,22 @@ func (d *Destination) updateJob(it *feed.Item, loc ledger.Hash, rec *ledger.Reco
 		}
 	}
 	if len(usable) == 0 {
-		return d.fetchJob(it)
+		return ob.Job(it)
 	}
 	slices.SortStableFunc(usable, func(a, b feed.PatchOffer) int { return rank(&a) - rank(&b) })
-	return func(ctx context.Context) *outcome {
+	return func(ctx context.Context) *Outcome {
 		for i := range usable {
 			p := &usable[i]
-			o, err := d.obtainPatched(ctx, it, loc, rec, p)
+			o, err := ob.obtainPatched(ctx, it, loc, rec, p)
 			if err == nil {
 				return o
 			}
 			if ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) {
-				return &outcome{it: it, err: err}
+				return &Outcome{Item: it, Err: err}
 			}
-			d.log.Debug("patch could not be used; the whole is fetched", "loc", it.Loc, "patch", p.URL, "error", err)
+			ob.Log.Debug("patch could not be used; the whole is fetched", "loc", it.Loc, "patch", p.URL, "error", err)
 		}
-		return d.obtain(ctx, it)
+		return ob.Obtain(ctx, it)
 	}
 }
 
@@ -67,17 +67,17 @@ func rank(p *feed.PatchOffer) int {
 	return 1
 }
 
-func (d *Destination) obtainPatched(ctx context.Context, it *feed.Item, loc ledger.Hash, rec *ledger.Record, p *feed.PatchOffer) (*outcome, error) {
-	if err := d.placeAllowed(p.URL); err != nil {
+func (ob *Obtainer) obtainPatched(ctx context.Context, it *feed.Item, loc ledger.Hash, rec *ledger.Record, p *feed.PatchOffer) (*Outcome, error) {
+	if err := ob.PlaceAllowed(p.URL); err != nil {
 		return nil, err
 	}
-	before, err := d.led.Proven(ctx, loc, rec)
+	before, err := ob.Ledger.Proven(ctx, loc, rec)
 	if err != nil {
 		return nil, err
 	}
-	made := func(o *outcome, err error) (*outcome, error) {
+	made := func(o *Outcome, err error) (*Outcome, error) {
 		if err == nil {
-			o.patched, o.before = true, before
+			o.Patched, o.Before = true, before
 		}
 		return o, err
 	}
@@ -90,7 +90,7 @@ func (d *Destination) obtainPatched(ctx context.Context, it *feed.Item, loc ledg
 			return nil, errors.New("the patch applies to other bytes than those that can be made of what is kept")
 		}
 	}
-	a, err := d.fetch.Get(ctx, fetch.Request{URL: p.URL, Accept: p.Promise.Type, MaxBytes: d.lim.Resource, Attempts: 2, Gzip: p.Promise.Length > 8<<10})
+	a, err := ob.Fetch.Get(ctx, fetch.Request{URL: p.URL, Accept: p.Promise.Type, MaxBytes: ob.Limits.Resource, Attempts: 2, Gzip: p.Promise.Length > 8<<10})
 	if err != nil {
 		return nil, err
 	}
@@ -104,12 +104,12 @@ func (d *Destination) obtainPatched(ctx context.Context, it *feed.Item, loc ledg
 		if err := it.Promise.Verify(doc); err != nil {
 			return nil, fmt.Errorf("what the patch makes %w: %w", feed.ErrMismatch, err)
 		}
-		return made(d.represent(ctx, it, feed.Place{URL: it.Loc, Promise: it.Promise}, doc, fetch.Kind{}))
+		return made(ob.represent(ctx, it, feed.Place{URL: it.Loc, Promise: it.Promise}, doc, fetch.Kind{}))
 	}
-	after, _, err := rdfres.ApplyPatch(before, a.Body, rdfres.ReadOptions{Name: p.URL, MaxBytes: d.lim.Resource})
+	after, _, err := rdfres.ApplyPatch(before, a.Body, rdfres.ReadOptions{Name: p.URL, MaxBytes: ob.Limits.Resource})
 	if err != nil {
 		return nil, err
 	}
 	// The same checks as of a whole representation, on the lines of the graph.
-	return made(d.represent(ctx, it, feed.Place{URL: it.Loc, Promise: fetch.Promise{Type: rdfres.NTriples.MediaType(), Length: -1}}, appendLines(nil, after), fetch.Kind{}))
+	return made(ob.represent(ctx, it, feed.Place{URL: it.Loc, Promise: fetch.Promise{Type: rdfres.NTriples.MediaType(), Length: -1}}, AppendLines(nil, after), fetch.Kind{}))
 }

@@ -144,11 +144,11 @@ func vacant(dir string) error {
 	foreign := ""
 	for _, f := range files {
 		name := f.Name()
-		if strings.HasPrefix(name, "marker.manifest.") {
+		if strings.HasPrefix(name, "marker.manifest.") || name == guardfs.SyncedFile { // else the first is missing
 			return nil
 		}
 		// hidden, or of an interrupted first start
-		own := slices.ContainsFunc([]string{".", lockFile, holderFile, "lost+found", "marker.", "temporary.", "MANIFEST-", "OPTIONS-", guardfs.SyncedFile},
+		own := slices.ContainsFunc([]string{".", lockFile, holderFile, "lost+found", "marker.", "temporary.", "MANIFEST-", "OPTIONS-"},
 			func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 		if name == "tmp" {
 			left, err := os.ReadDir(filepath.Join(dir, name))

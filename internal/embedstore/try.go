@@ -54,13 +54,16 @@ func readOnly(dir string, look func(view) error) (err error) {
 	}
 	begun := false
 	for _, f := range files {
-		begun = begun || strings.HasPrefix(f.Name(), "marker.manifest.")
+		begun = begun || strings.HasPrefix(f.Name(), "marker.manifest.") || filepath.Ext(f.Name()) == ".log" // else of an interrupted first start
 	}
-	if !begun {
-		return vacant(dir)
+	if err := vacant(dir); err != nil || !begun {
+		return err
 	}
 	if _, err := os.Stat(filepath.Join(dir, lockFile)); err != nil {
-		return err // a store without it was copied in part
+		if errors.Is(err, fs.ErrNotExist) { // Open would make it, and this leaves the folder unchanged
+			err = guardfs.Remake(fmt.Errorf("file %s is missing", lockFile), lockFile)
+		}
+		return err
 	}
 	lock, err := takeLock(dir)
 	if err != nil {

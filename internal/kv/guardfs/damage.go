@@ -19,10 +19,16 @@ var ErrDamaged = errors.New("damaged")
 
 // Damage is the ErrDamaged of a cause.
 func Damage(cause error) error {
-	return mendable(cause, "bring the folder back from a backup, or move it away and begin with an empty one")
+	return Mendable(cause, "bring the folder back from a backup, or move it away and begin with an empty one")
 }
 
-func mendable(cause error, remedy string) error {
+// Remake is the ErrDamaged of a missing empty file: its name is its content.
+func Remake(cause error, name string) error {
+	return Mendable(cause, "make the empty file "+name+" in the folder, and start again")
+}
+
+// Mendable is the ErrDamaged of a cause with another remedy.
+func Mendable(cause error, remedy string) error {
 	return fmt.Errorf("%w: %w (%s)", ErrDamaged, cause, remedy)
 }
 
@@ -44,13 +50,15 @@ func ReadError(err error) error {
 
 // openError tells why Pebble did not open a database. Pebble marks only a part of the errors about
 // wrong files. So one is damage unless the disk has failed, or the folder is of another program.
-func (g *Guard) openError(err error) error {
+func (g *Guard) openError(err error, format pebble.FormatMajorVersion) error {
 	var errno syscall.Errno
 	switch {
 	case err == nil || g.scratch || errors.Is(err, ErrDamaged) || errors.Is(err, pebble.ErrDBDoesNotExist):
 		return err
 	case strings.Contains(err.Error(), "unknown format major version"):
 		return fmt.Errorf("%w: %w", kv.ErrNewer, err)
+	case errors.Is(err, pebble.ErrDBNotPristine): // Pebble takes it for one that was never opened
+		return Remake(errors.New("file marker.format-version.* is missing"), fmt.Sprintf("marker.format-version.000001.%03d", uint64(format)))
 	case pebble.IsCorruptionError(err): // whatever the disk did
 	case g.ioFailed.Load() || IsFull(err) || errors.As(err, &errno) && errno != syscall.ENOENT:
 		return err
@@ -65,7 +73,11 @@ func (g *Guard) openError(err error) error {
 	if !ok {
 		return Damage(err)
 	}
-	return damagedFile(filepath.Base(last), err)
+	name := filepath.Base(last)
+	if strings.HasPrefix(name, "OPTIONS-") { // a record of the settings, for other programs
+		return Mendable(fmt.Errorf("file %s: %w", name, err), "remove this file, and start again: another is made")
+	}
+	return damagedFile(name, err)
 }
 
 // inconsistentTable finds the number of a missing or wrong table in Pebble's error.

@@ -25,12 +25,14 @@ func checkLogs(fs vfs.FS, dir string) (*synced, error) {
 	if err != nil {
 		return &synced{}, nil // a new database; or Pebble tells
 	}
-	manifest, marker := "", ""
+	manifest, marker, newest := "", "", ""
 	logs := map[uint64]string{}
 	orphan := "" // of a database whose marker is missing
 	for _, name := range names {
 		if isLog, number, ok := logOrManifest(name); ok && isLog {
 			logs[number] = name
+		} else if ok {
+			newest = max(newest, name)
 		}
 		if ext := filepath.Ext(name); ext == ".log" || ext == ".sst" {
 			orphan = name
@@ -42,7 +44,11 @@ func checkLogs(fs vfs.FS, dir string) (*synced, error) {
 		}
 	}
 	if manifest == "" && orphan != "" { // Pebble would begin anew, and remove it
-		return nil, Damage(fmt.Errorf("file marker.manifest.* is missing beside %s", orphan))
+		err := fmt.Errorf("file marker.manifest.* is missing beside %s", orphan)
+		if newest == "" {
+			return nil, Damage(err)
+		}
+		return nil, Remake(err, "marker.manifest.000001."+newest)
 	}
 	lengths, err := readSynced(fs, dir)
 	if err != nil || manifest == "" {

@@ -152,7 +152,7 @@ func readSynced(files vfs.FS, dir string) (*synced, error) {
 }
 
 func damagedSynced(at int) error {
-	return mendable(fmt.Errorf("file %s at byte %d; it tells how long the logs have to be", SyncedFile, at),
+	return Mendable(fmt.Errorf("file %s at byte %d; it tells how long the logs have to be", SyncedFile, at),
 		"bring the folder back from a backup; or remove this file, if the logs are known to be whole")
 }
 

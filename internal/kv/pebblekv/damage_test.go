@@ -1,17 +1,15 @@
 package pebblekv
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
 
-	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
+	"github.com/rsbridge/rsbridge/internal/kv/kvtest"
 )
 
 // TestDamage breaks each file that a killed process left: all that was committed is there, or
@@ -50,55 +48,19 @@ func TestDamage(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	told := map[string]bool{}
-	for _, kind := range []string{"*.sst", "*.log", "MANIFEST-*", "OPTIONS-*", formFile} {
-		files, err := filepath.Glob(filepath.Join(killed, kind))
-		if err != nil || len(files) == 0 {
-			t.Fatal(kind, files, err)
-		}
-		for _, path := range files {
-			whole, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for round := range 4 {
-				bad := bytes.Clone(whole)
-				switch {
-				case kind == formFile:
-					bad = []byte("rsbridge stat\x00 1\n")
-				case round == 3 && kind == "*.sst":
-					bad = bad[:len(bad)/2]
-				case round == 3 && kind == "OPTIONS-*":
-					bad = bytes.Replace(bad, []byte("comparer="), []byte("comparer-"), 1)
-				case len(bad) > 0:
-					bad[r.IntN(len(bad))] ^= 1 << r.IntN(8)
-				}
-				where := t.TempDir()
-				if err := os.CopyFS(where, os.DirFS(killed)); err != nil {
-					t.Fatal(err)
-				}
-				name := filepath.Base(path)
-				if err := os.WriteFile(filepath.Join(where, name), bad, 0o600); err != nil {
-					t.Fatal(err)
-				}
-				n, err := countKeys(where)
-				switch {
-				case err == nil && n != keys:
-					t.Errorf("%s, round %d: %d keys of %d, and no error", name, round, n, keys)
-				case err != nil && (!errors.Is(err, guardfs.ErrDamaged) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "backup")):
-					t.Errorf("%s, round %d: the error names no file or no remedy: %v", name, round, err)
-				case err != nil:
-					told[kind] = true
-				}
-			}
-		}
-		if !told[kind] {
-			t.Errorf("%s: nothing was told", kind)
-		}
-	}
+	kvtest.Damage(t, killed, keys, countKeys, "MANIFEST-", ".sst", newest(t, killed, "*.log"))
 }
 
-func countKeys(dir string) (n int, err error) {
+// newest is the name of the newest file of a kind.
+func newest(t *testing.T, dir, kind string) string {
+	files, err := filepath.Glob(filepath.Join(dir, kind))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	return filepath.Base(slices.Max(files))
+}
+
+func countKeys(dir string) (n int64, err error) {
 	s, err := Open(context.Background(), dir, Options{})
 	if err != nil {
 		return 0, err

@@ -26,6 +26,8 @@ const (
 
 	// form is the version of the folder's form, as written by this package.
 	form = 1
+
+	formRemedy = "write the line \"rsbridge state 1\" into the file " + formFile
 )
 
 // checkForm reads the version and changes nothing.
@@ -35,7 +37,7 @@ func checkForm(dir string) error {
 		entries, _ := os.ReadDir(dir) // of a missing or unreadable folder: told when it is opened
 		for _, e := range entries {
 			if strings.HasPrefix(e.Name(), "MANIFEST-") {
-				return fmt.Errorf("there is a database without the file %s: not a state of rsbridge; choose another folder", formFile)
+				return fmt.Errorf("there is a database without the file %s: not a state of rsbridge; choose another folder (if it is one, %s)", formFile, formRemedy)
 			}
 		}
 		return nil
@@ -45,11 +47,11 @@ func checkForm(dir string) error {
 	}
 	number, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "rsbridge state ")
 	v, err := strconv.ParseUint(number, 10, 32)
-	if !ok || err != nil {
-		return guardfs.Damage(fmt.Errorf("file %s holds %.40q, want \"rsbridge state %d\"", formFile, data, form))
+	if !ok || err != nil || v == 0 {
+		return guardfs.Mendable(fmt.Errorf("file %s holds %.40q", formFile, data), formRemedy)
 	}
 	if v > form {
-		return fmt.Errorf("%w: the folder is of form %d, this program knows %d; update rsbridge", ErrNewer, v, form)
+		return fmt.Errorf("%w: file %s is of form %d, this program knows %d; update rsbridge, or, if no newer one was here, %s", ErrNewer, formFile, v, form, formRemedy)
 	}
 	return nil
 }

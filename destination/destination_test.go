@@ -132,7 +132,6 @@ func (b *bench) open() *Destination {
 	d.fetch.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	d.lim.Attempts, d.lim.Dead = 2, 1000
 	d.lim.KeptItems = 4 // lists of the tests are shorter and longer
-	d.led.SetAside(400) // as intents are
 	if b.few > 0 {
 		d.lim.few = b.few
 	}

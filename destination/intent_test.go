@@ -4,30 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
+	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
-// A long intent stands in a file of its own as long as its batch is under way, and what no
-// batch refers to goes. Where it is not as it was written, the mirror is compared: what
+// Where the intent of a batch under way is not as it was written, the mirror is compared: what
 // stands of the batch in it, which the source has no more, goes.
-func TestIntentAside(t *testing.T) {
-	for name, damage := range map[string]func(file string, whole []byte) error{
-		"whole": func(file string, whole []byte) error {
-			return os.WriteFile(file+"00", whole[1:], 0o600) // as a crash leaves it that is a little earlier
-		},
-		"another byte": func(file string, whole []byte) error {
-			whole[len(whole)/2] ^= 1
-			return os.WriteFile(file, whole, 0o600)
-		},
-		"cut":   func(file string, whole []byte) error { return os.WriteFile(file, whole[:len(whole)-1], 0o600) },
-		"empty": func(file string, _ []byte) error { return os.WriteFile(file, nil, 0o600) },
-		"gone":  func(file string, _ []byte) error { return os.Remove(file) },
+func TestDamagedIntent(t *testing.T) {
+	for name, damage := range map[string]func(in []byte) []byte{
+		"whole":        func(in []byte) []byte { return in },
+		"another byte": func(in []byte) []byte { in[40]++; return in },
+		"cut":          func(in []byte) []byte { return in[:len(in)-1] },
+		"empty":        func(in []byte) []byte { return in[:0] },
+		"of no kind":   func(in []byte) []byte { in[0] = 0; return in },
 	} {
 		for _, folder := range []bool{false, true} {
 			if teststores.Unraced(t, 5) {
@@ -35,25 +29,10 @@ func TestIntentAside(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s, folder %t", name, folder), func(t *testing.T) {
 				b := newBench(t)
-				state := t.TempDir()
-				store, err := pebblekv.Open(t.Context(), state, pebblekv.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { store.Close() })
-				b.store = store
 				b.cfg.MaxDeleteRatio = 1
 				open, dir := b.open, t.TempDir()
 				if folder {
 					open = b.intoFolder(dir)
-				}
-				files := func() []string {
-					t.Helper()
-					names, err := filepath.Glob(filepath.Join(state, "aside", "*"))
-					if err != nil {
-						t.Fatal(err)
-					}
-					return names
 				}
 				fill(b.src, 20)
 				if rep, err := open().Sync(context.Background(), SyncOptions{}); err != nil || !rep.InSync {
@@ -68,27 +47,32 @@ func TestIntentAside(t *testing.T) {
 				if _, err := d.Sync(context.Background(), SyncOptions{}); !errors.Is(err, errInjected) {
 					t.Fatal(err)
 				}
-				left := files()
-				if len(left) != 1 {
-					t.Fatalf("left: %v", left)
+				left := 0
+				batch := b.store.Batch()
+				defer batch.Close()
+				for p, err := range b.store.Scan(t.Context(), []byte{ledger.KindIntent}, []byte{ledger.KindIntent + 1}) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					left++
+					batch.Set(p.Key, damage(append([]byte(nil), p.Value...)))
 				}
-				whole, err := os.ReadFile(left[0])
-				if err == nil {
-					err = damage(left[0], whole)
-				}
-				if err != nil {
-					t.Fatal(err)
+				if err := batch.Commit(t.Context(), true); err != nil || left != 1 {
+					t.Fatalf("%d intents are left: %v", left, err)
 				}
 				for i := range 20 {
 					b.src.put(fmt.Sprintf("e%d.nt", i), fmt.Sprintf("<http://ex.org/e%d> <http://ex.org/p> \"at last\" .\n", i))
 				}
 				b.src.remove("new.nt")
 				b.clock = b.clock.Add(time.Hour)
-				if rep, err := open().Sync(context.Background(), SyncOptions{}); err != nil || !rep.InSync {
+				last := open()
+				if rep, err := last.Sync(context.Background(), SyncOptions{}); err != nil || !rep.InSync {
 					t.Fatalf("%+v %v", rep, err)
 				}
-				if left := files(); len(left) != 0 {
-					t.Errorf("left: %v", left)
+				for slot := range byte(ledger.Slots) {
+					if _, err := last.led.Intent(t.Context(), slot); !errors.Is(err, kv.ErrNotFound) {
+						t.Errorf("an intent is left: %v", err)
+					}
 				}
 				if !folder {
 					b.equal()

@@ -200,7 +200,7 @@ func TestIntentOfNewerVersion(t *testing.T) {
 	if err := batch.Commit(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Sync(context.Background(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "written by a newer rsbridge (version 6, this one knows 5)") {
+	if _, err := d.Sync(context.Background(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "written by a newer rsbridge (version 6, this one knows 2)") {
 		t.Fatal(err)
 	}
 	if raw, err := b.store.Get(t.Context(), ledger.Key(ledger.KindIntent, d.dest)); err != nil || len(raw) != 4 {

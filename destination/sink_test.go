@@ -34,7 +34,6 @@ func (b *bench) openSink(s sink.Sink) *Destination {
 	}
 	d.fetch.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	d.lim.Attempts, d.lim.Dead = 2, 1000
-	d.led.SetAside(400)
 	return d
 }
 

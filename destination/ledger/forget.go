@@ -148,9 +148,6 @@ func (l *Ledger) Forget(ctx context.Context, name string) error {
 	if err := b.Commit(ctx, true); err != nil {
 		return fmt.Errorf("write the records: %w", err)
 	}
-	for slot := range byte(Slots) {
-		l.forgetAside(ctx, slot)
-	}
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -28,12 +27,9 @@ type IntentKind byte
 
 const (
 	// OfStore is a batch of triples.
-	OfStore IntentKind = 3
+	OfStore IntentKind = 1
 	// OfFiles is a batch of files: a mirror of files, or files beside a store.
-	OfFiles IntentKind = 4
-
-	// asideIntent names an intent in a file beside the tables.
-	asideIntent = 5
+	OfFiles IntentKind = 2
 )
 
 // Slots bounds the batches under way: the next may be sent while one is being recorded.
@@ -75,8 +71,8 @@ var ErrIntent = errors.New("the intent of a batch that was under way is damaged"
 
 // read takes an intent apart.
 func (in Intent) read() (kind IntentKind, all []Intended, err error) {
-	if len(in) > 0 && in[0] > asideIntent {
-		return 0, nil, fmt.Errorf("intended batch: it was written by a newer rsbridge (version %d, this one knows %d), and only that can finish it: run sync with the newer one", in[0], asideIntent)
+	if len(in) > 0 && IntentKind(in[0]) > OfFiles {
+		return 0, nil, fmt.Errorf("intended batch: it was written by a newer rsbridge (version %d, this one knows %d), and only that can finish it: run sync with the newer one", in[0], OfFiles)
 	}
 	if len(in) > 0 {
 		kind = IntentKind(in[0])
@@ -114,17 +110,8 @@ func (l *Ledger) intentKey(slot byte) []byte {
 	return append(Key(KindIntent, l.dest), slot)
 }
 
-// Begin makes the intent of a batch durable. A long one goes beside the tables, and only its
-// name into them: it would be moved there, and read with every key near to it, long after
-// the batch is done.
+// Begin makes the intent of a batch durable.
 func (l *Ledger) Begin(ctx context.Context, slot byte, in Intent) error {
-	if aside, ok := kv.Aside(l.store); ok && len(in) >= l.aside {
-		name := asideName{nonce: rand.Uint64(), sum: Checksum(in), length: uint64(len(in))}
-		if err := aside.PutAside(ctx, name.key(l, slot), in); err != nil {
-			return fmt.Errorf("write the intent: %w", err)
-		}
-		in = name.encode()
-	}
 	batch := l.store.Batch()
 	defer batch.Close()
 	batch.Set(l.intentKey(slot), in)
@@ -138,11 +125,7 @@ func (l *Ledger) Begin(ctx context.Context, slot byte, in Intent) error {
 // intent.
 func (l *Ledger) Done(ctx context.Context, slot byte, b kv.Batch, m *Meta) error {
 	b.Delete(l.intentKey(slot))
-	if err := l.Commit(ctx, b, m); err != nil {
-		return err
-	}
-	l.forgetAside(ctx, slot)
-	return nil
+	return l.Commit(ctx, b, m)
 }
 
 // Pending reads the batch that was under way in a slot; kind is 0 for none. A damaged intent
@@ -150,7 +133,6 @@ func (l *Ledger) Done(ctx context.Context, slot byte, b kv.Batch, m *Meta) error
 func (l *Ledger) Pending(ctx context.Context, slot byte) (kind IntentKind, all []Intended, err error) {
 	in, err := l.Intent(ctx, slot)
 	if errors.Is(err, kv.ErrNotFound) {
-		l.forgetAside(ctx, slot) // of a crash just before that
 		return 0, nil, nil
 	}
 	if err != nil {
@@ -161,62 +143,5 @@ func (l *Ledger) Pending(ctx context.Context, slot byte) (kind IntentKind, all [
 
 // Intent reads the intent of a slot, or kv.ErrNotFound.
 func (l *Ledger) Intent(ctx context.Context, slot byte) (Intent, error) {
-	raw, err := l.store.Get(ctx, l.intentKey(slot))
-	if err != nil || len(raw) == 0 || raw[0] != asideIntent {
-		return raw, err
-	}
-	name, err := decodeAsideName(raw)
-	if err != nil {
-		return nil, err
-	}
-	aside, ok := kv.Aside(l.store)
-	if !ok {
-		return nil, fmt.Errorf("%w: it is beside a state of another kind", ErrIntent)
-	}
-	raw, err = aside.GetAside(ctx, name.key(l, slot))
-	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		return nil, fmt.Errorf("%w: its file in the state is not there", ErrIntent)
-	case err != nil:
-		return nil, fmt.Errorf("intended batch: %w", err)
-	case uint64(len(raw)) != name.length || Checksum(raw) != name.sum:
-		return nil, fmt.Errorf("%w: its file in the state has %d bytes with another checksum or length", ErrIntent, len(raw))
-	}
-	return raw, nil
-}
-
-// forgetAside removes the files of a slot whose intent has gone from the tables.
-func (l *Ledger) forgetAside(ctx context.Context, slot byte) {
-	if aside, ok := kv.Aside(l.store); ok {
-		if err := aside.DropAside(ctx, l.asideKey(slot)); err != nil {
-			l.log.Warn("the intent of a batch that is recorded cannot be removed; the next one removes it", "error", err)
-		}
-	}
-}
-
-// asideName is what the tables keep of an intent in a file. Its successor has another name,
-// so that the earlier file stays whole until the successor is.
-type asideName struct {
-	nonce  uint64
-	sum    uint32 // CRC-32C
-	length uint64
-}
-
-func (n asideName) encode() []byte {
-	b := binary.BigEndian.AppendUint64([]byte{asideIntent}, n.nonce)
-	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, n.sum), n.length)
-}
-
-func decodeAsideName(b []byte) (n asideName, err error) {
-	if len(b) != 1+8+4+8 || b[0] != asideIntent {
-		return n, fmt.Errorf("%w: %d bytes", ErrIntent, len(b))
-	}
-	return asideName{binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint32(b[9:]), binary.BigEndian.Uint64(b[13:])}, nil
-}
-
-// asideKey begins the names of the files of a slot.
-func (l *Ledger) asideKey(slot byte) []byte { return append(Key(KindIntent, l.dest), slot) }
-
-func (n asideName) key(l *Ledger, slot byte) []byte {
-	return binary.BigEndian.AppendUint64(l.asideKey(slot), n.nonce)
+	return l.store.Get(ctx, l.intentKey(slot))
 }

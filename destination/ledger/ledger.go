@@ -18,7 +18,6 @@ type Ledger struct {
 	store       kv.Store
 	log         *slog.Logger
 	dest, space ID
-	aside       int   // intents of so many bytes stand beside the tables
 	state       State // as it was committed; the writer's own
 
 	noFaults, noneLeaving, noDoubts atomic.Bool // known to be so; see Look
@@ -35,7 +34,7 @@ type Ledger struct {
 
 // New opens the records of a destination whose mirror is in a space.
 func New(store kv.Store, log *slog.Logger, dest, space ID) *Ledger {
-	return &Ledger{store: store, log: log, dest: dest, space: space, aside: 64 << 10}
+	return &Ledger{store: store, log: log, dest: dest, space: space}
 }
 
 // Of opens the records of another destination of the same space.
@@ -50,9 +49,6 @@ func (l *Ledger) Forgetful() *Ledger {
 	f.state = l.state
 	return f
 }
-
-// SetAside makes intents of so many bytes stand beside the tables.
-func (l *Ledger) SetAside(bytes int) { l.aside = bytes }
 
 // Record reads the record of a resource, nil for none.
 func (l *Ledger) Record(ctx context.Context, loc Hash) (*Record, error) {

@@ -131,17 +131,3 @@ type Run interface {
 	// Set writes the next pair.
 	Set(key, value []byte) error
 }
-
-// Asider is a Store with files for long values of short life, beside its
-// tables: they are written once and no reading of keys meets them.
-type Asider interface {
-	// PutAside keeps value, unless ctx ended before; it is durable when it returns. After an error, or the
-	// end of the process while it is written, a part of it may stand there: what
-	// refers to it is written afterwards, with its checksum.
-	PutAside(ctx context.Context, key, value []byte) error
-	// GetAside gives it, or ErrNotFound.
-	GetAside(ctx context.Context, key []byte) ([]byte, error)
-	// DropAside removes all with keys that begin with prefix; it may be undone by a
-	// loss of power.
-	DropAside(ctx context.Context, prefix []byte) error
-}

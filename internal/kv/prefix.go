@@ -167,30 +167,3 @@ func (p *prefixRun) Set(key, value []byte) error {
 	p.key = append(p.key[:p.cut], key...)
 	return p.root.Set(p.key, value)
 }
-
-// Aside gives the Asider of the key space of s; ok is false if the
-// store does not.
-func Aside(s Store) (a Asider, ok bool) {
-	root, prefix := unwrap(s)
-	if a, ok = root.(Asider); ok {
-		a = prefixAside{a, prefix}
-	}
-	return a, ok
-}
-
-type prefixAside struct {
-	root   Asider
-	prefix []byte
-}
-
-func (p prefixAside) PutAside(ctx context.Context, key, value []byte) error {
-	return p.root.PutAside(ctx, concat(p.prefix, key), value)
-}
-
-func (p prefixAside) GetAside(ctx context.Context, key []byte) ([]byte, error) {
-	return p.root.GetAside(ctx, concat(p.prefix, key))
-}
-
-func (p prefixAside) DropAside(ctx context.Context, prefix []byte) error {
-	return p.root.DropAside(ctx, concat(p.prefix, prefix))
-}

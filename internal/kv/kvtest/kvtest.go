@@ -10,7 +10,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -39,7 +38,6 @@ func Run(t *testing.T, open func(testing.TB) kv.Store) {
 	with("ended context", testEnded)
 	with("context that ends", testEnding)
 	with("load", testLoad)
-	with("aside", testAside)
 	with("random", func(t *testing.T, s kv.Store) { testRandom(t, s) })
 	with("random below a prefix", func(t *testing.T, s kv.Store) {
 		put(t, s, "o", "outside")
@@ -282,14 +280,6 @@ func testEnded(t *testing.T, s kv.Store) {
 			t.Errorf("Commit of a load = %v", err)
 		}
 		l.Close()
-	}
-	if a, ok := kv.Aside(s); ok {
-		if err := a.PutAside(ctx, []byte("d"), nil); !errors.Is(err, errOver) {
-			t.Errorf("PutAside = %v", err)
-		}
-		if _, err := a.GetAside(t.Context(), []byte("d")); !errors.Is(err, kv.ErrNotFound) {
-			t.Errorf("GetAside = %v", err)
-		}
 	}
 	if got := keys(t, s.Scan(t.Context(), nil, nil)); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("keys = %q", got)
@@ -587,50 +577,4 @@ func testLoad(t *testing.T, s kv.Store) {
 	if err := errors.Join(empty.Commit(t.Context()), empty.Close()); err != nil {
 		t.Errorf("a load of nothing: %v", err)
 	}
-}
-
-// testAside is for stores with an Asider.
-func testAside(t *testing.T, s kv.Store) {
-	below := kv.Prefix(s, []byte{'p', 0, 0xff})
-	a, ok := kv.Aside(below)
-	if !ok {
-		t.Skip("this store keeps nothing aside")
-	}
-	whole, _ := kv.Aside(s)
-	want := func(a kv.Asider, key, value string) {
-		t.Helper()
-		got, err := a.GetAside(t.Context(), []byte(key))
-		if value == "" && !errors.Is(err, kv.ErrNotFound) || value != "" && (err != nil || string(got) != value) {
-			t.Errorf("GetAside(%q) = %.20q, %v; want %.20q", key, got, err, value)
-		}
-	}
-	set := func(key, value string) {
-		t.Helper()
-		if err := a.PutAside(t.Context(), []byte(key), []byte(value)); err != nil {
-			t.Fatal(err)
-		}
-		want(a, key, value)
-	}
-	drop := func(a kv.Asider, prefix string) {
-		t.Helper()
-		if err := a.DropAside(t.Context(), []byte(prefix)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	drop(a, "a")
-	want(a, "a1", "")
-	set("a1", strings.Repeat("long ", 1<<18))
-	set("a1", "shorter")
-	set("a/../b", "a path is no path")
-	set("b", "stays")
-	want(whole, "p\x00\xffb", "stays")
-	if n := len(keys(t, s.Scan(t.Context(), nil, nil))); n != 0 {
-		t.Errorf("%d keys", n)
-	}
-	drop(whole, "a")
-	want(a, "a1", "shorter")
-	drop(a, "a")
-	want(a, "a1", "")
-	want(a, "a/../b", "")
-	want(a, "b", "stays")
 }

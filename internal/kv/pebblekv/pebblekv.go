@@ -207,9 +207,6 @@ func (s *Store) open(ctx context.Context, o Options) (err error) {
 		if err := o.fs.RemoveAll(filepath.Join(s.dir, loadFolder)); err != nil {
 			return err
 		}
-		if err := o.fs.MkdirAll(filepath.Join(s.dir, asideFolder), ownfile.FolderMode); err != nil { // durable with Pebble's new log
-			return err
-		}
 	}
 	db, err := s.guard.Open(ctx, s.dir, opts)
 	if err != nil {

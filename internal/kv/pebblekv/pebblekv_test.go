@@ -332,10 +332,6 @@ func TestReadOnly(t *testing.T) {
 	if err := b.Commit(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	beside, _ := kv.Aside(s)
-	if err := beside.PutAside(t.Context(), []byte("a"), []byte("long")); err != nil {
-		t.Fatal(err)
-	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -366,16 +362,6 @@ func TestReadOnly(t *testing.T) {
 	w.Set([]byte("b"), nil)
 	if err := w.Commit(t.Context(), true); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("Commit = %v, want ErrReadOnly", err)
-	}
-	beside, _ = kv.Aside(r)
-	if err := beside.PutAside(t.Context(), []byte("b"), nil); !errors.Is(err, ErrReadOnly) {
-		t.Errorf("PutAside = %v, want ErrReadOnly", err)
-	}
-	if err := beside.DropAside(t.Context(), []byte("a")); !errors.Is(err, ErrReadOnly) {
-		t.Errorf("DropAside = %v, want ErrReadOnly", err)
-	}
-	if v, err := beside.GetAside(t.Context(), []byte("a")); err != nil || string(v) != "long" {
-		t.Errorf("GetAside = %q, %v", v, err)
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
@@ -495,38 +481,4 @@ type roomFS struct {
 
 func (f *roomFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	return vfs.DiskUsage{AvailBytes: f.free.Load()}, nil
-}
-
-// TestAsideOnFullDisk: what cannot be written aside is an error, and nothing else is.
-func TestAsideOnFullDisk(t *testing.T) {
-	var armed atomic.Bool
-	room := &roomFS{FS: vfs.Default}
-	room.free.Store(1 << 40)
-	fs := errorfs.Wrap(room, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if armed.Load() && op.Kind == errorfs.OpFileWrite && filepath.Base(filepath.Dir(op.Path)) == asideFolder {
-			return &os.PathError{Op: "write", Path: op.Path, Err: syscall.EIO}
-		}
-		return nil
-	}))
-	s := open(t, t.TempDir(), Options{fs: fs})
-	defer s.Close()
-	a, _ := kv.Aside(s)
-	room.free.Store(2 << 20)
-	if err := a.PutAside(t.Context(), []byte("a"), make([]byte, 2<<20)); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("where there is no room: %v", err)
-	}
-	room.free.Store(1 << 40)
-	if err := a.PutAside(t.Context(), []byte("a"), []byte("first")); err != nil {
-		t.Error(err)
-	}
-	armed.Store(true)
-	if err := a.PutAside(t.Context(), []byte("b"), []byte("second")); !errors.Is(err, syscall.EIO) {
-		t.Errorf("on a disk that fails: %v", err)
-	}
-	if v, err := a.GetAside(t.Context(), []byte("b")); !errors.Is(err, kv.ErrNotFound) {
-		t.Errorf("a part of it stays and takes room: %q, %v", v, err)
-	}
-	if v, err := a.GetAside(t.Context(), []byte("a")); err != nil || string(v) != "first" {
-		t.Errorf("what was there = %q, %v", v, err)
-	}
 }

@@ -972,8 +972,6 @@ func (d *Destination) ownedByAny(ctx context.Context, subj, triple ledger.Hash) 
 	return false, nil
 }
 
-// ---- reading records
-
 // ---- faults
 
 func problemOf(f *ledger.Fault) Problem {
@@ -996,6 +994,7 @@ func (d *Destination) newFault(ctx context.Context, it *feed.Item, loc ledger.Ha
 	if it.Tried {
 		f.Run = d.runName()
 	}
+	f.List = errors.Is(err, obtain.ErrList)
 	var doubtful *doubtfulError
 	if errors.As(err, &doubtful) {
 		f.Doubted, f.Came = d.runName(), doubtful.came.String()
@@ -1006,8 +1005,9 @@ func (d *Destination) newFault(ctx context.Context, it *feed.Item, loc ledger.Ha
 			f.Doubted = old.Doubted
 		}
 		f.Replace(old.Replaces)
-		if oit, derr := feed.DecodeItem(old.Item); derr == nil && samePromise(oit, it) {
+		if oit, derr := feed.DecodeItem(old.Item); derr == nil && oit.SamePromise(it) {
 			f.Tries = old.Tries + 1
+			f.List = f.List || old.List && !errors.Is(err, obtain.ErrContent)
 			if f.Change.IsZero() || (!old.Change.IsZero() && old.Change.Before(f.Change)) {
 				f.Change = old.Change
 			}
@@ -1023,13 +1023,3 @@ func (d *Destination) newFault(ctx context.Context, it *feed.Item, loc ledger.Ha
 
 // runName names the run under way.
 func (d *Destination) runName() string { return fmt.Sprint(d.writer, " ", d.fetch.Run()) }
-
-func samePromise(a, b *feed.Item) bool {
-	if !a.AsOf.Equal(b.AsOf) {
-		return false
-	}
-	if equal, known := a.Promise.Hashes.Compare(b.Promise.Hashes); known {
-		return equal
-	}
-	return a.Promise.Length == b.Promise.Length && a.LastMod.Equal(b.LastMod)
-}

@@ -396,7 +396,12 @@ func (a *auditRun) source(ctx context.Context) error {
 		return since.IsZero() || since.After(v.At) || told > time.Minute && !since.Add(told).Before(v.At)
 	}
 	n, unseen, kept := int64(0), int64(0), false
-	partial := v.Partial()
+	lists, err := d.led.Lists(ctx)
+	if err != nil {
+		return err
+	}
+	v.Unread.Lists(lists)
+	partial := v.Unread.Why()
 	for p, err := range pairs.WithFaults(ctx, d.led, pairs.Of(ctx, d.led, v, snap)) {
 		if err != nil {
 			return err

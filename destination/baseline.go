@@ -263,7 +263,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 				return
 			}
 			f := p.Fault
-			faulty = faulty || f != nil && ofList(f)
+			faulty = faulty || p.FailsOfList()
 			if f != nil && !v.Sparing {
 				settled = append(settled, p.Loc)
 			}
@@ -278,9 +278,10 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 				continue // it goes with the new location of its entity
 			}
 			if f != nil && v.Sparing { // it is tried again by itself
-				if p.Item == nil && !p.Here() && v.Partial() == "" { // only a list of before named it
+				if p.Item == nil && !p.Here() && v.Unread.Why() == "" { // only a list of before named it
 					settled = append(settled, p.Loc)
 				}
+				p.SeeList(v)
 				continue
 			}
 			replaces := moves.to(p.Loc)
@@ -327,7 +328,8 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 				settled = settled[:len(settled)-1]
 			}
 			if f != nil && !r.atOnce && f.Waits(now, d.lim.retryMax) && len(replaces) == 0 {
-				if it, err := feed.DecodeItem(f.Item); err == nil && samePromise(it, p.Item) {
+				if it, err := feed.DecodeItem(f.Item); err == nil && it.SamePromise(p.Item) {
+					p.SeeList(v)
 					continue // its pause is not over
 				}
 			}
@@ -357,7 +359,8 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	if n := len(moves.pairs); n > 0 {
 		r.why("%d entities have another address", n)
 	}
-	if why := v.Partial(); why != "" && len(gone) > 0 {
+	v.Unread.Lists(b.lists)
+	if why := v.Unread.Why(); why != "" && len(gone) > 0 {
 		r.why("%s, so none of the %d resources that are not listed is removed", why, len(gone))
 		gone, goneOutside = nil, 0
 	}
@@ -591,9 +594,7 @@ func (r *run) loadPackage(ctx context.Context, p feed.Package, ready <-chan feed
 		err := feed.EachEntry(manifest, "manifest", func(e *resourcesync.Entry) error {
 			it := feed.NewItem(e, nil, "the manifest of "+p.URL)
 			it.Change, it.Package = "", p.URL
-			if it.Blind {
-				r.dump.blind++
-			}
+			r.dump.unread.See(e, it)
 			if ours = list(listed, it); ours != nil {
 				return ours
 			}
@@ -662,8 +663,10 @@ func (r *run) dropUnlisted(ctx context.Context, b *batcher, listed *extsort.Sort
 	if err != nil {
 		return err
 	}
-	if r.dump.blind > 0 && len(gone) > 0 {
-		r.why("%d entries of the dump do not tell which resource they mean, so none of the %d resources that are not in it is removed", r.dump.blind, len(gone))
+	r.dump.unread.Lists(b.lists)
+	why := r.dump.unread.Why()
+	if why != "" && len(gone) > 0 {
+		r.why("%s, so none of the %d resources that are not in the dump is removed", why, len(gone))
 		gone = nil
 	}
 	for _, g := range gone {
@@ -671,7 +674,7 @@ func (r *run) dropUnlisted(ctx context.Context, b *batcher, listed *extsort.Sort
 			return err
 		}
 	}
-	if r.dump.blind == 0 {
+	if why == "" {
 		if err := d.settleUnlisted(ctx, b, listed); err != nil {
 			return err
 		}

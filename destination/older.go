@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
-	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/pairs"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -64,7 +63,7 @@ func (r *run) olderDump(ctx context.Context, o *feed.Offer, m *meta, v *feed.Inv
 // forgetUnlisted forgets what only a list named that is not served any more, and could not be had.
 // v is not taken. The list that named it is not known any more: it is compared when it is back.
 func (d *Destination) forgetUnlisted(ctx context.Context, v *feed.Inventory) error {
-	if v.Copied || v.Partial() != "" || d.led.NoFaults() {
+	if v.Copied || v.Unread.Why() != "" || d.led.NoFaults() {
 		return nil
 	}
 	snap := d.store.Snapshot(ctx)
@@ -76,7 +75,7 @@ func (d *Destination) forgetUnlisted(ctx context.Context, v *feed.Inventory) err
 		if err != nil {
 			return err
 		}
-		if p.Fault == nil || p.Item != nil || p.Here() || !ofList(p.Fault) {
+		if p.Item != nil || p.Here() || !p.FailsOfList() {
 			continue
 		}
 		n++
@@ -106,10 +105,4 @@ func (r *run) waitOlder(ctx context.Context, kind resourcesync.Capability, v *fe
 	}
 	r.why("the list is older than the one before, and nothing was changed")
 	return d.saveMeta(ctx, func(m *meta) { m.Older = next })
-}
-
-// ofList tells of a resource that fails that a list named it, and no change.
-func ofList(f *ledger.Fault) bool {
-	it, err := feed.DecodeItem(f.Item)
-	return err == nil && it.Change == ""
 }

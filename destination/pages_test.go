@@ -3,6 +3,7 @@ package destination
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -257,6 +258,140 @@ func TestListsOfLists(t *testing.T) {
 				t.Errorf("%s: %+v %v, %+v", c.what, rep, err, audit)
 			}
 		}
+	}
+}
+
+// An entry that leads to a further list leaves its resources unknown: none is deleted, at no place
+// of a list, and neither repair nor a pause after a failure changes that.
+func TestListAmongResources(t *testing.T) {
+	at := `at="2025-02-01T00:00:00Z"`
+	resources := resourcesOf(0, 3, lastYear) // of 5
+	for _, entry := range []string{
+		urlOf("/more", `<rs:md capability="resourcelist"/>`), urlOf("/more", `<rs:md capability="resourcelist" `+at+`/>`), urlOf("/more", `<rs:md capability="changelist"/>`),
+		urlOf("/more", ""), urlOf("/more", lastYear), urlOf("/more", "<rs:md "+at+"/>"), urlOf("/more", `<rs:md type="application/xml" length="9999"/>`),
+	} {
+		for place, put := range map[string]func(w web, entries ...string){
+			"list":    func(w web, entries ...string) { w.list("/list", "urlset", "resourcelist", at, entries...) },
+			"Sitemap": func(w web, entries ...string) { w.list("/list", "urlset", "", "", entries...) },
+			"last page": func(w web, entries ...string) {
+				w.list("/list", "urlset", "resourcelist", nextLink("/page")+at, resources...)
+				w.list("/page", "urlset", "resourcelist", at, entries[len(resources):]...)
+			},
+			"of a part": func(w web, entries ...string) {
+				w.list("/list", "sitemapindex", "resourcelist", at, sitemapOf("/part"))
+				w.list("/part", "urlset", "resourcelist", at, entries...)
+			},
+			"whole part": func(w web, entries ...string) {
+				w.list("/list", "sitemapindex", "resourcelist", at, sitemapOf("/one"), sitemapOf("/two"))
+				w.list("/one", "urlset", "resourcelist", at, resources...)
+				w.list("/two", "urlset", "resourcelist", at, entries[len(resources):]...)
+			},
+		} {
+			t.Run(place+" "+entry, func(t *testing.T) {
+				w := web{}
+				w.resources(5)
+				put(w, append(slices.Clone(resources), resourcesOf(3, 5, lastYear)...)...)
+				w.list("/more", "urlset", "resourcelist", at, resourcesOf(3, 5, lastYear)...)
+				b := webBench(t, w, "/list")
+				if rep := b.sync(); !rep.InSync || rep.Created != 5 {
+					t.Fatalf("%+v", rep)
+				}
+				if strings.Contains(entry, "9999") {
+					entry = strings.ReplaceAll(entry, "9999", fmt.Sprint(len(listOf("urlset", "resourcelist", at, resourcesOf(3, 5, lastYear)...))))
+				}
+				put(w, append(slices.Clone(resources), entry)...)
+				for range 3 {
+					rep, err := b.open().Sync(t.Context(), SyncOptions{Full: true})
+					if err != nil || rep.Deleted > 0 || rep.InSync || !strings.Contains(rep.Why, "leads to a further list") {
+						t.Fatalf("%+v %v", rep, err)
+					}
+				}
+				audit, err := b.open().Audit(t.Context(), AuditOptions{Repair: true})
+				if err != nil || audit.Equal || audit.Extra > 0 || !strings.Contains(audit.SourceError, "leads to a further list") {
+					t.Errorf("%+v %v", audit, err)
+				}
+				if n := len(b.mir.lines(graphA)); n != 5 {
+					t.Fatalf("%d triples", n)
+				}
+				put(w, append(slices.Clone(resources), resourcesOf(4, 5, lastYear)...)...)
+				if b.sync(); len(b.mir.lines(graphA)) != 4 {
+					t.Errorf("%d triples", len(b.mir.lines(graphA)))
+				}
+				if rep := b.sync(); !rep.InSync {
+					t.Errorf("%+v", rep)
+				}
+			})
+		}
+	}
+}
+
+// A list in the place of a resource becomes one: what is not listed beside it goes, though the list
+// of both stays as it is. An answer of an error in between tells nothing.
+func TestListBecomesResource(t *testing.T) {
+	for _, change := range []bool{false, true} {
+		w, at := web{}, `at="2025-02-01T00:00:00Z"`
+		w.resources(5)
+		w.list("/list", "urlset", "resourcelist", at, resourcesOf(0, 5, lastYear)...)
+		w.list("/changes", "urlset", "changelist", `from="2025-01-01T00:00:00Z"`)
+		w.list("/cap.xml", "urlset", "capabilitylist", "", urlOf("/list", `<rs:md capability="resourcelist"/>`), urlOf("/changes", `<rs:md capability="changelist"/>`))
+		b := webBench(t, w, "/cap.xml")
+		b.sync()
+		w.list("/r/5.nt", "urlset", "resourcelist", at, resourcesOf(3, 5, lastYear)...)
+		w.list("/list", "urlset", "resourcelist", at, append(resourcesOf(0, 3, lastYear), urlOf("/r/5.nt", lastYear))...)
+		full := func(what string) {
+			t.Helper()
+			if rep, err := b.open().Sync(t.Context(), SyncOptions{Full: true, Retry: true}); err != nil || rep.InSync || len(b.mir.lines(graphA)) != 5 {
+				t.Fatalf("%s: %+v %v", what, rep, err)
+			}
+		}
+		full("a list")
+		w["/r/5.nt"] = func(int) (int, http.Header, string) { return 404, nil, "" }
+		full("an error")
+		w.resources(6)
+		if change {
+			w.list("/changes", "urlset", "changelist", `from="2025-01-01T00:00:00Z"`, urlOf("/r/5.nt", `<rs:md change="updated" datetime="2025-02-02T00:00:00Z"/>`))
+		}
+		b.clock = b.clock.AddDate(0, 0, 2)
+		b.sync()
+		if rep := b.sync(); !rep.InSync || len(b.mir.lines(graphA)) != 4 {
+			t.Errorf("%+v, %d triples", rep, len(b.mir.lines(graphA)))
+		}
+	}
+}
+
+// The manifest of a dump tells as little of a further list as a Resource List does.
+func TestListInDump(t *testing.T) {
+	more := listOf("urlset", "resourcelist", "", resourcesOf(3, 5, "")...)
+	for name, entry := range map[string]string{
+		"capability": `<url><loc>BASE/more.xml</loc><rs:md capability="resourcelist" path="/more.xml"/></url>`,
+		"body":       `<url><loc>BASE/more.xml</loc><rs:md path="/more.xml"/></url>`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newQuietBench(t)
+			b.cfg.MaxDeleteRatio = 1
+			s := b.src
+			pack := func(names ...string) {
+				entries, files := "", map[string]string{"more.xml": more}
+				for _, n := range names {
+					entries += `<url><loc>` + s.url("/set/r/"+n) + `</loc><rs:md path="/` + n + `"/></url>`
+					files[n] = nt(n, "x")
+				}
+				if len(names) == 1 {
+					entries += strings.ReplaceAll(entry, "BASE", s.srv.URL)
+				}
+				files["manifest.xml"] = manifest(entries)
+				dumpOf(s, zipOf(files), "")
+			}
+			pack("a.nt", "b.nt")
+			if rep := b.sync(); rep.Created != 2 {
+				t.Fatalf("%+v", rep)
+			}
+			pack("a.nt")
+			rep, err := b.open().Sync(t.Context(), SyncOptions{Full: true})
+			if err != nil || rep.Deleted > 0 || rep.InSync || !strings.Contains(rep.Why, "leads to a further list") || len(b.mir.lines(graphA)) != 2 {
+				t.Errorf("%+v %v", rep, err)
+			}
+		})
 	}
 }
 

@@ -154,6 +154,7 @@ type batcher struct {
 	bulk     bool
 	first    *newcomers // nothing was recorded before: most resources are new; else nil
 	compacts bool       // those are kept small
+	lists    int        // lists in the place of resources
 	ops      []*op
 	seen     map[ledger.Hash]bool
 	triples  int
@@ -228,11 +229,18 @@ func (b *batcher) outcome(ctx context.Context, o *outcome) error {
 		return err
 	case f != nil:
 		p.replaces = ledger.Union(p.replaces, f.Replaces)
+		if f.List && o.Err == nil { // what is not listed beside it may be gone now
+			if err := b.d.saveMeta(ctx, func(m *meta) { m.OweSource("a list in the place of a resource is none any more") }); err != nil {
+				return err
+			}
+		}
 	}
 	if o.Err != nil {
 		b.d.log.Warn("resource is pending", "loc", clip.Middle(o.Item.Loc), "error", o.Err)
 		p.rec, p.wire, p.was = nil, nil, nil
-		p.fault = b.d.newFault(ctx, o.Item, p.loc, o.Err, p.replaces...)
+		if p.fault = b.d.newFault(ctx, o.Item, p.loc, o.Err, p.replaces...); p.fault.List {
+			b.lists++
+		}
 	}
 	if leaves, err := b.empties(ctx, p, o.Empty); leaves || err != nil {
 		return err

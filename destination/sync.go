@@ -74,7 +74,7 @@ type runGap struct {
 // runDump counts entries of the dump that was read.
 type runDump struct {
 	leftOut int64 // files missing from it
-	blind   int64 // without a known resource
+	unread  feed.Unread
 }
 
 // runLacks tells of retried resources.

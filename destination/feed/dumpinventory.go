@@ -79,9 +79,7 @@ func (src *Source) manifestInventory(ctx context.Context, p Package, v *Inventor
 		return EachEntry(r, "the manifest of "+p.URL, func(e *resourcesync.Entry) error {
 			it := NewItem(e, nil, "the manifest of "+p.URL)
 			it.Change, it.Package = "", p.URL
-			if it.Blind {
-				v.blind++
-			}
+			v.Unread.See(e, it)
 			if v.Listed++; v.Listed%10_000 == 0 {
 				src.Docs.opt.Progress("list", v.Listed, 0)
 			}
@@ -175,6 +173,7 @@ func (src *Documents) ReadManifests(ctx context.Context, packages []Package) (_ 
 		err = EachEntry(rd, p.Contents, func(e *resourcesync.Entry) error {
 			it := NewItem(e, nil, p.Contents)
 			it.Change = ""
+			v.Unread.See(e, it)
 			v.Listed++
 			return v.Add(it)
 		})

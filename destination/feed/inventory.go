@@ -30,8 +30,7 @@ type Inventory struct {
 	Order    uint64
 	newest   Newest // of the list or dump: the last changed resource, as far as it tells times of before its own
 	Overlaid bool
-	blind    int64                // entries without a recognizable resource
-	feeds    int                  // of its lists: they tell news and not everything
+	Unread   Unread
 	Outdated bool                 // it is older than the taken one, and waits
 	Copied   bool                 // by its own words it comes from a cache
 	Hole     bool                 // the changes do not reach back to the list, or do not tell whether they do
@@ -74,22 +73,51 @@ func (v *Inventory) IsOf(address string, h *resourcesync.Head, dl *Download, now
 	}
 }
 
-// reads takes note of a list of its resources.
-func (v *Inventory) reads(r *resourcesync.Reader) {
-	if r.Head().Feed {
-		v.feeds++
+// Unread counts what leaves resources of a list or dump unknown: nothing is gone for want of an entry.
+type Unread struct {
+	blind int // entries without a recognizable resource
+	lists int // entries that lead to a further list, or to another document of the framework
+	feeds int // lists with news only
+}
+
+// See notes an entry of a list or manifest.
+func (u *Unread) See(e *resourcesync.Entry, it *Item) {
+	switch {
+	case it.Blind:
+		u.blind++
+	case e.Meta.Capability != "":
+		u.lists++
 	}
 }
 
-// Partial is why an unlisted resource may be there all the same, "" if it may not.
-func (v *Inventory) Partial() string {
+// Lists notes entries whose resources turned out to be lists.
+func (u *Unread) Lists(n int) { u.lists += n }
+
+// reads takes note of a list of its resources.
+func (u *Unread) reads(r *resourcesync.Reader) {
+	if r.Head().Feed {
+		u.feeds++
+	}
+}
+
+// Why is why an unlisted resource may be there all the same, "" if it may not.
+func (u *Unread) Why() string {
 	switch {
-	case v.blind > 0:
-		return fmt.Sprintf("%d entries of the list do not tell which resource they mean", v.blind)
-	case v.feeds > 0:
-		return fmt.Sprintf("%d of the lists are feeds, which tell what is new and not all that there is", v.feeds)
+	case u.blind > 0:
+		return counted(u.blind, "entry does", "entries do") + " not tell which resource is meant"
+	case u.lists > 0:
+		return counted(u.lists, "entry leads", "entries lead") + " to a further list instead of a resource"
+	case u.feeds > 0:
+		return fmt.Sprintf("%d of the lists are feeds, which tell what is new and not all that there is", u.feeds)
 	}
 	return ""
+}
+
+func counted(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }
 
 // Cursor is the place to follow changes from.
@@ -207,13 +235,11 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, known *ListSta
 	n := int64(0)
 	served := fetch.ServedAt(dl.Header, src.Docs.opt.Now())
 	each := func(r *resourcesync.Reader, address string) error {
-		v.reads(r)
+		v.Unread.reads(r)
 		return EachEntry(r, address, func(e *resourcesync.Entry) error {
 			it := NewItem(e, nil, address)
 			it.Change = ""
-			if it.Blind {
-				v.blind++
-			}
+			v.Unread.See(e, it)
 			v.State.Vague = v.State.Vague || it.vague(served)
 			if n++; n%10_000 == 0 {
 				src.Docs.opt.Progress("list", n, 0)
@@ -431,5 +457,5 @@ func (v *Inventory) Stale(at *Cursor) bool {
 // entries.
 func (v *Inventory) Taken(p *Position) bool {
 	was := &p.Inventory
-	return was.URL != "" && was.URL == v.State.URL && was.Digest == v.State.Digest && was.At.Equal(v.State.At) && was.stands() && was.sameParts(&v.State) && v.blind == 0
+	return was.URL != "" && was.URL == v.State.URL && was.Digest == v.State.Digest && was.At.Equal(v.State.At) && was.stands() && was.sameParts(&v.State) && v.Unread.blind+v.Unread.lists == 0
 }

@@ -294,6 +294,17 @@ func (it *Item) Differs(r *ledger.Record) (v verdict, why string) {
 	return Unknown, ""
 }
 
+// SamePromise tells whether two entries promise the same bytes.
+func (it *Item) SamePromise(b *Item) bool {
+	if !it.AsOf.Equal(b.AsOf) {
+		return false
+	}
+	if equal, known := it.Promise.Hashes.Compare(b.Promise.Hashes); known {
+		return equal
+	}
+	return it.Promise.Length == b.Promise.Length && it.LastMod.Equal(b.LastMod)
+}
+
 // vague tells of an entry: no other state of its resource can be seen by it. Its list was served
 // at the time at.
 func (it *Item) vague(at time.Time) bool {

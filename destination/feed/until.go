@@ -201,13 +201,11 @@ func (src *Source) listUntil(ctx context.Context, o *Offer, v *Inventory) error 
 		return err
 	}
 	each := func(r *resourcesync.Reader, address string) error {
-		v.reads(r)
+		v.Unread.reads(r)
 		return EachEntry(r, address, func(e *resourcesync.Entry) error {
 			it := NewItem(e, nil, address)
 			it.Change = ""
-			if it.Blind {
-				v.blind++
-			}
+			v.Unread.See(e, it)
 			v.Listed++
 			return v.Add(it)
 		})

@@ -27,6 +27,7 @@ type Fault struct {
 	Change time.Time `json:"change,omitzero"` // time of the change that is not applied
 	Item   []byte    `json:"item"`            // the source's entry; the feed reads it
 
+	List     bool   `json:"list,omitempty"`     // it is a list, and what that names is not known
 	Run      string `json:"run,omitempty"`      // the run that tried it; it is not tried twice in one
 	Doubted  string `json:"doubted,omitempty"`  // the first run that received what is not believed yet
 	Came     string `json:"came,omitempty"`     // its digest; the same in a later run is believed
@@ -103,6 +104,19 @@ func (l *Ledger) Faults(ctx context.Context) iter.Seq2[Hash, FaultOr] {
 			}
 		}
 	}
+}
+
+// Lists counts the lists in the place of resources.
+func (l *Ledger) Lists(ctx context.Context) (n int, err error) {
+	for _, f := range l.Faults(ctx) {
+		if f.Err != nil {
+			return 0, f.Err
+		}
+		if f.List {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // PutFault adds a fault to a batch.

@@ -52,6 +52,9 @@ type Outcome struct {
 // ErrContent marks a verified response without a graph that can be stored.
 var ErrContent = errors.New("cannot be used")
 
+// ErrList marks a list in the place of a resource: its own entries are not read.
+var ErrList = errors.New("and no resource")
+
 // acceptRDF is for an address without promises: a generic address may show a page to clients
 // without a wish for data.
 const acceptRDF = "application/n-triples, text/turtle;q=0.9, application/n-quads;q=0.8, application/ld+json;q=0.7, application/rdf+xml;q=0.7, application/trig;q=0.6, */*;q=0.5"
@@ -277,7 +280,7 @@ func (ob *Obtainer) obtainFrom(ctx context.Context, it *feed.Item, p feed.Place)
 // represent makes a record of a verified body, with its triples or bytes.
 func (ob *Obtainer) represent(ctx context.Context, it *feed.Item, p feed.Place, body []byte, kind fetch.Kind) (*Outcome, error) {
 	if kind := listKind(body); kind != "" {
-		return nil, fmt.Errorf("%s %w: it is a %s, and no resource", clip.Middle(p.URL), ErrContent, kind)
+		return nil, fmt.Errorf("%s %w: it is a %s, %w", clip.Middle(p.URL), ErrContent, kind, ErrList)
 	}
 	if ob.AsFiles {
 		return ob.representFile(ctx, it, p, body, kind)

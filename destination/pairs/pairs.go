@@ -111,6 +111,22 @@ func (p *Pair) Disagrees() bool {
 	return p.There() != p.Here()
 }
 
+// SeeList notes in its inventory an entry known to lead to a list.
+func (p *Pair) SeeList(v *feed.Inventory) {
+	if p.There() && p.Fault != nil && p.Fault.List {
+		v.Unread.Lists(1)
+	}
+}
+
+// FailsOfList tells of a resource that fails that a list named it, and no change.
+func (p *Pair) FailsOfList() bool {
+	if p.Fault == nil {
+		return false
+	}
+	it, err := feed.DecodeItem(p.Fault.Item)
+	return err == nil && it.Change == ""
+}
+
 // File tells a file behind descriptions.
 func (p *Pair) File() bool {
 	return p.Item != nil && p.Item.File || p.Record != nil && p.Record.Has(ledger.FlagFile)

@@ -27,6 +27,7 @@ type mirrorCompare struct {
 	fix    bool
 	second bool
 	alone  bool // the source is unreachable: resources to be fetched again stay as they are
+	spare  bool // files without a resource stay: without a checkpoint they may be anybody's
 	event  func(ledger.Hash, byte, event) error
 	saw    func(ledger.Hash, rdfres.Triple) // nil, or gets each triple as the mirror shows it
 
@@ -36,6 +37,7 @@ type mirrorCompare struct {
 	dropped int64 // removed ones of them
 	others  int64 // graphs of the store beyond this mirror
 	unseen  int64 // triples in another form than given, against the normal form
+	strays  int64 // files without a resource
 	refetch int64 // resources with a kept representation not as recorded
 	broken  map[ledger.Hash]bool
 
@@ -46,7 +48,7 @@ type mirrorCompare struct {
 // compareMirror is the comparison of Sync if state and mirror do not stand at the same write.
 func (r *run) compareMirror(ctx context.Context) error {
 	d := r.d
-	mc := &mirrorCompare{d: d, fix: true, event: func(ledger.Hash, byte, event) error { return nil }}
+	mc := &mirrorCompare{d: d, fix: true, spare: d.snapshotMeta().CompareMirror == lostCheckpoint, event: func(ledger.Hash, byte, event) error { return nil }}
 	if err := mc.run(ctx); err != nil {
 		return err
 	}
@@ -55,6 +57,11 @@ func (r *run) compareMirror(ctx context.Context) error {
 	}
 	if mc.dropped > 0 {
 		r.why("%d graphs that no resource has were removed", mc.dropped)
+	}
+	if mc.strays > 0 && mc.spare {
+		r.why("files without a resource stay, %d: audit names them, and audit --repair removes them", mc.strays)
+	} else if mc.strays > 0 {
+		r.why("files without a resource were removed, %d", mc.strays)
 	}
 	if mc.fixed > 0 && !d.snapshotMeta().Ahead { // a snapshot sink is written at the end
 		lacking := 0 // writes confirmed again and again, and not done

@@ -194,7 +194,7 @@ func (d *Destination) openMirror(place *sink.Place) error {
 		d.content = descriptions{d}
 		return nil
 	}
-	d.files = &files{d.mirror.files, func(name ledger.Hash) []byte { return ledger.Key(ledger.KindGraph, d.space, name) }}
+	d.files = &files{d.mirror.files, d, func(name ledger.Hash) []byte { return ledger.Key(ledger.KindGraph, d.space, name) }}
 	d.content, err = newRepresentations(d)
 	return err
 }

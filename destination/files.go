@@ -2,7 +2,6 @@ package destination
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,55 +19,35 @@ import (
 // files are those of the destination: its mirror, or beside it.
 type files struct {
 	sink.Files
+	d   *Destination
 	key func(name ledger.Hash) []byte // of the record of a path
 }
 
-// names is the record of paths, as a batch changes it.
-type names struct {
-	d     *Destination
-	b     kv.Batch // nil: it is only asked
-	taken map[string]ledger.Hash
-}
-
-func (d *Destination) names(b kv.Batch) *names {
-	return &names{d, b, map[string]ledger.Hash{}}
-}
-
-// Owner is the location of a path.
-func (n *names) Owner(ctx context.Context, name string) (ledger.Hash, bool, error) {
-	if loc, ok := n.taken[name]; ok {
-		return loc, true, nil
+// differs compares the file of a resource with its record; the reason is "" for none.
+func (f *files) differs(ctx context.Context, rec *ledger.Record) (byte, string, error) {
+	name, err := f.Find(ctx, f.d.names(nil), rec.Loc)
+	if err != nil {
+		return 0, "", err
 	}
-	o, ok, err := n.owner(ctx, name)
-	return o.Loc, ok, err
-}
-
-// owner is the recorded one: several destinations may have adopted one folder.
-func (n *names) owner(ctx context.Context, name string) (o ledger.Owner, ok bool, err error) {
-	v, err := n.d.store.Get(ctx, n.d.files.key(ledger.HashOf(name)))
+	if name == "" {
+		return rankNoFile, "it has no file", nil
+	}
+	sum, err := f.Digest(name)
 	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		return o, false, nil
 	case err != nil:
-		return o, false, err
-	case len(v) < 20:
-		return o, false, ledger.ErrDamaged
+		return rankNoFile, "its file cannot be read: " + err.Error(), nil
+	case sum != f.d.content.state(rec):
+		return rankOtherFile, "its file " + name + " has other bytes than were verified", nil
 	}
-	return ledger.Owner{Dest: ledger.ID(binary.BigEndian.Uint32(v)), Loc: ledger.Hash(v[4:20])}, true, nil
+	return 0, "", nil
 }
 
-// Take gives a path to a location.
-func (n *names) Take(name string, loc ledger.Hash) {
-	v := binary.BigEndian.AppendUint32(nil, uint32(n.d.dest))
-	n.b.Set(n.d.files.key(ledger.HashOf(name)), append(append(v, loc[:]...), name...))
-	n.taken[name] = loc
+func (f *files) shows(ctx context.Context, rec *ledger.Record) (could, there bool, err error) {
+	_, why, err := f.differs(ctx, rec)
+	return true, why == "", err
 }
 
-// Free takes a path from its location.
-func (n *names) Free(name string) {
-	n.b.Delete(n.d.files.key(ledger.HashOf(name)))
-	delete(n.taken, name)
-}
+func (d *Destination) names(b kv.Batch) *ledger.Paths { return d.led.Paths(d.files.key, b) }
 
 func fileError(err error) error {
 	if err == nil {
@@ -317,9 +296,9 @@ func (of representations) compare(ctx context.Context, c *mirrorCompare) error {
 	return c.strangers(ctx)
 }
 
-// file compares the file of a resource with its record.
+// file tells of a file that is not as recorded, and has it fetched again.
 func (c *mirrorCompare) file(ctx context.Context, loc ledger.Hash, rec *ledger.Record) error {
-	rank, why, err := c.fileDiffers(ctx, rec)
+	rank, why, err := c.d.files.differs(ctx, rec)
 	if err != nil || why == "" {
 		return err
 	}
@@ -351,25 +330,6 @@ func (c *mirrorCompare) forget(ctx context.Context, loc ledger.Hash, rec *ledger
 	return c.d.commit(ctx, b, func(m *meta) { m.OweSource("a file is not as recorded") })
 }
 
-func (c *mirrorCompare) fileDiffers(ctx context.Context, rec *ledger.Record) (byte, string, error) {
-	d := c.d
-	name, err := d.files.Find(ctx, d.names(nil), rec.Loc)
-	if err != nil {
-		return 0, "", err
-	}
-	if name == "" {
-		return rankNoFile, "it has no file", nil
-	}
-	sum, err := d.files.Digest(name)
-	switch {
-	case err != nil:
-		return rankNoFile, "its file cannot be read: " + err.Error(), nil
-	case sum != d.content.state(rec):
-		return rankOtherFile, "its file " + name + " has other bytes than were verified", nil
-	}
-	return 0, "", nil
-}
-
 // strangers finds files without a resource.
 func (c *mirrorCompare) strangers(ctx context.Context) error {
 	d := c.d
@@ -378,7 +338,7 @@ func (c *mirrorCompare) strangers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		owner, ok, err := d.names(nil).owner(ctx, name)
+		owner, ok, err := d.names(nil).Recorded(ctx, name)
 		if err == nil && ok { // the record of a path beside a store may come first
 			var rec *ledger.Record
 			rec, err = d.led.Of(owner.Dest).Record(ctx, owner.Loc)
@@ -396,8 +356,8 @@ func (c *mirrorCompare) strangers(ctx context.Context) error {
 		if err := c.event(ledger.HashOf("entity\x00"+name), rankNoSubject, event{Entity: name, Detail: "the folder has a file that no resource owns"}); err != nil {
 			return err
 		}
-		if c.fix {
-			c.fixed++
+		c.strays++
+		if c.fix && !c.spare {
 			if err := d.files.Remove(name); err != nil {
 				return fileError(err)
 			}

@@ -57,16 +57,16 @@ func (d *Destination) openBeside() error {
 		return errors.Join(fmt.Errorf("files: %w", err), folder.Close())
 	}
 	d.cfg.Files, d.beside = path, &beside{newMirror(place, m), folder}
-	d.files = &files{d.beside.files, func(name ledger.Hash) []byte { return ledger.Key(ledger.KindFile, d.dest, name) }}
+	d.files = &files{d.beside.files, d, func(name ledger.Hash) []byte { return ledger.Key(ledger.KindFile, d.dest, name) }}
 	return nil
 }
 
-// besideIsOurs tells whether the folder has our checkpoint. It refuses one that holds something else.
-func (d *Destination) besideIsOurs(ctx context.Context) (bool, error) {
+// claimBeside makes the folder ours, and tells whether it is new: its files are to be fetched.
+// It refuses one that holds something else. A folder with our files has lost its checkpoint.
+func (d *Destination) claimBeside(ctx context.Context) (fresh bool, err error) {
 	m := d.beside
-	cp, err := m.Checkpoint(ctx)
-	if err != nil || cp != nil {
-		return cp != nil, err
+	if cp, err := m.Checkpoint(ctx); err != nil || cp != nil {
+		return false, err
 	}
 	others, err := m.Others(ctx, "")
 	if err != nil {
@@ -84,14 +84,30 @@ func (d *Destination) besideIsOurs(ctx context.Context) (bool, error) {
 			return false, fmt.Errorf("files: take over from %s: %w", of.Name, err)
 		}
 	}
+	if d.snapshotMeta().Files == d.cfg.Files {
+		there, _, err := d.led.ShowsSome(ctx, func(_ ledger.Hash, rec *ledger.Record) (could, there bool, err error) {
+			if !rec.Has(ledger.FlagNotRDF) {
+				return false, false, nil
+			}
+			return d.files.shows(ctx, rec)
+		})
+		if err == nil && there {
+			if err = d.noteCompare(ctx, lostCheckpoint); err == nil {
+				err = m.Apply(ctx, &sink.Batch{}, d.checkpointOf(&d.meta))
+			}
+		}
+		if err != nil || there {
+			return false, err
+		}
+	}
 	empty, err := m.IsEmpty(ctx, nil)
 	if err != nil {
 		return false, fmt.Errorf("files: %w", err)
 	}
 	if !empty && !d.cfg.Adopt {
-		return false, fmt.Errorf("files: folder %s already holds something that rsbridge did not write: choose another one, or give %s, after which an audit finds what is not of the source", d.cfg.Files, d.cfg.Settings.Of("adopt: true"))
+		return false, fmt.Errorf("files: folder %s has no %s, and already holds something that rsbridge did not write: choose another one, or give %s, after which an audit finds what is not of the source", d.cfg.Files, filesink.StateFile, d.cfg.Settings.Of("adopt: true"))
 	}
-	return false, nil
+	return true, nil
 }
 
 // keepFiles writes the files of a batch. By the intent the next run knows which may be
@@ -176,15 +192,14 @@ func (d *Destination) rememberOther(ctx context.Context, b kv.Batch, ch *delta) 
 func (r *run) othersMoved(ctx context.Context) (bool, error) {
 	d := r.d
 	m := d.snapshotMeta()
-	unclaimed := false // as after it was removed
+	fresh := false // as after it was removed
 	if d.beside != nil && !r.dry {
-		ours, err := d.besideIsOurs(ctx)
-		if err != nil {
+		var err error
+		if fresh, err = d.claimBeside(ctx); err != nil {
 			return false, err
 		}
-		unclaimed = !ours
 	}
-	if m.Files == d.cfg.Files && !unclaimed {
+	if m.Files == d.cfg.Files && !fresh {
 		return false, nil
 	}
 	refetch := m.Stage != ledger.None && d.cfg.Files != ""
@@ -223,7 +238,7 @@ func (r *run) othersMoved(ctx context.Context) (bool, error) {
 		}
 	}
 	if refetch && some {
-		r.why("the resources that are no RDF are fetched for it: files is %s, and that has none of them", d.cfg.Files)
+		r.why("files is %s: the non-RDF resources are fetched for it", d.cfg.Files)
 	}
 	err := d.commit(ctx, b, func(m *meta) {
 		m.Files, m.NotRDF = d.cfg.Files, n
@@ -234,7 +249,7 @@ func (r *run) othersMoved(ctx context.Context) (bool, error) {
 			}
 		}
 	})
-	if err == nil && unclaimed { // what the folder lacks is recorded before
+	if err == nil && fresh { // what the folder lacks is recorded before
 		err = d.beside.Apply(ctx, &sink.Batch{}, d.checkpointOf(&d.meta))
 	}
 	return refetch && some, err
@@ -245,6 +260,11 @@ func (c *mirrorCompare) filesBeside(ctx context.Context, snap kv.Reader) error {
 	d := c.d
 	if d.files == nil || d.snapshotMeta().Files != d.cfg.Files {
 		return nil
+	}
+	if c.fix {
+		if _, err := d.claimBeside(ctx); err != nil {
+			return err
+		}
 	}
 	prefix := ledger.Key(ledger.KindOther, d.dest)
 	for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {

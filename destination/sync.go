@@ -311,7 +311,7 @@ func (r *run) checkMirror(ctx context.Context, m *meta) error {
 		if err := d.isTheMirror(ctx); err != nil {
 			return err
 		}
-		return d.noteCompare(ctx, "the mirror has lost its checkpoint")
+		return d.noteCompare(ctx, lostCheckpoint)
 	}
 	ours, err := d.ourMarks(ctx)
 	if err != nil {
@@ -368,7 +368,7 @@ func (m *meta) otherWrite(cp *sink.Checkpoint) string {
 	return fmt.Sprintf("the mirror stands at write %s (%s), our records at %d (%s): one of them was restored from a backup", cp.Generation, cp.Phase, m.Generation, m.phase())
 }
 
-// refuseForeign refuses a graph with data.
+// refuseForeign refuses a place with data.
 func (d *Destination) refuseForeign(ctx context.Context) error {
 	singles, err := d.singles(ctx)
 	if err != nil {
@@ -379,44 +379,49 @@ func (d *Destination) refuseForeign(ctx context.Context) error {
 		return fmt.Errorf("ask whether the mirror is empty: %w", err)
 	}
 	if !empty && !d.cfg.Adopt {
-		what := "graph " + d.graphName()
-		if d.mirror.Layout.PerEntity {
-			what = "the store"
+		what, other := "graph "+d.graphName()+" of "+d.at(), d.cfg.Settings.Of("graph_iri")
+		switch {
+		case d.mirror.learner == nil: // a folder, a dump
+			what, other = d.at(), "one"
+		case d.mirror.Layout.PerEntity:
+			what = "the store of " + d.at()
 		}
-		return fmt.Errorf("%s of %s already holds something that rsbridge did not write; nothing was changed: choose another %s, empty it, or give %s to make it this mirror", what, d.at(), d.cfg.Settings.Of("graph_iri"), d.cfg.Settings.Of("adopt: true"))
+		return fmt.Errorf("%s already holds something that rsbridge did not write; nothing was changed: choose another %s, empty it, or give %s to make it this mirror", what, other, d.cfg.Settings.Of("adopt: true"))
 	}
 	return nil
 }
 
-// isTheMirror refuses a graph with data, but without a checkpoint and without our last writes:
-// it is of another store at the same address.
+// isTheMirror refuses a place with data, but without a checkpoint and without our last writes:
+// it is another one at the same address.
 func (d *Destination) isTheMirror(ctx context.Context) error {
-	if !d.mirror.Asks() || d.putsWhole() {
+	if !d.mirror.Asks() && d.mirror.files == nil {
 		return nil
 	}
-	triples, asked := false, 0
-	for loc, rec := range d.led.Records(ctx, d.store) {
-		if rec.Err != nil {
-			return rec.Err
+	some := false
+	there, asked, err := d.led.ShowsSome(ctx, func(loc ledger.Hash, rec *ledger.Record) (could, there bool, err error) {
+		some = some || rec.Triples > 0
+		if d.mirror.files != nil {
+			return d.files.shows(ctx, rec)
 		}
-		triples = triples || rec.Triples > 0
-		st := d.plainTriple(ctx, loc, rec.Record)
+		st := d.plainTriple(ctx, loc, rec)
 		if st == nil {
-			continue
+			return false, false, nil
 		}
-		if there, err := d.mirror.Has(ctx, st); err != nil {
-			return fmt.Errorf("ask whether the mirror is the one of before: %w", err)
-		} else if there {
-			return nil
-		}
-		if asked++; asked == sampleMirror {
-			break
+		there, err = d.mirror.Has(ctx, st)
+		return true, there, err
+	})
+	if err != nil || there || asked == 0 && some { // of none of them it can be told
+		return err
+	}
+	if asked == 0 { // what is there may be of another destination
+		if other, err := d.neighbour(ctx); err != nil || other != "" {
+			return err
 		}
 	}
-	if triples && asked == 0 {
-		return nil // of none of them it can be told
+	if err := d.refuseForeign(ctx); err != nil {
+		return fmt.Errorf("the mirror has lost its checkpoint and its data: %w", err)
 	}
-	return d.refuseForeign(ctx)
+	return nil
 }
 
 // plainTriple is a triple of a resource unchanged in every store, nil for none.
@@ -436,9 +441,6 @@ func (d *Destination) plainTriple(ctx context.Context, loc ledger.Hash, rec *led
 	}
 	return &sts[i]
 }
-
-// sampleMirror is the number of resources looked for in a mirror without its checkpoint.
-const sampleMirror = 20
 
 // sharesWith refuses a graph kept before by a removed destination alone: nobody would remove
 // its data.
@@ -466,12 +468,15 @@ func (d *Destination) sharesWith(ctx context.Context) error {
 	return fmt.Errorf("graph %s of %s was kept by the destination %q of this state, which is not configured any more, and what it has there would stay; nothing was changed: give this one that name (it may have another source), choose another %s, or remove it: %s", d.graphName(), d.at(), former, d.cfg.Settings.Of("graph_iri"), d.cfg.Settings.Of("rsbridge forget "+former))
 }
 
+// lostCheckpoint is the strongest reason for a comparison: files without a resource stay.
+const lostCheckpoint = "the mirror has lost its checkpoint"
+
 func (d *Destination) noteCompare(ctx context.Context, why string) error {
-	if why == "" || d.meta.CompareMirror != "" {
+	if was := d.meta.CompareMirror; why == "" || was == why || was != "" && why != lostCheckpoint {
 		return nil
 	}
 	d.log.Warn("mirror must be compared", "why", why)
-	return d.saveMeta(ctx, func(m *meta) { m.OweMirror(why) })
+	return d.saveMeta(ctx, func(m *meta) { m.CompareMirror = why })
 }
 
 // ourMarks are the marks of all destinations of this state; of a dump, replaced as a whole, the

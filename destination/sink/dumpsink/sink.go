@@ -234,10 +234,26 @@ func (m *mirror) Forget(_ context.Context, data bool) error {
 	return m.marks.Remove()
 }
 
-func (m *mirror) Asks() bool { return false }
+func (m *mirror) Asks() bool { return true }
 
-func (m *mirror) Has(context.Context, *sink.Statement) (bool, error) {
-	return false, errors.ErrUnsupported
+// Has reads the dump up to the statement.
+func (m *mirror) Has(ctx context.Context, st *sink.Statement) (bool, error) {
+	line := st.Triple.AppendLine(nil)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	err := m.each(m.Layout.Graph, func(l []byte) error {
+		if bytes.Equal(l, line) {
+			return errHolds
+		}
+		return ctx.Err()
+	})
+	if errors.Is(err, errHolds) {
+		return true, nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return false, err
 }
 
 func (m *mirror) Countable() bool { return true }

@@ -28,20 +28,23 @@ type State struct {
 // File is the path of one. Its users lock it.
 type File string
 
-// Read gives an empty state for no file.
+// Read gives an empty state for no file. A damaged one counts as none: a mirror without its
+// checkpoint is compared with the records, and the next write replaces the file.
 func (f File) Read() (st State, err error) {
 	raw, err := os.ReadFile(string(f))
-	if errors.Is(err, fs.ErrNotExist) {
-		return State{Version: 1, Graphs: map[string]string{}}, nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return st, err
 	}
 	if err == nil {
-		err = json.Unmarshal(raw, &st)
+		if err = json.Unmarshal(raw, &st); err == nil && st.Version > 1 {
+			return st, fmt.Errorf("%s: version %d was written by a newer rsbridge", string(f), st.Version)
+		}
+		if err == nil {
+			_, err = st.All()
+		}
 	}
-	if err == nil && st.Version != 1 {
-		err = fmt.Errorf("version %d was written by a newer rsbridge", st.Version)
-	}
-	if err != nil {
-		return st, fmt.Errorf("%s: %w", string(f), err)
+	if err != nil || st.Version < 1 {
+		st = State{Version: 1}
 	}
 	if st.Graphs == nil {
 		st.Graphs = map[string]string{}

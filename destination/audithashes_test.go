@@ -21,7 +21,7 @@ import (
 // all, an audit tells it as a plain comparison of sets does, and a repair mends it.
 func TestAuditAgainstSets(t *testing.T) {
 	for seed := range uint64(12) {
-		if teststores.Unraced(t, 5) {
+		if teststores.Unraced(t, 7) {
 			continue
 		}
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

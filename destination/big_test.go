@@ -102,6 +102,7 @@ func TestBigEntity(t *testing.T) {
 // What one entity has goes into the mirror in requests that a store can answer in
 // time; RDF4J takes smaller ones better.
 func TestBigEntityIsPostedInParts(t *testing.T) {
+	teststores.Sequential(t)
 	for under, batch := range map[string]int{"": 50_000, "/repositories/one": 25_000} {
 		b := newBench(t)
 		b.cfg.MemoryBytes = 0

@@ -52,7 +52,7 @@ func TestSelectWithDump(t *testing.T) {
 		{name: "class and few", prefixes: []string{"http://ex.org/e77"}, classes: []string{"http://ex.org/Person"}, dump: true},
 		{name: "everything", dump: true},
 	} {
-		if teststores.Unraced(t, 3) {
+		if teststores.Unraced(t, 5) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestRestOfBaselineWithDump(t *testing.T) {
 		byList bool  // it had begun with the list, which may be newer than the dump
 		kind   string
 	}{{5, false, "resourcedump"}, {96, false, "resourcelist"}, {5, true, "resourcelist"}} {
-		if teststores.Unraced(t, 2) {
+		if teststores.Unraced(t, 4) {
 			continue
 		}
 		b := newBench(t)

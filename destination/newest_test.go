@@ -276,7 +276,7 @@ func TestListsWithoutEnd(t *testing.T) {
 	for _, dialect := range []string{"no until", "0.5", "D-Lib"} {
 		for _, parts := range []int{1, 2, 5} {
 			for _, end := range []string{"", "set back", "set back to the end of a list", "lost"} {
-				if teststores.Unraced(t, 7) {
+				if teststores.Unraced(t, 11) {
 					continue
 				}
 				b := newBench(t)

@@ -54,6 +54,7 @@ var functionCalls = []string{
 
 // TestAgainstOxigraph compares answers with Oxigraph's.
 func TestAgainstOxigraph(t *testing.T) {
+	teststores.Sequential(t)
 	python := teststores.Python(t)
 	g := gen{rand.New(rand.NewPCG(11, 12))}
 	for round := range 4 {

@@ -77,6 +77,7 @@ var (
 
 // TestValuesAgainstOxigraph compares, adds and converts random values in both engines.
 func TestValuesAgainstOxigraph(t *testing.T) {
+	teststores.Sequential(t)
 	python := teststores.Python(t)
 	g := gen{rand.New(rand.NewPCG(3, 4))}
 	for round := range 2 {

@@ -85,8 +85,14 @@ func Python(t testing.TB) string { return need(t, EnvPython, "Python with pyoxig
 // Browser is the program of a Chromium.
 func Browser(t testing.TB) string { return need(t, EnvBrowser, "Chromium") }
 
+// need is the value of env. With -short, for the race detector, Oxigraph stands for all
+// servers: it sees nothing in another process, and of our side no more with each of them.
 func need(t testing.TB, env, what string) string {
 	t.Helper()
+	switch env {
+	case EnvFuseki, EnvRDF4J, EnvVirtuoso, EnvJena:
+		Sequential(t)
+	}
 	if v := os.Getenv(env); v != "" {
 		return v
 	}

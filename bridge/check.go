@@ -225,7 +225,7 @@ func (c *Config) check() (out []Finding) {
 		schedule(p+".changedump.schedule", s.ChangeDump.Schedule)
 		schedule(p+".archives.schedule", s.Archives.Schedule)
 		ratio(p+".max_delete_ratio", s.MaxDeleteRatio)
-		if err := sparqlsrc.CheckStrategy(s.Strategy, s.Describe, sparqlsrc.Select(s.Select)); err != nil {
+		if err := sparqlsrc.CheckStrategy(s.Strategy, s.Describe); err != nil {
 			fault(p+".strategy", s.Strategy, "%v", err)
 		}
 		atLeast(p+".batch", int64(s.Batch), 1)

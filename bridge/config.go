@@ -106,7 +106,7 @@ type Set struct {
 	Prefix         string       `yaml:"prefix" doc:"removed from entity IRIs to make readable addresses"`
 	Schedule       string       `yaml:"schedule" doc:"when to scan: cron with five fields, @hourly, @every 5m, CRON_TZ=" default:"@every 5m"`
 	Hints          Hints        `yaml:"hints" doc:"names of possible changes, to spare full scans; schedule then follows hints, and hints.full reads everything"`
-	Strategy       string       `yaml:"strategy" doc:"way of full scans (docs/reference/stores.md). In one answer: whole, or a certain form. In parts: predicates, classes, prefixes (of select), hash (of the entity IRI), graphs (one by one), batches (of entities). Empty: one answer in the fastest form, and parts after a cut answer" allowed:"whole|graph-store|construct|select-tsv|select-json|select-xml|select-binary|predicates|classes|prefixes|hash|graphs|batches"`
+	Strategy       string       `yaml:"strategy" doc:"way of full scans (docs/reference/stores.md). In one answer: whole, or a certain form. In parts: predicates, hash (of the entity IRI), graphs (one by one), batches (of entities). Empty: one answer in the fastest form, and parts after a cut answer" allowed:"whole|graph-store|construct|select-tsv|select-json|select-xml|select-binary|predicates|hash|graphs|batches"`
 	Batch          int          `yaml:"batch" doc:"entities in the first query of a batch; later queries adapt to the store" default:"200"`
 	MaxTriples     int          `yaml:"max_description_triples" doc:"an entity, or a component of blank nodes, with more triples fails by name; each is held in memory" default:"2000000"`
 	MaxDepth       int          `yaml:"max_depth" doc:"an entity with deeper nested blank nodes fails by name" default:"100000"`

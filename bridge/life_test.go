@@ -243,7 +243,7 @@ func (w *life) settings(all bool) {
 			set.Select.Classes = []string{"http://e.example/C0", "http://e.example/C1"}
 		}
 		set.Describe = pick("cbd", "cbd", "scbd")
-		if set.Strategy = pick("", "", "batches", "classes", "hash", "predicates"); w.dumps != "" {
+		if set.Strategy = pick("", "", "batches", "hash", "predicates"); w.dumps != "" {
 			set.Strategy = ""
 		}
 	}

@@ -60,7 +60,7 @@ sets:
     max_delete_ratio: 1.5
     select: {query: "SELECT ?s { ?s ?p ?o }"}
     describe: "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }"
-  bounds: {store: one, strategy: prefixes, batch: 0, max_description_triples: 0, max_depth: 0, max_naming_work: 0}
+  bounds: {store: one, strategy: classes, batch: 0, max_description_triples: 0, max_depth: 0, max_naming_work: 0}
   files: {dumps: ["*.nt"], strategy: whole}
   graphs: {store: one, strategy: hash, describe: graph}
   counted: {store: one, hints: {counts: [graph]}}
@@ -89,7 +89,7 @@ destinations:
 		`test.yaml:18: sets.books.describe: WHERE does not use ?entity`,
 		`test.yaml:6: stores.two.rate: "-1": is no number of 0 or more`,
 		`test.yaml:6: stores.two.slow: "-1s": is no duration`,
-		`test.yaml:19: sets.bounds.strategy: "prefixes": strategy prefixes needs the prefixes`,
+		`test.yaml:19: sets.bounds.strategy: "classes": is not one of whole, graph-store, construct, select-tsv, select-json, select-xml, select-binary, predicates, hash, graphs, batches`,
 		`test.yaml:19: sets.bounds.batch: "0": is 1 or more`,
 		`test.yaml:19: sets.bounds.max_description_triples: "0": is 1 or more`,
 		`test.yaml:19: sets.bounds.max_depth: "0": is 1 or more`,

@@ -78,34 +78,6 @@ func TestCoarserLists(t *testing.T) {
 	}
 }
 
-// The open Change List is made with its generation when that of the one before was
-// asked for, and only then.
-func TestPreparedList(t *testing.T) {
-	w := newWorld(t, SetConfig{Format: rdfres.JSONLD})
-	value := 0
-	made := func() bool {
-		value++
-		before := w.pub.cache.Len()
-		w.clock.add(time.Second)
-		w.scan(map[string]int{"http://example.org/e/0": value}, true, rdfres.JSONLD)
-		w.publish()
-		return w.pub.cache.Len() > before
-	}
-	w.scan(map[string]int{"http://example.org/e/0": 0}, false, rdfres.JSONLD)
-	w.publish()
-	for range 3 {
-		if made() {
-			t.Error("nobody has asked for the list")
-		}
-		if _, entries := w.read(w.url("changelist.xml")); len(entries) != value {
-			t.Errorf("%d entries, want %d", len(entries), value)
-		}
-		if !made() {
-			t.Error("the list that is asked for was not made")
-		}
-	}
-}
-
 // TestCoarserListsOfFiles: lists of nothing but files have no package to wait for, so they
 // are merged too, and packages go on without a gap after them.
 func TestCoarserListsOfFiles(t *testing.T) {

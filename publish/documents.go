@@ -350,17 +350,6 @@ func (snap *snapshot) changeList(ctx context.Context) (*document, error) {
 // open is the growing Change List.
 func (snap *snapshot) open() *listRecord { return &snap.lists[len(snap.lists)-1] }
 
-// prepare makes the open Change List if that of the generation before was requested: its readers
-// come again, and need not wait for it.
-func (snap *snapshot) prepare(ctx context.Context, before *snapshot) {
-	if before == nil || !before.followed.Load() {
-		return
-	}
-	if _, err := snap.makeChangeList(ctx, snap.open()); err != nil && ctx.Err() == nil {
-		snap.set.p.log.Error("making the Change List", "set", snap.set.cfg.Name, "error", err) // its reader gets the error too
-	}
-}
-
 // recentChanges is /SET/changelist-open.xml: the last changes in one Change List, at most the
 // entries of one document and at least half of them. Its address never becomes an index's, for
 // clients reading one list and no index.
@@ -400,15 +389,8 @@ func (snap *snapshot) recentChanges(ctx context.Context) (*document, error) {
 	})
 }
 
+// changeListDoc puts a Change List together from its rendered entries.
 func (snap *snapshot) changeListDoc(ctx context.Context, l *listRecord) (*document, error) {
-	if !l.closed() {
-		snap.followed.Store(true)
-	}
-	return snap.makeChangeList(ctx, l)
-}
-
-// makeChangeList puts a Change List together from its rendered entries.
-func (snap *snapshot) makeChangeList(ctx context.Context, l *listRecord) (*document, error) {
 	s, number := snap.set, l.Number
 	head := s.at.root(resourcesync.ChangeList)
 	head.Meta.From, head.Meta.Until = l.From, l.Until

@@ -113,9 +113,6 @@ func (s *set) load(ctx context.Context, gen genRecord) error {
 		snap.release()
 		return err
 	}
-	if gen.Inventory != "" && !s.cfg.NoInventory {
-		s.inventory.Warm(ctx, snap.kv, gen.Sequence)
-	}
 	s.replace(snap)
 	return nil
 }
@@ -256,9 +253,6 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 		s.p.put(s)
 		before.replace(nil)
 	}
-	next := s.acquire()
-	defer next.release()
-	next.prepare(ctx, cur)
 	s.p.log.Info("published", "set", s.cfg.Name, "generation", w.gen.Number, "sequence", w.gen.Sequence, "changes", w.changes, "patches", w.patches,
 		"parts", len(w.parts), "lists", len(w.lists), "seconds", s.p.now().Sub(started).Seconds())
 	return s, w.gen.public(), nil

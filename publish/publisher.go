@@ -167,7 +167,6 @@ type snapshot struct {
 	lists []listRecord // ascending; the last is open; never empty
 
 	alternates *alternateSets // may be nil
-	followed   atomic.Bool    // the open Change List was asked for
 	refs       atomic.Int64
 }
 

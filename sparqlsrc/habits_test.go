@@ -385,7 +385,7 @@ func TestLongAnswersBreakOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, how := range breaks {
-		for _, strategy := range []string{"", "batches", "hash", "predicates", "classes"} {
+		for _, strategy := range []string{"", "batches", "hash", "predicates"} {
 			s := &strange{habits: habits{BreakRows: 100, Break: how}, store: store.Handler(), times: map[string]int{}}
 			src, err := New(clientOf(t, sparql.Endpoint{GraphStore: "http://s/data", Transport: inproc.Transport{Handler: s}}), Config{Strategy: strategy, TempDir: t.TempDir()})
 			if err != nil {

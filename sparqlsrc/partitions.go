@@ -15,15 +15,14 @@ import (
 // Strategies are the ways of a full scan. In one answer: "whole", by the way that
 // the probe found fastest, or the way that is named. In parts, each confirmed by a
 // count of its own and, where it is cut or refused, narrowed and asked for again by
-// itself: "predicates", "classes" (the rest comes last), "prefixes" of the selection
-// (likewise), "hash" of the entity IRI, "graphs" one by one, "batches" of entities.
-var Strategies = append(oneAnswer, "predicates", "classes", "prefixes", "hash", "graphs", "batches")
+// itself: "predicates", "hash" of the entity IRI, "graphs" one by one, "batches" of entities.
+var Strategies = append(oneAnswer, "predicates", "hash", "graphs", "batches")
 
 var oneAnswer = []string{"whole", string(sparql.ReadGraphStore), string(sparql.ReadConstruct), string(sparql.ReadSelectTSV), string(sparql.ReadSelectJSON), string(sparql.ReadSelectXML), string(sparql.ReadSelectBinary)}
 
 // CheckStrategy tells whether a strategy can be Config.Strategy beside a description
-// rule and a selection.
-func CheckStrategy(strategy, describe string, sel Select) error {
+// rule.
+func CheckStrategy(strategy, describe string) error {
 	if strategy == "" {
 		return nil
 	}
@@ -32,9 +31,6 @@ func CheckStrategy(strategy, describe string, sel Select) error {
 	}
 	switch describe {
 	case "", "cbd", "scbd":
-		if strategy == "prefixes" && len(sel.Prefixes) == 0 {
-			return errors.New("strategy prefixes needs the prefixes of the selection")
-		}
 		return nil
 	case "graph":
 		if !slices.Contains([]string{"whole", "graphs", "batches"}, strategy) {
@@ -62,71 +58,14 @@ func (s *Source) byPartitions(ctx context.Context, by string, caps sparql.Capabi
 	case "predicates":
 		return s.byPredicates(ctx, caps, sc, g, read)
 	}
-	part := func(what, pattern string) error {
-		defer read()
-		n, err := s.parts(caps, pattern+"FILTER(!isBlank(?o)) ").All(ctx, func(row sparql.Row) error {
-			return g.add([]byte(row[0]), []byte(row[1]), []byte(row[2]))
-		})
-		again += n
-		if errors.Is(err, sparql.ErrTruncated) {
-			err = fmt.Errorf("%w: %w", ErrShort, err)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-		return nil
-	}
-	switch by {
-	case "prefixes":
-		var before []string
-		for _, p := range s.cfg.Select.Prefixes {
-			is := "STRSTARTS(STR(?s), " + sparql.EscapeString(p) + ")"
-			only := strings.Join(append([]string{is}, before...), " && ")
-			if err := part("prefix "+p, sc.all()+"FILTER("+only+") "); err != nil {
-				return 0, err
-			}
-			before = append(before, "!"+is)
-		}
-		err = part("the other prefixes", sc.all()+"FILTER("+strings.Join(before, " && ")+") ")
-	case "classes":
-		var classes []string
-		if classes, err = s.classes(ctx, caps, sc); err != nil {
-			return 0, fmt.Errorf("enumerate the classes: %w", err)
-		}
-		for _, class := range classes {
-			iri, err := sparql.EscapeIRI(class)
-			if err != nil {
-				return 0, err
-			}
-			// A join is quicker than EXISTS, but gives what has the class in several graphs once
-			// for each of them. Virtuoso leaves rows out of a join with a DISTINCT.
-			of := sc.triple("?s", rdfType, iri)
-			pattern := of + sc.all()
-			if !sc.single() || sc.union {
-				pattern = sc.all() + "FILTER EXISTS { " + of + "} "
-			}
-			if err := part("class "+class, pattern); err != nil {
-				return 0, err
-			}
-		}
-		err = part("what has no class", sc.all()+"FILTER NOT EXISTS { "+sc.triple("?s", rdfType, "?class")+"FILTER(isIRI(?class)) } ")
-	default: // hash
-		err = part("everything", sc.all())
+	defer read()
+	again, err = s.parts(caps, sc.all()+"FILTER(!isBlank(?o)) ").All(ctx, func(row sparql.Row) error {
+		return g.add([]byte(row[0]), []byte(row[1]), []byte(row[2]))
+	})
+	if errors.Is(err, sparql.ErrTruncated) {
+		err = fmt.Errorf("%w: %w", ErrShort, err)
 	}
 	return again, err
-}
-
-// classes lists the classes of the scope.
-func (s *Source) classes(ctx context.Context, caps sparql.Capabilities, sc *scope) (out []string, err error) {
-	p := s.parts(caps, sc.triple("?x", rdfType, "?s"))
-	err = p.Keys(ctx, func(some []string) error {
-		if out = append(out, some...); len(out) > maxPartitions {
-			return fmt.Errorf("there are more than %d", maxPartitions)
-		}
-		return nil
-	})
-	slices.Sort(out)
-	return slices.Compact(out), err
 }
 
 // byGraphs reads graph after graph, each as a scan of it alone would.

@@ -17,13 +17,12 @@ import (
 
 const (
 	// bunchTriples is how many triples one answer may have that is asked for by
-	// predicates. Virtuoso makes all of an answer before it sends the first byte, and
-	// ends at a million.
+	// predicates. Virtuoso ends at a million.
 	bunchTriples = 250_000
 	// bunchPredicates bounds the length of the question.
 	bunchPredicates = 100
-	// manyTriples are read by predicates from a Virtuoso, also when nothing forbids one
-	// answer.
+	// manyTriples are read by predicates from a store that makes answers whole, also when
+	// nothing forbids one answer.
 	manyTriples = 500_000
 )
 
@@ -56,10 +55,10 @@ func (b *bunch) halves() (halves [2]bunch) {
 }
 
 // byManyPredicates tells whether a scope is read by predicates before anything else
-// is tried: one graph in a Virtuoso, which gives a million triples by CONSTRUCT in a
-// third of the time that it takes over JSON, and more than that not in one answer.
+// is tried: one graph in a store that makes answers whole. Virtuoso gives a million triples
+// by CONSTRUCT in a third of its time for JSON, and more than that not in one answer.
 func (s *Source) byManyPredicates(ctx context.Context, caps sparql.Capabilities, sc *scope, ways []sparql.Reading) (bool, error) {
-	if s.cfg.Strategy != "" || caps.Product != "Virtuoso" || !constructs(caps, sc) || len(ways) == 0 || ways[0].Selects() ||
+	if s.cfg.Strategy != "" || !caps.WholeFirst() || !constructs(caps, sc) || len(ways) == 0 || ways[0].Selects() ||
 		caps.RowLimit > 0 && caps.RowLimit < 2*bunchTriples {
 		return false, nil
 	}

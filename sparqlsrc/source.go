@@ -152,7 +152,7 @@ func newSource(c *sparql.Client, cfg Config) (*Source, error) {
 			return fail("describe: %w", err)
 		}
 	}
-	if err := CheckStrategy(cfg.Strategy, cfg.Describe, cfg.Select); err != nil {
+	if err := CheckStrategy(cfg.Strategy, cfg.Describe); err != nil {
 		return fail("%w", err)
 	}
 	d := &s.cfg

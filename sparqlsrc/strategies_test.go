@@ -40,8 +40,6 @@ func divided(n int) []rdfres.Triple {
 	return rdfres.SortUnique(ts)
 }
 
-var dividing = Select{Prefixes: []string{"http://a.example/", "http://b.example/"}}
-
 // Each strategy gives the same, and is the one that was asked for; those in parts
 // get through a row limit, and those in one answer are refused by it.
 func TestStrategies(t *testing.T) {
@@ -53,14 +51,6 @@ func TestStrategies(t *testing.T) {
 				st := sparqltest.New(ts...)
 				st.RowLimit, st.Relabel, st.Shuffle, st.Table = limit, true, true, true
 				cfg, want := Config{Strategy: strategy}, all
-				if strategy == "prefixes" {
-					cfg.Select, want = dividing, map[string][]rdfres.Triple{}
-					for e, d := range all {
-						if hasPrefix(e, dividing.Prefixes) {
-							want[e] = d
-						}
-					}
-				}
 				if strategy == "graphs" {
 					cfg.Graphs = []string{"*"}
 					more := nameTriples(150)
@@ -118,7 +108,7 @@ func TestStrategiesBrokenOff(t *testing.T) {
 	}
 }
 
-// What has its classes in several graphs comes more than once by some strategies, and
+// What stands in several graphs comes more than once by some strategies, and
 // is described once.
 func TestStrategiesOfSeveralGraphs(t *testing.T) {
 	ts := slices.DeleteFunc(divided(300), func(x rdfres.Triple) bool { return x.S[0] == '_' || x.O[0] == '_' }) // two graphs cannot share nodes
@@ -163,7 +153,7 @@ func TestStrategiesOfManyGraphs(t *testing.T) {
 		ts = append(ts, rdfres.Triple{S: s, P: rdfType, O: "<http://example.org/C>"}, rdfres.Triple{S: s, P: "<http://example.org/p>", O: `"x"`})
 	}
 	for _, graphs := range [][]string{{"*"}, nil} { // nil: the default graph, which shows all of them
-		for _, strategy := range []string{"classes", "hash", "graphs", "batches"} {
+		for _, strategy := range []string{"hash", "graphs", "batches"} {
 			if graphs == nil && strategy == "graphs" {
 				continue // there is one
 			}
@@ -292,7 +282,7 @@ func TestManyTriplesOfVirtuoso(t *testing.T) {
 func TestRowsLeftOut(t *testing.T) {
 	ts := divided(300)
 	want := expected(t, ts, false)
-	for _, strategy := range []string{"predicates", "classes", "hash"} {
+	for _, strategy := range []string{"predicates", "hash"} {
 		for _, times := range []int{1, 1e6} {
 			t.Run(fmt.Sprint(strategy, times), func(t *testing.T) {
 				st := sparqltest.New(ts...)
@@ -383,12 +373,8 @@ func TestStrategiesOfStores(t *testing.T) {
 			}
 			defer client.Close()
 			var caps sparql.Capabilities
-			for i, strategy := range slices.Concat(Strategies, []string{"classes"}) { // also of two graphs
+			for i, strategy := range slices.Concat(Strategies, []string{"hash"}) { // also of two graphs
 				cfg := Config{Name: name, Graphs: []string{srv.Graph}, Strategy: strategy, TempDir: t.TempDir()}
-				switch strategy {
-				case "prefixes":
-					cfg.Select.Prefixes = []string{"http://a.example/", "http://b.example/", "http://other.example/"}
-				}
 				if strategy == "graphs" || i == len(Strategies) {
 					cfg.Graphs = append(cfg.Graphs, srv.Graph+"/2")
 				}
@@ -439,7 +425,7 @@ func TestGraphThatGrew(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	s, err := New(client, Config{Graphs: []string{srv.Graph}, Strategy: "classes", TempDir: t.TempDir()})
+	s, err := New(client, Config{Graphs: []string{srv.Graph}, Strategy: "batches", TempDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

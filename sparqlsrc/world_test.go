@@ -242,7 +242,7 @@ func newConfig(r *rand.Rand) Config {
 	ofOne := cfg.Strategy == "graph-store" || cfg.Strategy == "construct"
 	ofSeveral := cfg.Strategy == "graphs" && cfg.Describe != "graph"
 	several := len(cfg.Graphs) > 1 || len(cfg.Graphs) == 1 && cfg.Graphs[0] == "*"
-	if one(2) || cfg.Strategy == "select-binary" || ofOne && several || ofSeveral && !several || CheckStrategy(cfg.Strategy, cfg.Describe, cfg.Select) != nil {
+	if one(2) || cfg.Strategy == "select-binary" || ofOne && several || ofSeveral && !several || CheckStrategy(cfg.Strategy, cfg.Describe) != nil {
 		cfg.Strategy = ""
 	}
 	if one(3) {

@@ -74,6 +74,10 @@ func (c *Capabilities) SelectReading() Reading {
 	return ReadSelectJSON
 }
 
+// WholeFirst tells whether the store makes all of an answer before it sends the first byte: a long
+// one takes its memory, or is refused.
+func (c *Capabilities) WholeFirst() bool { return c.Product == "Virtuoso" }
+
 // WellSampled tells whether the sample had full size. Findings of a smaller one are probed again,
 // at little cost.
 func (c Capabilities) WellSampled() bool { return FillsSample(c.Sample) }

@@ -79,25 +79,6 @@ func (t *Tree) keep(path string, made uint64, n Node) {
 	}
 }
 
-// Warm reads the upper inner nodes of a publication: the first Write after a start then
-// costs no more than others. An unreadable node is met when it is needed.
-func (t *Tree) Warm(ctx context.Context, r kv.Reader, sequence uint64) {
-	var walk func(path string, made uint64)
-	walk = func(path string, made uint64) {
-		n, err := Read(ctx, r, path, made)
-		if err != nil || n.Made == nil {
-			return
-		}
-		t.keep(path, made, n)
-		for i := range n.Children {
-			if len(path) < cachedDepth && n.Children[i].Count > rdfres.InventoryLeaf {
-				walk(path+digits[i:i+1], n.Made[i])
-			}
-		}
-	}
-	walk("", sequence)
-}
-
 // Write puts the tree of the publication `to` into a batch and gives its root. changes are
 // those since the publication `from`: the graph of each changed entity, zero for a deleted
 // one. Without changes (nil) the whole tree is made anew. An unchanged node is not written.

@@ -105,7 +105,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	if o.Repair && rep.findings()+a.fixed > 0 {
 		first := rep
 		if a.silent == nil && (a.sourceDiffers || a.refetch > 0) {
-			r := &run{d: d, full: true}
+			r := &run{d: d, full: true, atOnce: true}
 			if err := r.repairFromSource(ctx, offer); err != nil {
 				return rep, fmt.Errorf("repair: %w", err)
 			}
@@ -222,7 +222,10 @@ type event struct {
 	Detail   string `json:"d"`
 	Triples  int    `json:"n,omitempty"`
 	Broken   bool   `json:"b,omitempty"` // its kept representation is not as recorded
-	Due      bool   `json:"a,omitempty"` // the next run applies a change of it
+	Due      bool   `json:"a,omitempty"` // the next run applies a change of it, or tries it again
+	Pending  bool   `json:"p,omitempty"` // it was received and not taken
+	Came     string `json:"c,omitempty"` // the digest of an answer that the source did not announce
+	Item     []byte `json:"i,omitempty"` // its entry
 }
 
 // Ranks of events: the first of a resource decides its kind.
@@ -485,7 +488,7 @@ func (a *auditRun) source(ctx context.Context) error {
 
 // notTaken makes a finding of a resource the mirror could not take. The next run tries it.
 func (a *auditRun) notTaken(p pairs.Pair) error {
-	e := event{Entity: p.Fault.Entity, Location: p.Fault.Loc, Detail: "what the source has could not be taken" + faultNote(p.Fault), Due: true}
+	e := event{Entity: p.Fault.Entity, Location: p.Fault.Loc, Detail: "what the source has could not be taken" + faultNote(p.Fault), Due: true, Pending: true}
 	if p.Here() {
 		e.Entity = p.Record.Entity
 		return a.event(p.Loc, rankDifferent, e)
@@ -512,11 +515,7 @@ func (a *auditRun) confirmTaken(ctx context.Context, snap kv.Reader) error {
 		case o.Record == nil:
 			return nil
 		}
-		a.sourceDiffers = true
-		if err := d.askAgain(ctx, loc); err != nil {
-			return err
-		}
-		return a.event(loc, rankDifferent, event{Entity: o.Record.Entity, Location: o.Record.Loc, Detail: otherGraph})
+		return a.otherAnswer(o)
 	})
 	if unknown > 0 {
 		d.log.Warn("audit: what was received without a promise cannot be confirmed", "resources", unknown, "error", a.lost)
@@ -618,16 +617,24 @@ func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader
 			if rec.Has(ledger.FlagUnselected) && d.obtains.Select.Outside(it) { // of this nothing is in the mirror either, and nothing is fetched
 				continue
 			}
+			entry := p.Item
+			if !p.There() || a.older { // what the list says is of an earlier state
+				by := *it
+				by.LastMod, by.Time, by.Via = rec.LastMod, rec.Changed, rec.Via
+				entry = &by
+			}
 			if !yield(func(ctx context.Context) *outcome {
 				o := &outcome{Outcome: *d.obtains.Obtain(ctx, it)}
+				is := &ledger.Record{Loc: rec.Loc, Entity: rec.Entity}
 				switch {
 				case o.Err != nil && (ctx.Err() != nil || errors.Is(o.Err, fetch.ErrSourceGone)):
 				case o.Err != nil:
-					o = &outcome{Outcome: obtain.Outcome{Item: it, Wire: []byte("at the source: " + clip.Middle(o.Err.Error()))}}
+					o = &outcome{Outcome: obtain.Outcome{Wire: []byte("at the source: " + clip.Middle(o.Err.Error()))}}
 				case o.Record.Graph != rec.Graph && !(rec.Has(ledger.FlagNotRDF) && (rec.Graph.IsZero() || o.Record.Graph.IsZero())):
-					o = &outcome{Outcome: obtain.Outcome{Item: it, Wire: []byte(otherGraph)}}
+					is.Graph, is.Normal = o.Record.Graph, o.Record.Normal
+					o = &outcome{Outcome: obtain.Outcome{Item: entry, Wire: []byte(otherGraph)}}
 				default:
-					o = &outcome{Outcome: obtain.Outcome{Item: it}}
+					o = &outcome{}
 					if rec.Via == "" {
 						break
 					}
@@ -645,8 +652,7 @@ func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader
 						o.Wire = []byte(why)
 					}
 				}
-				o.Record = &ledger.Record{Loc: rec.Loc, Entity: rec.Entity}
-				o.packed = loc[:]
+				o.Record, o.packed = is, loc[:]
 				return o
 			}, nil) {
 				return
@@ -654,33 +660,49 @@ func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader
 		}
 	}
 	return d.pipelineRaw(ctx, jobs, func(o *outcome) error {
-		if o.Wire == nil {
+		switch {
+		case o.Wire == nil:
 			return nil
+		case o.Item != nil:
+			return a.otherAnswer(o)
 		}
 		a.sourceDiffers = true
-		loc := ledger.Hash(o.packed)
-		if string(o.Wire) == otherGraph { // its list may say that nothing changed
-			if err := d.askAgain(ctx, loc); err != nil {
-				return err
-			}
-		}
-		return a.event(loc, rankDifferent, event{Entity: o.Record.Entity, Location: o.Record.Loc, Detail: string(o.Wire)})
+		return a.event(ledger.Hash(o.packed), rankDifferent, event{Entity: o.Record.Entity, Location: o.Record.Loc, Detail: string(o.Wire)})
 	})
 }
 
 const otherGraph = "the source gives another graph than is recorded"
 
-// askAgain makes a resource be fetched by the next comparison.
-func (d *Destination) askAgain(ctx context.Context, loc ledger.Hash) error {
-	rec, err := d.led.Record(ctx, loc)
-	if err != nil || rec == nil {
-		return err
+// otherAnswer makes a finding of an answer that differs from the record.
+func (a *auditRun) otherAnswer(o *outcome) error {
+	a.sourceDiffers = true
+	e := event{Entity: o.Record.Entity, Location: o.Record.Loc, Detail: otherGraph}
+	if a.d.snapshotMeta().Until.IsZero() {
+		e.Came, e.Item = a.d.stateOf(o.Record).String(), o.Item.Encode()
 	}
-	rec.AskAgain()
-	b := d.store.Batch()
-	defer b.Close()
-	d.led.PutRecord(b, loc, rec)
-	return d.commit(ctx, b, func(m *meta) { m.OweSource("an audit found another description than recorded") })
+	return a.event(ledger.HashOf(o.Record.Loc), rankDifferent, e)
+}
+
+// doubt makes an answer pending that no list or change told of: the source may err for a moment. A repair
+// in the same run does not take it.
+func (a *auditRun) doubt(ctx context.Context, b kv.Batch, loc ledger.Hash, e *event) (*ledger.Fault, error) {
+	d := a.d
+	f, err := d.led.Fault(ctx, loc)
+	if err != nil || f != nil {
+		return f, err
+	}
+	it, err := feed.DecodeItem(e.Item)
+	if err != nil {
+		return nil, err
+	}
+	came, err := rdfres.ParseDigest(e.Came)
+	if err != nil {
+		return nil, err
+	}
+	it.Tried = true
+	f = d.newFault(ctx, it, loc, &doubtfulError{"differs from what is recorded, and the source tells of no change", came})
+	d.led.PutFault(b, loc, f)
+	return f, nil
 }
 
 // conclude makes one Difference of all events of a resource, keeps them, and
@@ -709,14 +731,23 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		lacks  int
 		broken bool
 		some   bool
-		due    bool // the source's own difference, if any
+		due    bool   // the source's own difference, if any
+		came   *event // an answer that differs
+		told   bool   // by a list or change
 	)
 	emit := func() error {
 		if !some {
 			return nil
 		}
-		a.unexplained = a.unexplained || !due
 		diff := Difference{Entity: ev.Entity, Location: ev.Location, Detail: ev.Detail}
+		if came != nil && !told {
+			f, err := a.doubt(ctx, b, have, came)
+			if err != nil {
+				return err
+			}
+			due, diff.Detail = true, came.Detail+faultNote(f)
+		}
+		a.unexplained = a.unexplained || !due
 		switch first {
 		case rankMissing, rankNoFile:
 			diff.Kind = "missing"
@@ -789,7 +820,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 				return err
 			}
 			have, first, lacks, some, ev = loc, rank, 0, true, e
-			due = !ofSource
+			due, came, told = !ofSource, nil, false
 			if first == rankMirrorLacks {
 				lacks = ev.Triples
 			}
@@ -799,6 +830,11 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 			broken = broken || e.Broken
 		}
 		due = due || e.Due
+		if e.Came != "" {
+			came = &e
+		} else if ofSource && !e.Pending {
+			told = true
+		}
 	}
 	if err := emit(); err != nil {
 		return err

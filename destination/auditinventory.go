@@ -71,11 +71,17 @@ func newInventoryAudit(a *auditRun) (*inventoryAudit, error) {
 }
 
 // build makes the inventory of the records, or gives an errInventory.
-func (v *inventoryAudit) build(ctx context.Context) (root rdfres.InventoryNode, err error) {
+func (v *inventoryAudit) build(ctx context.Context) (root rdfres.InventoryChild, err error) {
 	if err := v.collect(ctx); err != nil {
 		return root, err
 	}
-	if root, err = v.tree(); err != nil {
+	root, err = rdfres.Inventory(v.entries(), func(path string, n rdfres.InventoryNode) error {
+		if len(path) <= inventoryLevels {
+			v.nodes[path] = n.Digest
+		}
+		return nil
+	})
+	if err != nil {
 		err = fmt.Errorf("%w: %w", feed.ErrInventory, err)
 	}
 	return root, err
@@ -166,64 +172,6 @@ func (v *inventoryAudit) entries() iter.Seq2[rdfres.InventoryEntry, error] {
 			}
 		}
 	}
-}
-
-// tree makes the digests of the upper nodes.
-func (v *inventoryAudit) tree() (root rdfres.InventoryNode, err error) {
-	const depth = 3
-	var groups [16 * 16 * 16]rdfres.InventoryNode
-	emit := func(path string, n rdfres.InventoryNode) error {
-		if len(path) <= inventoryLevels {
-			v.nodes[path] = n.Digest
-		}
-		return nil
-	}
-	var run []rdfres.InventoryEntry
-	at := 0
-	flush := func() (err error) {
-		if len(run) > 0 {
-			groups[at], err = rdfres.BuildInventory(fmt.Sprintf("%03x", at), run, emit)
-			run = nil
-		}
-		return err
-	}
-	var last rdfres.Digest
-	some := false
-	for e, err := range v.entries() {
-		if err != nil {
-			return root, err
-		}
-		if some && e.Key == last {
-			return root, errors.New("one entity is at several locations")
-		}
-		last, some = e.Key, true
-		if g := int(e.Key[0])<<4 | int(e.Key[1]>>4); g != at {
-			if err := flush(); err != nil {
-				return root, err
-			}
-			at = g
-		}
-		run = append(run, e)
-	}
-	if err := flush(); err != nil {
-		return root, err
-	}
-	nodes := groups[:]
-	for level := depth - 1; level >= 0; level-- {
-		for i := range len(nodes) / 16 {
-			path := ""
-			if level > 0 {
-				path = fmt.Sprintf("%0*x", level, i)
-			}
-			n, err := rdfres.JoinInventory(path, (*[16]rdfres.InventoryNode)(nodes[16*i:]), emit)
-			if err != nil {
-				return root, err
-			}
-			nodes[i] = n
-		}
-		nodes = nodes[:len(nodes)/16]
-	}
-	return nodes[0], nil
 }
 
 func (v *inventoryAudit) fetch(ctx context.Context, address string) (*feed.InventoryDoc, error) {

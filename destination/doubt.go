@@ -30,7 +30,7 @@ type doubtfulError struct {
 }
 
 func (e *doubtfulError) Error() string {
-	return "the answer " + e.why + ", and neither length nor hash is promised: it is taken when a later run receives the same"
+	return "the answer " + e.why + ": it is taken when a later run receives the same"
 }
 
 // stateOf is the digest of a kept representation, zero for none.
@@ -123,7 +123,7 @@ func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 			return err
 		}
 		if f == nil || f.Came != came.String() || f.Doubted == d.runName() {
-			o.Err = fmt.Errorf("%s: %w", clip.Middle(o.Item.Loc), &doubtfulError{why, came})
+			o.Err = fmt.Errorf("%s: %w", clip.Middle(o.Item.Loc), &doubtfulError{why + ", and neither length nor hash is promised", came})
 			if g != nil {
 				g.Run = d.runName()
 				b.mark(loc, g)

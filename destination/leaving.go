@@ -167,8 +167,13 @@ func (d *Destination) stay(ctx context.Context, v *feed.Inventory, snap kv.Reade
 			return err
 		} else if l == nil {
 			continue
-		} else if is, _ := p.Item.Differs(p.Record); l.Becomes != nil && is != feed.ProvenSame && is != feed.SeemsSame {
-			continue
+		} else if next, err := becoming(l); err != nil {
+			return err
+		} else if next != nil {
+			is, _ := p.Item.Differs(p.Record)
+			if then, _ := p.Item.Differs(next); is != feed.ProvenSame && (is != feed.SeemsSame || then == feed.SeemsSame) {
+				continue
+			}
 		}
 		d.led.Stay(b, p.Loc)
 	}

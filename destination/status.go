@@ -23,6 +23,7 @@ func (d *Destination) Status(ctx context.Context) (Status, error) {
 	if s.Pending, err = d.led.CountFaults(ctx); err != nil {
 		return s, fmt.Errorf("status of %s: %w", d.cfg.Name, err)
 	}
+	s.InSync = s.InSync && s.Pending == 0
 	for _, f := range d.led.Faults(ctx) {
 		if f.Err != nil {
 			return s, fmt.Errorf("status of %s: %w", d.cfg.Name, f.Err)

@@ -70,7 +70,7 @@ func (w *world) checkInventory(known map[uint64]string) {
 	now := w.inventoryDoc(w.url("inventory.json"))
 	view := w.log.View(w.t.Context())
 	defer view.Close()
-	want, err := rdfres.Inventory(inventoryOf(view))
+	want, err := rdfres.Inventory(inventoryOf(view), nil)
 	w.must(err)
 	root, entries := w.walkInventory(now.Root)
 	if now.Digest != digestToken(want.Digest) || root.Digest != now.Digest || now.Entities != want.Count || int64(len(entries)) != want.Count {

@@ -126,15 +126,15 @@ func InventoryDigit(key *Digest, depth int) int {
 }
 
 // Inventory gives the root of the tree of all entries, given in the order of their keys. It holds a
-// few thousandths of them in memory.
-func Inventory(all iter.Seq2[InventoryEntry, error]) (InventoryChild, error) {
+// few thousandths of them in memory. emit is as in JoinInventory.
+func Inventory(all iter.Seq2[InventoryEntry, error], emit func(path string, n InventoryNode) error) (InventoryChild, error) {
 	const depth = 3
 	var groups [16 * 16 * 16]InventoryNode
 	var run []InventoryEntry
 	at := 0
 	flush := func() (err error) {
 		if len(run) > 0 {
-			groups[at], err = BuildInventory(fmt.Sprintf("%03x", at), run, nil)
+			groups[at], err = BuildInventory(fmt.Sprintf("%03x", at), run, emit)
 			run = nil
 		}
 		return err
@@ -144,7 +144,10 @@ func Inventory(all iter.Seq2[InventoryEntry, error]) (InventoryChild, error) {
 		if err != nil {
 			return InventoryChild{}, err
 		}
-		if len(run) > 0 && bytes.Compare(e.Key[:], last[:]) <= 0 {
+		if len(run) > 0 && e.Key == last {
+			return InventoryChild{}, fmt.Errorf("rdfres: inventory: entry %s comes twice", e.Key)
+		}
+		if len(run) > 0 && bytes.Compare(e.Key[:], last[:]) < 0 {
 			return InventoryChild{}, fmt.Errorf("rdfres: inventory: entry %s is not in its order", e.Key)
 		}
 		last = e.Key
@@ -164,9 +167,13 @@ func Inventory(all iter.Seq2[InventoryEntry, error]) (InventoryChild, error) {
 		return InventoryChild{}, err
 	}
 	nodes := groups[:]
-	for range depth {
+	for level := depth - 1; level >= 0; level-- {
 		for i := range len(nodes) / 16 {
-			n, err := JoinInventory("", (*[16]InventoryNode)(nodes[16*i:]), nil)
+			path := ""
+			if level > 0 {
+				path = fmt.Sprintf("%0*x", level, i)
+			}
+			n, err := JoinInventory(path, (*[16]InventoryNode)(nodes[16*i:]), emit)
 			if err != nil {
 				return InventoryChild{}, err
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"testing"
 )
@@ -49,8 +50,9 @@ func TestInventory(t *testing.T) {
 			t.Fatalf("%d: %v %v", n, root.Count, err)
 		}
 		nodes[""] = root
-		got, err := Inventory(streamed(es))
-		if err != nil || got != root.InventoryChild {
+		again := map[string]InventoryNode{"": root}
+		got, err := Inventory(streamed(es), func(path string, n InventoryNode) error { again[path] = n; return nil })
+		if err != nil || got != root.InventoryChild || !reflect.DeepEqual(again, nodes) {
 			t.Fatalf("%d: streamed %v, built %v (%v)", n, got, root.InventoryChild, err)
 		}
 		// Every entry is in exactly one leaf below the root.
@@ -76,25 +78,25 @@ func TestInventory(t *testing.T) {
 			t.Fatalf("%d: %d entries in the leaves", n, len(leaves))
 		}
 		if n > 0 {
-			if other, err := Inventory(streamed(inventoryEntries(n, n/2))); err != nil || other.Digest == root.Digest || other.Count != root.Count {
+			if other, err := Inventory(streamed(inventoryEntries(n, n/2)), nil); err != nil || other.Digest == root.Digest || other.Count != root.Count {
 				t.Errorf("%d: one graph is another one, and the root %v (%v)", n, other, err)
 			}
-			if less, err := Inventory(streamed(es[1:])); err != nil || less.Digest == root.Digest {
+			if less, err := Inventory(streamed(es[1:]), nil); err != nil || less.Digest == root.Digest {
 				t.Errorf("%d: one entity less: %v (%v)", n, less, err)
 			}
 		}
 	}
 	es := inventoryEntries(200, -1)
 	slices.Reverse(es)
-	if _, err := Inventory(streamed(es)); err == nil {
+	if _, err := Inventory(streamed(es), nil); err == nil {
 		t.Error("entries out of order are taken")
 	}
 	// The digest of nothing, and of one entity, for other implementations.
-	root, _ := Inventory(streamed(nil))
+	root, _ := Inventory(streamed(nil), nil)
 	if got := root.Digest.String(); got != "f3218aae978883bd7897db4940fbcefa60b755cd30b3ff43d9cd34b81373d467" {
 		t.Errorf("nothing: %s", got)
 	}
-	root, _ = Inventory(streamed(inventoryEntries(1, -1)))
+	root, _ = Inventory(streamed(inventoryEntries(1, -1)), nil)
 	if got := root.Digest.String(); got != "81c996e5d6e48802be09aa404420b41bcd8f46ea835f24fbc0cacd525125babc" {
 		t.Errorf("one: %s", got)
 	}

@@ -219,8 +219,9 @@ type auditRun struct {
 type event struct {
 	Entity   string `json:"e,omitempty"`
 	Location string `json:"l,omitempty"`
+	Graph    string `json:"g,omitempty"` // of the mirror, of a finding there
 	Detail   string `json:"d"`
-	Triples  int    `json:"n,omitempty"`
+	Triples  int    `json:"n,omitempty"` // that lack, or are without an owner, as the one in Detail
 	Broken   bool   `json:"b,omitempty"` // its kept representation is not as recorded
 	Due      bool   `json:"a,omitempty"` // the next run applies a change of it, or tries it again
 	Pending  bool   `json:"p,omitempty"` // it was received and not taken
@@ -729,6 +730,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		first  byte
 		ev     event
 		lacks  int
+		excess int
 		broken bool
 		some   bool
 		due    bool   // the source's own difference, if any
@@ -739,7 +741,10 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		if !some {
 			return nil
 		}
-		diff := Difference{Entity: ev.Entity, Location: ev.Location, Detail: ev.Detail}
+		diff := Difference{Entity: ev.Entity, Location: ev.Location, Graph: ev.Graph, Detail: ev.Detail}
+		if excess > 0 {
+			diff.Detail = excessOf(excess, ev.Graph, ev.Detail)
+		}
 		if came != nil && !told {
 			f, err := a.doubt(ctx, b, have, came)
 			if err != nil {
@@ -819,7 +824,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 			if err := emit(); err != nil {
 				return err
 			}
-			have, first, lacks, some, ev = loc, rank, 0, true, e
+			have, first, lacks, excess, some, ev = loc, rank, 0, 0, true, e
 			due, came, told = !ofSource, nil, false
 			if first == rankMirrorLacks {
 				lacks = ev.Triples
@@ -828,6 +833,12 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		} else if rank == rankMirrorLacks {
 			lacks += e.Triples
 			broken = broken || e.Broken
+		}
+		if rank == first && e.Triples > 0 && (rank == rankNoSubject || rank == rankMirrorExcess) {
+			if excess == 0 {
+				ev = e
+			}
+			excess += e.Triples
 		}
 		due = due || e.Due
 		if e.Came != "" {
@@ -862,6 +873,18 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 	}
 	rep.judge()
 	return b.Commit(ctx, true)
+}
+
+// excessOf tells of triples without an owner, one of them by its line.
+func excessOf(n int, graph, line string) string {
+	in := ""
+	if graph != "" {
+		in = " in graph " + clip.Middle(graph)
+	}
+	if n == 1 {
+		return fmt.Sprintf("the mirror has a triple%s that no resource owns: %s", in, line)
+	}
+	return fmt.Sprintf("the mirror has %d triples%s that no resource owns, one of them %s", n, in, line)
 }
 
 // statementCount is how many triples a resource has in the mirror's normal form.

@@ -473,11 +473,11 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 		}
 	}
 	for loc, n := range lackOf {
-		if err := c.tell(ctx, loc, rankMirrorLacks, fmt.Sprintf("%d of its triples are not in the mirror", n), n); err != nil {
+		if err := c.tell(ctx, loc, rankMirrorLacks, event{Detail: fmt.Sprintf("%d of its triples are not in the mirror", n), Triples: n}); err != nil {
 			return err
 		}
 	}
-	excess := 0
+	excess := event{}
 	for i, e := range extra {
 		if paired[i] {
 			continue
@@ -489,17 +489,15 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 			others = slices.Delete(others, of, of+1)
 			continue
 		}
-		excess++
 		ghost, err := c.ghost(ctx, e.graph)
 		if err != nil {
 			return err
 		}
 		if ghost { // it goes whole
 			detail := "the mirror has graph " + clip.Middle(e.graph) + ", which this destination wrote and no resource has"
-			if err := c.event(ledger.HashOf("graph\x00"+e.graph), rankNoSubject, event{Entity: d.mirror.Layout.EntityOf(e.graph), Detail: detail}); err != nil {
+			if err := c.event(ledger.HashOf("graph\x00"+e.graph), rankNoSubject, event{Entity: d.mirror.Layout.EntityOf(e.graph), Graph: e.graph, Detail: detail}); err != nil {
 				return err
 			}
-			excess--
 			continue
 		}
 		if c.fix {
@@ -507,25 +505,17 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 			st.Rewritten = d.mirror.Layout.NormalForm.Triple(t) != t
 			c.plan.Remove = append(c.plan.Remove, st)
 		}
-		if excess > 1 {
-			continue
+		if excess.Triples++; excess.Triples == 1 {
+			excess.Entity, excess.Graph, excess.Detail = cmp.Or(t.S.IRI(), string(t.S)), e.graph, clip.Middle(strings.TrimSpace(e.line))
 		}
-		detail := "the mirror has a triple that no resource owns: " + clip.Middle(strings.TrimSpace(e.line))
-		if ownerHere != nil {
-			err = c.tell(ctx, ownerHere.Loc, rankMirrorExcess, detail, 0)
-		} else {
-			entity := t.S.IRI()
-			if entity == "" {
-				entity = string(t.S)
-			}
-			err = c.event(ledger.HashOf("entity\x00"+entity), rankNoSubject, event{Entity: entity, Detail: detail})
-		}
-		if err != nil {
+	}
+	if excess.Triples > 0 {
+		if err := c.tellExcess(ctx, ownerHere, excess); err != nil {
 			return err
 		}
 	}
 	for loc, how := range rewritten {
-		if err := c.tell(ctx, loc, rankRewritten, how, 0); err != nil {
+		if err := c.tell(ctx, loc, rankRewritten, event{Detail: how}); err != nil {
 			return err
 		}
 	}
@@ -533,6 +523,24 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 		return c.flush(ctx)
 	}
 	return nil
+}
+
+// tellExcess makes a finding of triples of one subject without an owner: of the resource that has others
+// of it, else of their graph, or of the subject in a graph of ours.
+func (c *mirrorCompare) tellExcess(ctx context.Context, owner *ledger.Owner, e event) error {
+	if owner != nil {
+		return c.tell(ctx, owner.Loc, rankMirrorExcess, e)
+	}
+	key := "entity\x00" + e.Entity + "\x00" + e.Graph
+	if e.Graph != "" {
+		switch _, ours, err := c.d.led.Ownership().GraphOwner(ctx, e.Graph); {
+		case err != nil:
+			return err
+		case !ours:
+			key, e.Entity = "graph\x00"+e.Graph, c.d.mirror.Layout.EntityOf(e.Graph)
+		}
+	}
+	return c.event(ledger.HashOf(key), rankNoSubject, e)
 }
 
 // madeOf finds the likely source of a triple among those missing for other destinations, -1 for none: a
@@ -576,8 +584,8 @@ func (d *Destination) theirs(ctx context.Context, o ledger.Owner, hash ledger.Ha
 	return &sink.Statement{}, nil
 }
 
-func (c *mirrorCompare) tell(ctx context.Context, loc ledger.Hash, rank byte, detail string, n int) error {
-	e := event{Detail: detail, Triples: n, Broken: c.broken[loc]}
+func (c *mirrorCompare) tell(ctx context.Context, loc ledger.Hash, rank byte, e event) error {
+	e.Broken = c.broken[loc]
 	if rec, err := c.d.led.Record(ctx, loc); err == nil && rec != nil {
 		e.Entity, e.Location = rec.Entity, rec.Loc
 	}

@@ -204,7 +204,7 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 			last = ledger.HashOf(at[:16])
 			return c.event(ledger.HashOf("told\x00"+at[:16]), rankNoSubject, event{Entity: found[0].S.IRI(), Detail: "the mirror tells the provenance of a description that is not mirrored"})
 		}
-		return c.tell(ctx, loc, rankMirrorExcess, detail, 0)
+		return c.tell(ctx, loc, rankMirrorExcess, event{Detail: detail})
 	}
 	group := func() error {
 		if len(expected)+len(found) == 0 {
@@ -219,7 +219,7 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 			return nil
 		}
 		if c.second && len(expected) == 1 && len(found) == 1 && found[0].O.Kind() == rdfres.KindLiteral {
-			return c.tell(ctx, loc, rankRewritten, "the store keeps its provenance in its own form", 0)
+			return c.tell(ctx, loc, rankRewritten, event{Detail: "the store keeps its provenance in its own form"})
 		}
 		if err := told("its provenance in the mirror is not as it should be"); err != nil {
 			return err

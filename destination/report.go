@@ -101,10 +101,10 @@ func (r *AuditReport) findings() int64 { return r.Missing + r.Extra + r.Differen
 func (r *AuditReport) mendedBy(later *AuditReport) (gone []Difference) {
 	left := map[string]bool{}
 	for _, d := range later.Named {
-		left[cmp.Or(d.Location, d.Entity)] = true
+		left[cmp.Or(d.Location, d.Entity)+" "+d.Graph] = true
 	}
 	for _, d := range r.Named {
-		if d.Kind != "rewritten" && !left[cmp.Or(d.Location, d.Entity)] {
+		if d.Kind != "rewritten" && !left[cmp.Or(d.Location, d.Entity)+" "+d.Graph] {
 			gone = append(gone, d)
 		}
 	}
@@ -115,7 +115,8 @@ func (r *AuditReport) mendedBy(later *AuditReport) (gone []Difference) {
 type Difference struct {
 	Entity   string `json:"entity"`
 	Location string `json:"location,omitempty"`
-	Kind     string `json:"kind"` // missing, extra, different, rewritten; from Differences also pending, failed, unmapped
+	Graph    string `json:"graph,omitempty"` // per-entity: the mirror's, of triples without an owner
+	Kind     string `json:"kind"`            // missing, extra, different, rewritten; from Differences also pending, failed, unmapped
 	Detail   string `json:"detail"`
 }
 

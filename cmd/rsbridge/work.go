@@ -443,6 +443,7 @@ depths fail.
 
 --json: {"destinations":[{"name","verdict","equal","resources","missing","extra","different","rewritten","repaired","depth","bytes","seconds"}]};
 "verdict": "equal", "different" or "not proven"
+"differences": [{"entity","location","graph","kind","detail"}]; "graph": of foreign triples
 "source_error": no answer, unpublished changes, or an open gap
 "source_older": the list is older than the mirror; later changes were not compared
 "proven_until": the source's time of the proof

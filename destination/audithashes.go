@@ -2,7 +2,6 @@ package destination
 
 import (
 	"context"
-	"encoding/binary"
 	"iter"
 	"slices"
 
@@ -144,7 +143,7 @@ func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *group, hashes []led
 		return nil // in a graph of another destination
 	}
 	if len(hashes) > c.d.lim.diffCap {
-		return later.add(g.subj)
+		return later.Add(g.subj[:])
 	}
 	slices.SortFunc(hashes, ledger.Hash.Compare)
 	hashes = slices.Compact(hashes)
@@ -175,7 +174,7 @@ func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *group, hashes []led
 		}
 		made := g.explained(tolerated, missing, extra)
 		if slices.ContainsFunc(extra, func(e held) bool { return !made[e.hash] }) {
-			return later.add(g.subj)
+			return later.Add(g.subj[:])
 		}
 	}
 	return c.differ(ctx, g, missing, extra)
@@ -183,41 +182,8 @@ func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *group, hashes []led
 
 // subjectList is the subjects to look at again, in order.
 type subjectList struct {
-	list   *extsort.Sorter
-	known  []uint64 // a bit for each beginning of a hash
-	blanks bool     // and all blank nodes
+	*extsort.Keys
+	blanks bool // and all blank nodes
 }
 
-// listBits are the bits of a hash's beginning: 2 MiB for all of them.
-const listBits = 24
-
-func newSubjectList(dir string, memory int64) (*subjectList, error) {
-	list, err := extsort.New(dir, memory)
-	return &subjectList{list: list}, err
-}
-
-func (l *subjectList) close() error { return l.list.Close() }
-
-func (l *subjectList) empty() bool { return l.list.Len() == 0 && !l.blanks }
-
-func (l *subjectList) bit(subj ledger.Hash) (word, mask uint64) {
-	n := uint64(binary.BigEndian.Uint32(subj[:])) >> (32 - listBits)
-	return n / 64, 1 << (n % 64)
-}
-
-// add takes a subject; one may come more than once.
-func (l *subjectList) add(subj ledger.Hash) error {
-	if l.known == nil {
-		l.known = make([]uint64, 1<<listBits/64)
-	}
-	word, mask := l.bit(subj)
-	l.known[word] |= mask
-	return l.list.Add(subj[:], nil)
-}
-
-// maybe tells whether a subject can be in the list. Of some that are not it says so
-// as well.
-func (l *subjectList) maybe(subj ledger.Hash) bool {
-	word, mask := l.bit(subj)
-	return l.known != nil && l.known[word]&mask != 0
-}
+func (l *subjectList) empty() bool { return l.Len() == 0 && !l.blanks }

@@ -126,53 +126,6 @@ func TestAuditAgainstSets(t *testing.T) {
 	}
 }
 
-// A subject that is in the list is never passed over.
-func TestSubjectList(t *testing.T) {
-	l, err := newSubjectList(t.TempDir(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.close()
-	rng := rand.New(rand.NewPCG(3, 3))
-	random := func() (h ledger.Hash) {
-		for i := range h {
-			h[i] = byte(rng.IntN(256))
-		}
-		return h
-	}
-	var want []string
-	for range 5000 {
-		h := random()
-		if err := l.add(h); err != nil {
-			t.Fatal(err)
-		}
-		want = append(want, string(h[:]))
-	}
-	others := 0
-	for range 5000 {
-		if l.maybe(random()) {
-			others++
-		}
-	}
-	if others > 50 {
-		t.Errorf("%d of 5000 others may be in it", others)
-	}
-	slices.Sort(want)
-	var got []string
-	for rec, err := range l.list.Sort() {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !l.maybe(ledger.Hash(rec.Key)) {
-			t.Fatalf("%x is passed over", rec.Key)
-		}
-		got = append(got, string(rec.Key))
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%d came back of %d", len(got), len(want))
-	}
-}
-
 // Blank nodes that somebody else wrote are told, whatever the store calls them in each
 // of its answers.
 func TestAuditSeesRelabelledBlanks(t *testing.T) {

@@ -103,11 +103,12 @@ func (of descriptions) compare(ctx context.Context, c *mirrorCompare) error {
 	if err := c.graphs(ctx); err != nil {
 		return fmt.Errorf("read the graphs of the mirror: %w", err)
 	}
-	later, err := newSubjectList(d.cfg.TempDir, d.cfg.MemoryBytes/8)
+	keys, err := extsort.NewKeys(d.cfg.TempDir, d.cfg.MemoryBytes/8)
 	if err != nil {
 		return err
 	}
-	defer later.close()
+	later := &subjectList{Keys: keys}
+	defer later.Close()
 	snap := d.store.Snapshot(ctx)
 	defer snap.Close()
 	if err := c.byHash(ctx, snap, later); err != nil {
@@ -180,10 +181,10 @@ func (c *mirrorCompare) byTriple(ctx context.Context, snap kv.Reader, of *subjec
 	err = c.read(ctx, func(graph string, t, normal rdfres.Triple) error {
 		s := sink.SubjectHash(graph, normal.S)
 		if normal.S.Kind() == rdfres.KindBlank {
-			if err := of.add(s); err != nil { // by its label in this answer
+			if err := of.Add(s[:]); err != nil { // by its label in this answer
 				return err
 			}
-		} else if !of.maybe(s) {
+		} else if !of.Maybe(s[:]) {
 			return nil
 		}
 		h := sink.TripleHash(graph, normal)
@@ -208,7 +209,7 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 	h, herr, hok := nextHeld()
 	n := 0
 	var before ledger.Hash
-	for rec, err := range of.list.Sort() {
+	for rec, err := range of.Sorted().Sort() {
 		if err != nil {
 			return err
 		}
@@ -230,7 +231,7 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			c.d.opt.Progress("subjects", int64(n), of.list.Len())
+			c.d.opt.Progress("subjects", int64(n), of.Len())
 		}
 		if gok && g.subj == cur.subj {
 			cur = *g

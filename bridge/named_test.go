@@ -11,6 +11,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -192,6 +193,7 @@ func TestNamedStayWhenCancelled(t *testing.T) {
 
 // TestNamedAreBounded: what cannot be kept is refused, not forgotten, also after a restart.
 func TestNamedAreBounded(t *testing.T) {
+	teststores.Sequential(t)
 	f := newFeed(t)
 	f.down.Store(true)
 	args := ScanArgs{}

@@ -335,6 +335,9 @@ func TestReferenceClientOvernight(t *testing.T) {
 		{"closed by age", "/data/changelist-open.xml", []string{"resourcelist", "changelist", "resourcedump", "changedump"}, true},
 		{"one list", "/data/changelist.xml", []string{"resourcelist", "changelist"}, false},
 	} {
+		if teststores.Unraced(t, 3) {
+			continue
+		}
 		t.Run(tc.name, func(t *testing.T) {
 			w := newYear(t)
 			set := w.cfg.Sets["data"]

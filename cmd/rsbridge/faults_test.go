@@ -128,7 +128,7 @@ func TestFaults(t *testing.T) {
 	moments, longest, seed := 10, 800, 3
 	numbers(t, map[string]*int{"RSBRIDGE_FAULTS": &moments, "RSBRIDGE_PAUSE": &longest, "RSBRIDGE_SEED": &seed})
 	dir := t.TempDir()
-	bin := build(t)
+	bin := commandPath(t)
 	r := rand.New(rand.NewPCG(uint64(seed), 11))
 	origin, mirror, pub := freeAddr(t), freeAddr(t), freeAddr(t)
 	newProcess(t, "http://"+origin+"/query?query=ASK%7B%7D", bin, "store", "serve", filepath.Join(dir, "origin"), "--listen", origin)

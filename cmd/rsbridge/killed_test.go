@@ -100,12 +100,12 @@ func command(t *testing.T, bin string, want int, args ...string) []byte {
 	return out
 }
 
-// build makes the binary, without the race detector.
-func build(t *testing.T) string {
+// commandPath leads to the command: this binary by that name, as TestMain has put it into the path.
+func commandPath(t *testing.T) string {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "rsbridge")
-	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	bin, err := exec.LookPath("rsbridge")
+	if err != nil {
+		t.Fatal(err)
 	}
 	return bin
 }
@@ -143,7 +143,7 @@ func TestKilled(t *testing.T) {
 	kills, entities, longest := 10, 300, 1500
 	numbers(t, map[string]*int{"RSBRIDGE_KILLS": &kills, "RSBRIDGE_ENTITIES": &entities, "RSBRIDGE_PAUSE": &longest})
 	dir := t.TempDir()
-	bin := build(t)
+	bin := commandPath(t)
 	origin, mirror, pub := freeAddr(t), freeAddr(t), freeAddr(t)
 	newProcess(t, "http://"+origin+"/query?query=ASK%7B%7D", bin, "store", "serve", filepath.Join(dir, "origin"), "--listen", origin)
 	newProcess(t, "http://"+mirror+"/query?query=ASK%7B%7D", bin, "store", "serve", filepath.Join(dir, "mirror"), "--listen", mirror)

@@ -27,7 +27,7 @@ func TestReferenceClient(t *testing.T) {
 	processes(t)
 	sync := filepath.Join(filepath.Dir(teststores.Python(t)), "resync-sync")
 	dir := t.TempDir()
-	bin := build(t)
+	bin := commandPath(t)
 	pub, admin := freeAddr(t), freeAddr(t)
 	conf := filepath.Join(dir, "rsbridge.yaml")
 	text := fmt.Sprintf("state: ./state\npublic: {listen: %q}\nadmin: {listen: %q}\nstores: {o: {embedded: ./store}}\nsets:\n  data: {store: o, schedule: \"@every 24h\", prefix: \"https://schema.org/\"}\n", pub, admin)

@@ -414,6 +414,11 @@ func TestCapabilityListEntries(t *testing.T) {
 			t.Errorf("%q: %+v %v", want, rep, err)
 		}
 	}
+	// Nor one of a Source Description.
+	w.list("/description", "urlset", "description", "", `<url><rs:md capability="capabilitylist"/></url>`, urlOf("/cap.xml", `<rs:md capability="capabilitylist"/>`))
+	if rep, err := webBench(t, w, "/description").open().Sync(t.Context(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "/description line 1: an entry has no loc") {
+		t.Errorf("%+v %v", rep, err)
+	}
 	// Nor one of robots.txt.
 	w.put("/", "<html></html>")
 	w.put("/robots.txt", "Sitemap: "+webHost+"/1.xml\nSitemap: "+webHost+"/2.xml\n")

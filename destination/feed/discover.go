@@ -332,6 +332,9 @@ func (src *discovery) collectSets(ctx context.Context, address string, r *resour
 		if len(*sets) >= src.lim.Sets || len(seen) > src.lim.Sets {
 			return fmt.Errorf("%s offers more than %d sets", clip.Middle(address), src.lim.Sets)
 		}
+		if e.Loc == "" {
+			return fmt.Errorf("%s line %d: an entry has no loc, and without that set nothing can be concluded", clip.Middle(address), e.Line)
+		}
 		if h.Index && h.Meta.Capability == resourcesync.Description {
 			if depth >= src.lim.depth || seen[e.Loc] {
 				return fmt.Errorf("%s: the index of Source Descriptions turns in circles at %s", clip.Middle(address), clip.Middle(e.Loc))

@@ -250,7 +250,7 @@ func (x *explorer) parse(ctx context.Context, n *Node, got *Fetched, body io.Rea
 		n.Resources = &Resources{Hashed: map[string]int64{}, Changes: map[string]int64{}, Types: map[string]int64{}, Links: map[string]int64{}}
 	}
 	var e resourcesync.Entry
-	faulty := int64(0)
+	faulty, wrong := int64(0), int64(0)
 	for {
 		if err = r.NextInto(&e); err != nil {
 			break
@@ -259,6 +259,11 @@ func (x *explorer) parse(ctx context.Context, n *Node, got *Fetched, body io.Rea
 		if len(e.Faults) > 0 {
 			if faulty++; faulty <= maxFaulty {
 				n.Faults = append(n.Faults, fmt.Sprintf("line %d: %s", e.Line, strings.Join(e.Faults, "; ")))
+			}
+		}
+		if why := misplaced(h, &e); why != "" {
+			if wrong++; wrong <= maxFaulty {
+				n.Faults = append(n.Faults, fmt.Sprintf("line %d: %s", e.Line, why))
 			}
 		}
 		if !leading {
@@ -280,12 +285,27 @@ func (x *explorer) parse(ctx context.Context, n *Node, got *Fetched, body io.Rea
 	if faulty > maxFaulty {
 		n.Faults = append(n.Faults, fmt.Sprintf("and %d more entries with faults", faulty-maxFaulty))
 	}
+	if wrong > maxFaulty {
+		n.Faults = append(n.Faults, fmt.Sprintf("and %d more entries in a wrong place", wrong-maxFaulty))
+	}
 	n.root(h)
 	n.Warnings = h.Warnings
 	if n.Pages > 0 {
 		n.Warnings = append(n.Warnings, fmt.Sprintf("it is in %d pages, joined by next links, which most destinations do not follow: it should be an index", n.Pages))
 	}
 	return leads
+}
+
+// misplaced tells why an entry cannot be used in its document, "" if it can.
+func misplaced(h *resourcesync.Head, e *resourcesync.Entry) string {
+	switch k := h.Meta.Capability; {
+	case h.Index || e.Loc == "" || k.Notification():
+	case k == resourcesync.CapabilityList && e.Meta.Capability == "":
+		return fmt.Sprintf("the entry %s does not tell its capability", clip(e.Loc))
+	case (k == "" || k == resourcesync.ResourceList || k == resourcesync.ChangeList || k.Manifest()) && e.Meta.Capability != "":
+		return fmt.Sprintf("the entry %s leads to a document of capability %q, and to no resource", clip(e.Loc), clip(string(e.Meta.Capability)))
+	}
+	return ""
 }
 
 // root tells of the root of a document.

@@ -240,7 +240,7 @@ func TestExploreFaultyEntries(t *testing.T) {
 	w := web{
 		source + "/cl.xml":   doc("urlset", `capability="capabilitylist"`, bad+entry(source+"/rl.xml", `<rs:md capability="resourcelist"/>`)),
 		source + "/rl.xml":   doc("sitemapindex", `capability="resourcelist"`, "<sitemap><loc>"+source+"/part.xml</loc></sitemap>"),
-		source + "/part.xml": doc("urlset", `capability="resourcelist"`, entry(source+"/a", `<rs:md capability="resourcelist"/>`)+strings.Repeat(bad, 5000)+entry(source+"/b", "")),
+		source + "/part.xml": doc("urlset", `capability="resourcelist"`, entry(source+"/a", "")+strings.Repeat(bad, 5000)+entry(source+"/b", "")),
 	}
 	n, err := Explore(t.Context(), source+"/cl.xml", ExploreOptions{Fetch: w.fetch, Depth: -1})
 	if err != nil || len(n.Faults) != 1 || n.Faults[0] != "line 2: the entry has no loc" || len(n.Children) != 1 {
@@ -249,5 +249,20 @@ func TestExploreFaultyEntries(t *testing.T) {
 	part := n.Children[0].Children[0]
 	if part.Index || part.Entries != 5002 || len(part.Faults) != maxFaulty+1 || part.Faults[maxFaulty] != "and 4990 more entries with faults" {
 		t.Errorf("%+v", part)
+	}
+}
+
+// An entry that no destination can use is a fault of its document.
+func TestExploreMisplaced(t *testing.T) {
+	list := entry(source+"/more.xml", `<rs:md capability="resourcelist"/>`)
+	for want, document := range map[string]string{
+		"line 2: the entry http://s.example/more.xml does not tell its capability":                                         doc("urlset", `capability="capabilitylist"`, entry(source+"/more.xml", "")),
+		`line 2: the entry http://s.example/more.xml leads to a document of capability "resourcelist", and to no resource`: doc("urlset", `capability="resourcelist"`, entry(source+"/1.nt", "")+list),
+		"": doc("urlset", `capability="capabilitylist"`, list),
+	} {
+		n, err := Explore(t.Context(), source+"/", ExploreOptions{Fetch: web{source + "/": document}.fetch})
+		if got := strings.Join(n.Faults, "\n"); err != nil || got != want {
+			t.Errorf("%q %v, want %q", got, err, want)
+		}
 	}
 }

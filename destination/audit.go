@@ -602,7 +602,8 @@ func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader
 			if rec.Has(ledger.FlagKept) || !d.content.holds(rec) {
 				continue
 			}
-			it := &feed.Item{File: rec.Has(ledger.FlagFile), Loc: rec.Loc, Entity: rec.Entity, Promise: fetch.Promise{Length: -1}}
+			it := recordedEntry(rec)
+			it.LastMod, it.Time, it.Via = time.Time{}, time.Time{}, ""
 			if rec.Has(ledger.FlagWireNames) {
 				it.Promise.Graph = rec.Graph
 			}
@@ -620,9 +621,7 @@ func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader
 			}
 			entry := p.Item
 			if !p.There() || a.older { // what the list says is of an earlier state
-				by := *it
-				by.LastMod, by.Time, by.Via = rec.LastMod, rec.Changed, rec.Via
-				entry = &by
+				entry = recordedEntry(rec)
 			}
 			if !yield(func(ctx context.Context) *outcome {
 				o := &outcome{Outcome: *d.obtains.Obtain(ctx, it)}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/clip"
@@ -598,15 +600,16 @@ func (c *mirrorCompare) tell(ctx context.Context, loc ledger.Hash, rank byte, e 
 func (c *mirrorCompare) statement(ctx context.Context, loc, h ledger.Hash) (*sink.Statement, error) {
 	if c.lastSts == nil || c.lastLoc != loc {
 		c.lastLoc, c.lastSts = loc, map[ledger.Hash]*sink.Statement{}
-		sts, _, err := c.d.statementsOf(ctx, loc)
+		sts, rec, err := c.d.statementsOf(ctx, loc)
 		if err != nil && !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, kv.ErrNotFound) {
 			return nil, err
 		}
 		if err != nil && !c.broken[loc] {
 			c.broken[loc] = true
 			c.refetch++
-			if c.fix && !c.alone {
-				if err := c.d.forget(ctx, loc); err != nil {
+			if c.fix && !c.alone && rec != nil {
+				c.d.log.Warn("kept representation is not as recorded; it is fetched again", "loc", rec.Loc)
+				if err := c.forget(ctx, loc, rec, "a kept representation is not as recorded"); err != nil {
 					return nil, err
 				}
 			}
@@ -618,18 +621,34 @@ func (c *mirrorCompare) statement(ctx context.Context, loc, h ledger.Hash) (*sin
 	return c.lastSts[h], nil
 }
 
-// forget makes the next comparison fetch a resource again: its record is not trusted any more.
-func (d *Destination) forget(ctx context.Context, loc ledger.Hash) error {
-	rec, err := d.led.Record(ctx, loc)
-	if err != nil || rec == nil {
+// forget makes a resource be fetched again, as what is kept of it is lost. Its recorded state is remembered:
+// without a promise only that is taken at once.
+func (c *mirrorCompare) forget(ctx context.Context, loc ledger.Hash, rec *ledger.Record, why string) error {
+	d := c.d
+	f, err := d.led.Fault(ctx, loc)
+	if err != nil {
 		return err
 	}
-	d.log.Warn("kept representation is not as recorded; it is fetched again", "loc", rec.Loc)
-	rec.Forget()
 	b := d.store.Batch()
 	defer b.Close()
-	d.led.PutRecord(b, loc, rec)
-	return d.commit(ctx, b, func(m *meta) { m.OweSource("a kept representation is not as recorded") })
+	if came := d.stateOf(rec); f == nil && came != (rdfres.Digest{}) {
+		f = d.newFault(ctx, recordedEntry(rec), loc, &doubtfulError{"has to be what was recorded", came})
+		f.Next, f.Doubted = f.First, asRecorded
+		d.led.PutFault(b, loc, f)
+	}
+	forgotten := *rec
+	forgotten.Forget()
+	forgotten.Normal = rdfres.Digest{}
+	d.led.PutRecord(b, loc, &forgotten)
+	return d.commit(ctx, b, func(m *meta) { m.OweSource(why) })
+}
+
+// asRecorded is the Doubted of a fault whose Came is a recorded state.
+const asRecorded = "recorded"
+
+// recordedEntry is a source's entry of a recorded state, without a promise of its bytes.
+func recordedEntry(rec *ledger.Record) *feed.Item {
+	return &feed.Item{File: rec.Has(ledger.FlagFile), Loc: rec.Loc, Entity: rec.Entity, Promise: fetch.Promise{Length: -1}, LastMod: rec.LastMod, Time: rec.Changed, Via: rec.Via}
 }
 
 func (c *mirrorCompare) flush(ctx context.Context) error {

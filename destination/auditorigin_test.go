@@ -3,9 +3,12 @@ package destination
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rsbridge/rsbridge/destination/sink/filesink"
 )
@@ -140,6 +143,86 @@ func TestRepairTakesASecondAnswer(t *testing.T) {
 					}
 					b.same(b.mir.lines(graphA), s.want())
 				})
+			}
+		}
+	}
+}
+
+// What is kept of a resource is lost, and the source errs at the moment of the repair. Without a
+// promise only the recorded state is taken at once; another answer is pending, and told.
+func TestRepairOfLostInAWrongMoment(t *testing.T) {
+	for form, set := range formsOfSilence {
+		for _, name := range []string{"nothing", "an error in RDF", "one more"} {
+			for _, layout := range []string{"single", "folder"} {
+				for _, end := range []string{"right at once", "right later", "stays"} {
+					if name == "nothing" && layout == "folder" && end == "stays" {
+						continue // an emptied file is taken with the next change
+					}
+					t.Run(fmt.Sprint(form, " ", name, " ", layout, " ", end), func(t *testing.T) {
+						t.Parallel()
+						b := newQuietBench(t)
+						s := b.src
+						set(s)
+						dir := t.TempDir()
+						if layout == "folder" {
+							b.keepFiles(dir)
+						}
+						fill(s, 8)
+						b.poll()
+						b.poll()
+						if layout == "folder" {
+							if err := os.WriteFile(filepath.Join(dir, "set/r/e3.nt"), []byte("damaged"), 0o666); err != nil {
+								t.Fatal(err)
+							}
+						} else {
+							b.forgetBody(s.url("/set/r/e3.nt"))
+						}
+						right, wrong := string(s.bodies["e3.nt"]), strings.ReplaceAll(wrongBodies[name], "e1", "e3")
+						rightly := func() {}
+						if end != "right at once" {
+							rightly = wrongly(s, "application/n-triples", wrong, "e3.nt")
+						}
+						rep := b.mends("")
+						if end == "right at once" {
+							if rep.findings() > 0 || rep.Repaired != 1 {
+								t.Fatalf("%+v", rep)
+							}
+						} else if rep.Verdict != "different" || !strings.Contains(fmt.Sprint(rep.Named), "pending") && !strings.Contains(fmt.Sprint(rep.Named), "failed") {
+							t.Fatalf("%+v", rep)
+						}
+						want := right
+						if promised := form == "hashes" || form == "inventory"; end == "stays" && !promised {
+							want = wrong
+						} else {
+							rightly()
+						}
+						b.clock = b.clock.Add(time.Hour)
+						for again := 0; ; again++ {
+							if rep = b.mends(""); rep.findings() == 0 {
+								break
+							} else if again == 2 || end != "stays" {
+								t.Fatalf("%+v", rep)
+							}
+							b.clock = b.clock.Add(time.Hour)
+						}
+						if layout == "folder" {
+							if got := filesIn(t, dir)["set/r/e3.nt"]; got != want {
+								t.Fatalf("got %q, want %q", got, want)
+							}
+							return
+						}
+						for _, l := range b.mir.lines(graphA) {
+							if (strings.Contains(l, "/e3>") || strings.Contains(l, "errors")) && !strings.Contains(want, l) {
+								t.Fatalf("%q is in the mirror, want %q", l, want)
+							}
+						}
+						for l := range strings.Lines(want) {
+							if !slices.Contains(b.mir.lines(graphA), l) {
+								t.Fatalf("the mirror lacks %q", l)
+							}
+						}
+					})
+				}
 			}
 		}
 	}

@@ -108,8 +108,14 @@ func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 	if err != nil || leaving == came { // confirmed before
 		return err
 	}
+	f, err := d.led.Fault(ctx, loc)
+	if err != nil {
+		return err
+	}
 	why := ""
 	switch other := d.twins.of(o.Item.Loc, was, came); {
+	case f != nil && f.Doubted == asRecorded && f.Came != came.String() && o.Item.Change == "":
+		why = "differs from what was recorded and is lost"
 	case o.Empty:
 		why = "is empty"
 	case o.Strange:
@@ -118,10 +124,6 @@ func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 		why = "is the same as that of " + clip.Middle(other)
 	}
 	if why != "" && (o.Empty || rec != nil && !rec.Has(ledger.FlagKept)) {
-		f, err := d.led.Fault(ctx, loc)
-		if err != nil {
-			return err
-		}
 		if f == nil || f.Came != came.String() || f.Doubted == d.runName() {
 			o.Err = fmt.Errorf("%s: %w", clip.Middle(o.Item.Loc), &doubtfulError{why + ", and neither length nor hash is promised", came})
 			if g != nil {

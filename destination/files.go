@@ -312,23 +312,12 @@ func (c *mirrorCompare) file(ctx context.Context, loc ledger.Hash, rec *ledger.R
 	if !c.fix || !needed || c.alone {
 		return nil
 	}
-	return c.forget(ctx, loc, rec)
+	c.refetch++
+	return c.forget(ctx, loc, rec, "a file is not as recorded")
 }
 
 // onlySource ends what is told of a resource that cannot be put right without the source.
 const onlySource = "; only the source can give it again, and it cannot be asked"
-
-// forget makes a resource be fetched again.
-func (c *mirrorCompare) forget(ctx context.Context, loc ledger.Hash, rec *ledger.Record) error {
-	c.refetch++
-	forgotten := *rec
-	forgotten.Forget()
-	forgotten.Normal = rdfres.Digest{}
-	b := c.d.store.Batch()
-	defer b.Close()
-	c.d.led.PutRecord(b, loc, &forgotten)
-	return c.d.commit(ctx, b, func(m *meta) { m.OweSource("a file is not as recorded") })
-}
 
 // strangers finds files without a resource.
 func (c *mirrorCompare) strangers(ctx context.Context) error {

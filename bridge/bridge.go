@@ -134,7 +134,7 @@ func (b *Bridge) openState(ctx context.Context) (err error) {
 	if err := os.RemoveAll(b.cfg.tempDir()); err != nil { // left by a crash
 		return fmt.Errorf("clean the temporary folder of the state: %w", err)
 	}
-	if err := os.MkdirAll(b.cfg.tempDir(), ownfile.FolderMode); err != nil {
+	if err := ownfile.MkdirAll(b.cfg.tempDir()); err != nil {
 		return fmt.Errorf("make the temporary folder of the state: %w", err)
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -109,7 +108,7 @@ func (t *Tracker) open(ctx context.Context) error {
 	case marker[0] > recordVersion:
 		return fmt.Errorf("records have version %d, this program knows %d: %w", marker[0], recordVersion, ErrNewer)
 	}
-	if err := os.MkdirAll(t.o.Dir, ownfile.FolderMode); err != nil {
+	if err := ownfile.MkdirAll(t.o.Dir); err != nil {
 		return err
 	}
 	type entry struct {

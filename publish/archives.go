@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -231,7 +230,7 @@ func (a *archive) trim(ctx context.Context, present *dumpRecord) error {
 	var all error
 	for _, r := range drop {
 		for _, d := range r.Documents {
-			if err := os.Remove(a.files.path(d.file())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := os.Remove(a.files.path(d.file())); err != nil && !ownfile.IsAbsent(err) {
 				all = errors.Join(all, err)
 			}
 		}

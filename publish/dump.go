@@ -6,10 +6,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -135,7 +133,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 			os.RemoveAll(dir)
 		}
 	}()
-	if err := os.MkdirAll(dir, ownfile.FolderMode); err != nil {
+	if err := ownfile.MkdirAll(dir); err != nil {
 		return err
 	}
 	head := s.at.root(resourcesync.ResourceDumpManifest)
@@ -500,7 +498,7 @@ func (s *set) serveDumpFile(w http.ResponseWriter, r *http.Request, path string)
 		size = rec.ManifestLength
 	}
 	f, err := os.Open(s.files.path(path))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !ownfile.IsAbsent(err) {
 		return err
 	}
 	defer f.Close() // a nil one too

@@ -6,11 +6,9 @@ import (
 	"compress/flate"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -66,7 +64,7 @@ func (f *folder) allThere(ps []packageRecord) bool {
 func (f *folder) sweep(keep map[string]bool) error {
 	for _, folder := range []string{"resourcedump", "changedump", "archives", "resourcelist"} {
 		entries, err := os.ReadDir(filepath.Join(f.dir, folder))
-		if errors.Is(err, fs.ErrNotExist) {
+		if ownfile.IsAbsent(err) {
 			continue
 		}
 		if err != nil {
@@ -87,7 +85,7 @@ func (f *folder) sweep(keep map[string]bool) error {
 func (f *folder) newPackage(name, prefix string, head resourcesync.Head) (*packageFile, error) {
 	pk := &packageFile{files: f, prefix: prefix, name: name, folded: map[string]bool{}}
 	path := f.path(name)
-	if err := os.MkdirAll(filepath.Dir(path), ownfile.FolderMode); err != nil {
+	if err := ownfile.MkdirAll(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
 	file, err := ownfile.Create(path + ".zip.tmp")
@@ -108,7 +106,7 @@ func (f *folder) newPackage(name, prefix string, head resourcesync.Head) (*packa
 func (f *folder) keepDocument(folder, name string, d *document) (archivedDocument, error) {
 	a := archivedDocument{Name: name, Folder: folder, Length: d.body.Length, CRC32: d.body.CRC32, Stored: int64(len(d.body.Deflated))}
 	file := f.path(a.file())
-	if err := os.MkdirAll(filepath.Dir(file), ownfile.FolderMode); err != nil {
+	if err := ownfile.MkdirAll(filepath.Dir(file)); err != nil {
 		return a, err
 	}
 	return a, ownfile.Replace(file, func(w io.Writer) error {
@@ -120,7 +118,7 @@ func (f *folder) keepDocument(folder, name string, d *document) (archivedDocumen
 // stored is a kept document, at the address of a set.
 func (f *folder) stored(url string, r *archiveRecord, a archivedDocument) (*document, error) {
 	data, err := os.ReadFile(f.path(a.file()))
-	if errors.Is(err, fs.ErrNotExist) {
+	if ownfile.IsAbsent(err) {
 		f.meets(a.file())
 		return nil, notFound("This document has just been replaced, or has left the archive.")
 	}
@@ -168,7 +166,7 @@ func (f *folder) checkDocument(d archivedDocument) error {
 
 func (f *folder) readFile(name string, w io.Writer) (int64, error) {
 	file, err := os.Open(f.path(name))
-	if errors.Is(err, fs.ErrNotExist) {
+	if ownfile.IsAbsent(err) {
 		return 0, &damagedFile{"is not there"}
 	}
 	if err != nil {

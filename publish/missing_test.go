@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -23,13 +24,14 @@ func TestMissingFiles(t *testing.T) {
 		w.pub.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/data/"+path, nil))
 		return rec.Code
 	}
-	for name, make := range map[string]func() error{
+	jobs := map[string]func() error{
 		"Dump":          func() error { return w.pub.Dump(t.Context(), "data") },
 		"DumpChanges":   func() error { return w.pub.DumpChanges(t.Context(), "data") },
 		"ListResources": func() error { return w.pub.ListResources(t.Context(), "data") },
 		"Archive":       func() error { return w.pub.Archive(t.Context(), "data") },
-	} {
-		for _, way := range []string{"a package", "the list", "all", "cut"} {
+	}
+	for name, make := range jobs {
+		for _, way := range []string{"a package", "the list", "all", "cut", "a file"} {
 			told = nil
 			s := w.pub.lookup("data")
 			asked := s.dump.Load().Packages[0].File
@@ -44,6 +46,9 @@ func TestMissingFiles(t *testing.T) {
 				w.must(os.RemoveAll(w.o.Dir))
 			case "cut":
 				w.must(os.Truncate(s.files.path(asked), 10))
+			case "a file":
+				w.must(os.RemoveAll(w.o.Dir))
+				w.must(os.WriteFile(w.o.Dir, []byte("in the place of the folder"), 0o600))
 			}
 			for range 2 {
 				if code := get(asked); code != http.StatusNotFound {
@@ -52,6 +57,18 @@ func TestMissingFiles(t *testing.T) {
 			}
 			if len(told) != 1 || told[0] != "data" || w.pub.Missing("data") == "" {
 				t.Errorf("%s, %s: told %v, missing %q", name, way, told, w.pub.Missing("data"))
+			}
+			if way == "a file" {
+				if err := make(); err == nil || !strings.Contains(err.Error(), "mkdir "+w.o.Dir+":") || !strings.Contains(err.Error(), "move it away") {
+					t.Errorf("%s, %s: %v", name, way, err)
+				}
+				if w.pub.Missing("data") == "" {
+					t.Errorf("%s, %s: nothing is missing after a run that failed", name, way)
+				}
+				w.must(os.Remove(w.o.Dir))
+				for _, job := range jobs { // each was begun, and failed
+					w.must(job())
+				}
 			}
 			w.must(make())
 			if file := w.pub.Missing("data"); file != "" {

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -323,7 +322,7 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 	s.settle(at, former)
 	if p.o.Dir != "" {
 		s.files.dir = filepath.Join(p.o.Dir, cfg.Name)
-		if err := os.MkdirAll(s.files.dir, ownfile.FolderMode); err != nil {
+		if err := ownfile.MkdirAll(s.files.dir); err != nil {
 			return nil, fmt.Errorf("publish: the folder of the set %s: %w", cfg.Name, err)
 		}
 	}

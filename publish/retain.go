@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/publish/patch"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -137,7 +137,7 @@ func (a *archive) removePackages(packages []packageRecord) error {
 			continue
 		}
 		for _, name := range []string{rec.File, rec.Manifest} {
-			if err := os.Remove(a.files.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := os.Remove(a.files.path(name)); err != nil && !ownfile.IsAbsent(err) {
 				all = errors.Join(all, err)
 			}
 		}

@@ -105,7 +105,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
-	if err := os.MkdirAll(abs, ownfile.FolderMode); err != nil {
+	if err := ownfile.MkdirAll(abs); err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
 	if o.fs == nil { // else the store is elsewhere
@@ -168,7 +168,7 @@ func (s *Store) open() (err error) {
 	if err := os.RemoveAll(s.tmp("")); err != nil {
 		return fmt.Errorf("remove what an earlier run left: %w", err)
 	}
-	if err := os.MkdirAll(s.tmp(""), ownfile.FolderMode); err != nil {
+	if err := ownfile.MkdirAll(s.tmp("")); err != nil {
 		return err
 	}
 	if s.home, err = os.Stat(filepath.Join(s.dir, lockFile)); err != nil {

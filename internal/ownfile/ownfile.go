@@ -5,10 +5,12 @@ package ownfile
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Modes of what is made here.
@@ -16,6 +18,23 @@ const (
 	FileMode   fs.FileMode = 0o600
 	FolderMode fs.FileMode = 0o700
 )
+
+// MkdirAll makes a folder, and those above it.
+func MkdirAll(dir string) error { return Blocked(os.MkdirAll(dir, FolderMode)) }
+
+// Blocked adds the remedy to the error of a folder that was not made because of a file in its place.
+func Blocked(err error) error {
+	if errors.Is(err, syscall.ENOTDIR) {
+		return fmt.Errorf("%w (a file is in the place of this folder: move it away)", err)
+	}
+	return err
+}
+
+// IsAbsent tells whether err is of a file that is not there. So is one in a folder with a file in its
+// place.
+func IsAbsent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
 
 // Again calls make, and once more after making dir, where make fails because dir is
 // not there. The folder above dir must be: without it dir would be another's place.

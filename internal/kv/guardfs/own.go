@@ -36,7 +36,7 @@ func (o ownFS) Create(name string, c vfs.DiskWriteCategory) (f vfs.File, err err
 }
 
 func (o ownFS) MkdirAll(dir string, _ os.FileMode) error {
-	return o.FS.MkdirAll(dir, ownfile.FolderMode)
+	return ownfile.Blocked(o.FS.MkdirAll(dir, ownfile.FolderMode))
 }
 
 // Unwrap lets Pebble look below.

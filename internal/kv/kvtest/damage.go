@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -45,7 +46,7 @@ var damages = []struct {
 
 // Damage removes, empties, cuts and flips each file of the folder that a killed process left. read
 // opens a folder and counts all in it: it gives want, or an error with the name of the file and the
-// remedy. must are names, or parts, of files whose removal, emptying and cutting has to be told.
+// remedy; want again once the remedy was followed. must are names, or parts, of files whose removal, emptying and cutting has to be told.
 func Damage(t *testing.T, killed string, want int64, read func(dir string) (int64, error), must ...string) {
 	entries, err := os.ReadDir(killed)
 	if err != nil {
@@ -109,11 +110,32 @@ func Damage(t *testing.T, killed string, want int64, read func(dir string) (int6
 					t.Errorf("%s %s: the error names not the file, or not the remedy %q: %v", name, how, remedy, err)
 				case err != nil && how != "removed" && !errors.Is(err, guardfs.ErrDamaged) && !errors.Is(err, kv.ErrNewer):
 					t.Errorf("%s %s: %v is not the error of damage", name, how, err)
+				case err != nil && remedy != backup:
+					if err := follow(where, name, remedy, err.Error()); err != nil {
+						t.Fatal(err)
+					}
+					if n, err := read(where); err != nil || n != want {
+						t.Errorf("%s %s: with the remedy %q there are %d of %d: %v", name, how, remedy, n, want, err)
+					}
 				}
 			}
 		}
 		if !known {
 			t.Errorf("%s: no word about damage to this file", name)
 		}
+	}
+}
+
+var empty = regexp.MustCompile("make the empty file ([^ ]+) in")
+
+// follow does what the remedy tells.
+func follow(dir, name, remedy, told string) error {
+	switch remedy {
+	case discard:
+		return os.Remove(filepath.Join(dir, name))
+	case line:
+		return os.WriteFile(filepath.Join(dir, name), []byte("rsbridge state 1\n"), 0o600)
+	default:
+		return os.WriteFile(filepath.Join(dir, empty.FindStringSubmatch(told)[1]), nil, 0o600)
 	}
 }

@@ -22,7 +22,7 @@ const (
 // MkdirAll makes a folder, and those above it.
 func MkdirAll(dir string) error { return Blocked(os.MkdirAll(dir, FolderMode)) }
 
-// Blocked adds the remedy to the error of a folder that was not made because of a file in its place.
+// Blocked adds the remedy to the error of a folder not made because of a file in its place.
 func Blocked(err error) error {
 	if errors.Is(err, syscall.ENOTDIR) {
 		return fmt.Errorf("%w (a file is in the place of this folder: move it away)", err)
@@ -30,8 +30,7 @@ func Blocked(err error) error {
 	return err
 }
 
-// IsAbsent tells whether err is of a file that is not there. So is one in a folder with a file in its
-// place.
+// IsAbsent tells whether err is of a missing file. A file in place of its folder makes it missing too.
 func IsAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

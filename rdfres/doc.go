@@ -5,7 +5,7 @@
 //
 // A [Term] is a string in canonical N-Triples syntax. Equal terms are equal strings, so a term is a
 // map key, a sort key and bytes on disk. [NewIRI], [NewBlank] and [NewLiteral] make terms from
-// parts and trust the parts. [ParseTerm] and [ParseTSVTerm] read terms from text and check it.
+// parts and trust the parts. [ParseTerm] reads a term from text and checks it.
 // Lexical forms and language tags are never changed: "01" and "1" are two terms here. A
 // [NormalForm] describes the rewriting of a store, and [DetectNormalForm] finds it by
 // [ProbeTriples].

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/knakk/rdf"
-
 	"github.com/rsbridge/rsbridge/rdfres/internal/chars"
 )
 
@@ -144,57 +142,4 @@ func (t Term) Check() error {
 		return fmt.Errorf("rdfres: %s is not in canonical form, which would be %s", t, got)
 	}
 	return nil
-}
-
-// RDF gives t as a term of knakk/rdf. A term refused by that package (an IRI with a space or a
-// brace) is an error.
-func (t Term) RDF() (rdf.Term, error) {
-	switch t.Kind() {
-	case KindIRI:
-		iri, err := rdf.NewIRI(t.IRI())
-		if err != nil {
-			return nil, fmt.Errorf("rdfres: %s as a knakk/rdf term: %w", t, err)
-		}
-		return iri, nil
-	case KindBlank:
-		return rdf.NewBlank(t.Label())
-	case KindLiteral:
-		lexical, lang, datatype := t.Literal()
-		if lang != "" {
-			return langLiteral(t, lexical, lang)
-		}
-		dt, err := rdf.NewIRI(datatype)
-		if err != nil {
-			return nil, fmt.Errorf("rdfres: the datatype of %s as a knakk/rdf term: %w", t, err)
-		}
-		return rdf.NewTypedLiteral(lexical, dt), nil
-	}
-	return nil, fmt.Errorf("rdfres: %q is no term", string(t))
-}
-
-// langLiteral uses the decoder for good tags refused by rdf.NewLangLiteral: it takes at most one
-// hyphen, so not zh-Hant-TW.
-func langLiteral(t Term, lexical, lang string) (rdf.Term, error) {
-	if strings.Count(lang, "-") < 2 && chars.ScanLang(lang) == len(lang) {
-		return rdf.NewLangLiteral(lexical, lang)
-	}
-	line := "<urn:s> <urn:p> " + string(t) + " .\n"
-	tr, err := rdf.NewTripleDecoder(strings.NewReader(line), rdf.NTriples).Decode()
-	if err != nil {
-		return nil, fmt.Errorf("rdfres: %s as a knakk/rdf term: %w", t, err)
-	}
-	return tr.Obj, nil
-}
-
-// FromRDF takes over a term of knakk/rdf. nil gives "".
-func FromRDF(t rdf.Term) Term {
-	switch v := t.(type) {
-	case rdf.IRI:
-		return NewIRI(v.String())
-	case rdf.Blank:
-		return NewBlank(v.String())
-	case rdf.Literal:
-		return NewLiteral(v.String(), v.Lang(), v.DataType.String())
-	}
-	return ""
 }

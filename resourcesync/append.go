@@ -17,9 +17,6 @@ import (
 // the value. dst is then returned as it was.
 func AppendEntry(dst []byte, e *Entry) ([]byte, error) { return appendEntry(dst, e, false) }
 
-// AppendIndexEntry is AppendEntry for the sitemap elements of an index.
-func AppendIndexEntry(dst []byte, e *Entry) ([]byte, error) { return appendEntry(dst, e, true) }
-
 func appendEntry(dst []byte, e *Entry, index bool) ([]byte, error) {
 	b, err := appendEntryElements(dst, e, index)
 	if err != nil {

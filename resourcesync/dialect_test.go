@@ -61,32 +61,6 @@ func TestInheritedDialect(t *testing.T) {
 	}
 }
 
-func TestArrange(t *testing.T) {
-	locs := func(entries []*Entry) string {
-		var s []string
-		for _, e := range entries {
-			s = append(s, e.Loc[len(e.Loc)-1:])
-		}
-		return strings.Join(s, "")
-	}
-	for _, c := range []struct {
-		file, want string
-		order      Order
-	}{
-		{"dlib-changelist", "abc", Reversed},
-		{"11-changelist-some-datetimes", "cab", Reversed}, // sorted: b has no time and stays behind a
-		{"10-changelist-closed", "ab", InOrder},
-	} {
-		r, entries, err := readAll(string(read(t, "testdata/dialects/"+c.file+".xml")), ReaderOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if order := r.Arrange(entries); order != c.order || locs(entries) != c.want {
-			t.Errorf("%s: %s, %s; want %s, %s", c.file, locs(entries), order, c.want, c.order)
-		}
-	}
-}
-
 func TestNormalizeType(t *testing.T) {
 	for in, want := range map[string]string{
 		"text/turtle; charset=utf-8": "text/turtle", " Application/JSON-Patch ": "application/json-patch+json",

@@ -1,9 +1,6 @@
 package resourcesync
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Order is how the known change times of a document run.
 type Order int
@@ -67,37 +64,4 @@ func (r *Reader) Order() Order {
 		return r.byDateTime.order()
 	}
 	return r.byLastMod.order()
-}
-
-// Arrange brings the entries of a change document, read to its end, into the order of time. A
-// legacy document in descending order is reversed. One in mixed order is sorted; entries without
-// time stay behind the one before. The result is the action taken: InOrder if none.
-//
-// A descending document of 1.0 or 1.1 is sorted too, so entries of one time keep their order.
-func (r *Reader) Arrange(entries []*Entry) Order {
-	order := r.Order()
-	switch {
-	case order == InOrder:
-		return order
-	case order == Reversed && r.head.LegacyLinks:
-		slices.Reverse(entries)
-		return order
-	}
-	type timed struct {
-		t time.Time
-		e *Entry
-	}
-	row := make([]timed, len(entries))
-	var last time.Time
-	for i, e := range entries {
-		if t := r.ChangeTime(e); !t.IsZero() {
-			last = t
-		}
-		row[i] = timed{last, e}
-	}
-	slices.SortStableFunc(row, func(a, b timed) int { return a.t.Compare(b.t) })
-	for i := range row {
-		entries[i] = row[i].e
-	}
-	return order
 }

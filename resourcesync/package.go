@@ -201,16 +201,6 @@ func (p *Package) fail(kind error, format string, args ...any) error {
 // the package.
 func (p *Package) Names() []string { return p.names }
 
-// Size gives the unpacked size of the bitstream of a manifest path, as the
-// package claims it; ok is false if there is none.
-func (p *Package) Size(path string) (bytes int64, ok bool) {
-	f, err := p.member(path)
-	if err != nil {
-		return 0, false
-	}
-	return int64(f.UncompressedSize64), true
-}
-
 // Open opens a bitstream by its manifest path, with or without leading slash.
 // Reading it ends in an error when it is longer than the package claims, or its
 // checksum does not match.

@@ -119,15 +119,6 @@ func (p *PackageWriter) AddFile(path string, data []byte, modified time.Time) er
 	return p.store(name, zip.Store, data, crc32.ChecksumIEEE(data), int64(len(data)), modified)
 }
 
-// AddFileDeflated is AddFile for raw deflate, as AddDeflated takes it.
-func (p *PackageWriter) AddFileDeflated(path string, deflated []byte, crc uint32, length int64, modified time.Time) error {
-	name, err := p.newName(path)
-	if err != nil {
-		return err
-	}
-	return p.store(name, zip.Deflate, deflated, crc, length, modified)
-}
-
 // AddEntry adds a manifest entry without a bitstream of its own: a deletion, or a second entry for
 // a stored path.
 func (p *PackageWriter) AddEntry(e *Entry) error {
@@ -233,13 +224,6 @@ func setDOSTime(h *zip.FileHeader, t time.Time) {
 		}
 	}
 }
-
-// Count gives the number of manifest entries so far.
-func (p *PackageWriter) Count() int { return p.manifest.Count() }
-
-// Size is the number of bytes of the package so far, without the manifest and the directory at its
-// end.
-func (p *PackageWriter) Size() int64 { return p.size }
 
 // ManifestSize is the number of bytes of the manifest so far, without a buffered rest of at most 64
 // KB.

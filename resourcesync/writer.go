@@ -106,7 +106,7 @@ func (w *Writer) Write(e *Entry) error {
 	return w.flush(writerFlush)
 }
 
-// WriteRaw appends n entries made by AppendEntry (or AppendIndexEntry, for an index). The bytes are
+// WriteRaw appends n entries made by AppendEntry. The bytes are
 // not looked at.
 func (w *Writer) WriteRaw(entries []byte, n int) error {
 	if w.err != nil {

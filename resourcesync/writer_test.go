@@ -193,10 +193,6 @@ func TestWriteRaw(t *testing.T) {
 			t.Error("a closed document takes entries, or cannot be closed again")
 		}
 	}
-	index, err := AppendIndexEntry(nil, &Entry{Loc: "http://src.example/a", ChangeFreq: "daily"})
-	if err != nil || string(index) != "  <sitemap><loc>http://src.example/a</loc></sitemap>\n" {
-		t.Errorf("index entry %q, %v", index, err)
-	}
 }
 
 func TestNextIntoReusesOnlyRoom(t *testing.T) {

@@ -132,29 +132,3 @@ func (n *Snapshot) Count(p Pattern) (int64, error) {
 	err := n.scan(p, func(*quad) bool { total++; return true })
 	return total, err
 }
-
-// GraphCount is one graph and its number of triples.
-type GraphCount struct {
-	Graph   rdfres.Term // "" is the default graph
-	Triples int64
-}
-
-// Graphs are the nonempty graphs, the default graph first.
-func (n *Snapshot) Graphs() ([]GraphCount, error) {
-	r := newTermReader(n.v, nil)
-	defer r.close()
-	var out []GraphCount
-	var terr error
-	err := graphCounts(n.v, func(g id, c int64) bool {
-		var t string
-		if t, terr = r.term(g); terr != nil {
-			return false
-		}
-		out = append(out, GraphCount{rdfres.Term(t), c})
-		return true
-	})
-	if err == nil {
-		err = terr
-	}
-	return out, err
-}

@@ -418,11 +418,13 @@ func readAnswer(f rowFormat, text []byte) (a answer, err error) {
 			} else if i == 0 {
 				a.vars = append(a.vars, cell)
 			} else if f == rowsTSV {
-				x, err := rdfres.ParseTSVTerm([]byte(cell))
-				if err != nil {
-					return a, err
-				}
-				if x != "" {
+				if datatype := rdfres.ShorthandType([]byte(cell)); datatype != "" {
+					row[a.vars[k]] = rdfres.NewLiteral(cell, "", datatype)
+				} else if cell != "" {
+					x, err := rdfres.ParseTerm([]byte(cell))
+					if err != nil {
+						return a, err
+					}
 					row[a.vars[k]] = x
 				}
 			} else if label, ok := strings.CutPrefix(cell, "_:"); ok {

@@ -5,7 +5,7 @@
 // become visible together; a [Snapshot] is one fixed moment. [Prefix] cuts a
 // store into key spaces of its own that do not see each other; [Join] lets one
 // batch write into several of them, so that records of different owners change
-// in one transaction, and [ReadAt] reads several of them at one moment.
+// in one transaction.
 //
 // pebblekv is the embedded implementation, memkv the one in memory for tests;
 // kvtest is the suite that each implementation passes. What the records mean is

@@ -30,8 +30,20 @@ func readKnakk(doc []byte) (ts []rdfres.Triple, ok bool) {
 		if err != nil {
 			return nil, false
 		}
-		ts = append(ts, rdfres.Triple{S: rdfres.FromRDF(t.Subj), P: rdfres.FromRDF(t.Pred), O: rdfres.FromRDF(t.Obj)})
+		ts = append(ts, rdfres.Triple{S: fromKnakk(t.Subj), P: fromKnakk(t.Pred), O: fromKnakk(t.Obj)})
 	}
+}
+
+func fromKnakk(t rdf.Term) rdfres.Term {
+	switch v := t.(type) {
+	case rdf.IRI:
+		return rdfres.NewIRI(v.String())
+	case rdf.Blank:
+		return rdfres.NewBlank(v.String())
+	case rdf.Literal:
+		return rdfres.NewLiteral(v.String(), v.Lang(), v.DataType.String())
+	}
+	return ""
 }
 
 // compareKnakk checks one document: what knakk/rdf takes we take, and it is the

@@ -108,7 +108,6 @@ type Store struct {
 	db      *pebble.DB
 	opts    *pebble.Options
 	dir     string
-	fs      vfs.FS // without the guard
 	lock    *pebble.Lock
 	guard   *guardfs.Guard
 	read    bool       // for reading only
@@ -148,7 +147,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if o.memTable == 0 {
 		o.memTable = memTableBytes
 	}
-	s := &Store{dir: dir, fs: o.fs, read: o.ReadOnly, guard: guardfs.New("state", o.fs, o.Logger)}
+	s := &Store{dir: dir, read: o.ReadOnly, guard: guardfs.New("state", o.fs, o.Logger)}
 	if err := s.open(ctx, o); err != nil {
 		return nil, fmt.Errorf("open state %s: %w", dir, err)
 	}

@@ -69,7 +69,7 @@ func (r *Reader) mapCapability() error {
 	m := &r.head.Meta
 	switch m.Capability {
 	case "resourcesync":
-		r.wasResourceSync = true
+		r.signs.WasResourceSync = true
 		m.Capability = Description
 		return r.d.lapse("capability", `capability "resourcesync" is read as description (its name since 0.9.1)`)
 	case "changelist-notification":
@@ -107,7 +107,7 @@ func (r *Reader) legacy() bool {
 	resource := strings.HasPrefix(string(m.Capability), "resource")
 	change := strings.HasPrefix(string(m.Capability), "change") && !m.Capability.Notification()
 	switch {
-	case r.sawDLib, r.wasResourceSync, h.Link(RelResourceSync) != "", h.Link(RelTop) != "":
+	case r.signs.DLib, r.signs.WasResourceSync, h.Link(RelResourceSync) != "", h.Link(RelTop) != "":
 		return true
 	case (resource || change) && !m.Modified.IsZero() && m.At.IsZero() && m.From.IsZero():
 		return true
@@ -123,11 +123,11 @@ func (r *Reader) dialect() string {
 	c := m.Capability
 	old := !m.Modified.IsZero() && m.At.IsZero() && m.From.IsZero()
 	switch {
-	case r.sawDLib, h.Link(RelTop) != "":
+	case r.signs.DLib, h.Link(RelTop) != "":
 		return DialectDLib
-	case !r.sawMeta:
+	case !r.signs.Meta:
 		return DialectSitemap
-	case r.wasResourceSync:
+	case r.signs.WasResourceSync:
 		return Dialect09
 	case old && h.Index && (c == CapabilityList || c.Manifest()):
 		return Dialect05
@@ -137,7 +137,7 @@ func (r *Reader) dialect() string {
 		return r.o.Dialect
 	case h.LegacyLinks:
 		return Dialect09
-	case r.ended && (c == ChangeList || c == ChangeDumpManifest || c == ChangeNotification) && !h.Index && r.sawLastMod && !r.sawDateTime:
+	case r.ended && (c == ChangeList || c == ChangeDumpManifest || c == ChangeNotification) && !h.Index && r.times.sawLastMod && !r.times.sawDateTime:
 		return Dialect10
 	}
 	return Dialect11

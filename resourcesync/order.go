@@ -44,15 +44,21 @@ func (o *orderTrack) order() Order {
 	return Reversed
 }
 
-// track notes the signs of dialect and order in an entry.
-func (r *Reader) track(e *Entry) {
+// times tells how the times of entries run, and what they say of the dialect.
+type times struct {
+	sawDateTime, sawLastMod bool
+	byDateTime, byLastMod   orderTrack
+}
+
+// track notes the times of an entry.
+func (t *times) track(e *Entry) {
 	if !e.Meta.DateTime.IsZero() {
-		r.sawDateTime = true
-		r.byDateTime.add(e.Meta.DateTime)
+		t.sawDateTime = true
+		t.byDateTime.add(e.Meta.DateTime)
 	}
 	if !e.LastMod.IsZero() {
-		r.sawLastMod = true
-		r.byLastMod.add(e.LastMod)
+		t.sawLastMod = true
+		t.byLastMod.add(e.LastMod)
 	}
 }
 
@@ -60,8 +66,8 @@ func (r *Reader) track(e *Entry) {
 // of the document, how they run in it. It means something for change documents
 // and for indexes and archives of old dialects.
 func (r *Reader) Order() Order {
-	if r.sawDateTime {
-		return r.byDateTime.order()
+	if r.times.sawDateTime {
+		return r.times.byDateTime.order()
 	}
-	return r.byLastMod.order()
+	return r.times.byLastMod.order()
 }

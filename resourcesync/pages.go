@@ -106,7 +106,7 @@ func listsLists(c Capability, e *Entry) bool {
 // peek reads the first entries ahead. They tell whether a urlset is an index: one entry alone may be
 // wrong.
 func (r *Reader) peek() {
-	if r.head.Index || r.o.Part || r.d.strict || !r.atEntry || !r.sawMeta {
+	if r.head.Index || r.o.Part || r.d.strict || !r.atEntry || !r.signs.Meta {
 		return
 	}
 	for r.atEntry && len(r.ahead) < 2 {

@@ -71,7 +71,7 @@ type Signs struct {
 
 // Settle works out the dialect of a root, as far as it is known.
 func (p *Parser) Settle(h *Head, signs Signs) {
-	r := Reader{d: p.d, head: *h, sawMeta: signs.Meta, sawDLib: signs.DLib, wasResourceSync: signs.WasResourceSync}
+	r := Reader{d: p.d, head: *h, signs: signs}
 	_ = r.settle() // no error in lenient reading
 	*h = r.head
 }

@@ -67,9 +67,8 @@ type Reader struct {
 	ns   xmlscan.Space // of urlset, url, loc ...: the Sitemap namespace, or none
 	uri  string        // the same, by name
 
-	sawMeta, sawDLib, wasResourceSync bool
-	sawDateTime, sawLastMod           bool
-	byDateTime, byLastMod             orderTrack
+	signs Signs
+	times times
 
 	atEntry bool // the start tag of an entry was read
 	ended   bool
@@ -222,7 +221,7 @@ func (r *Reader) count(e *Entry) error {
 		return r.d.s.Failf(ErrLimit, "the document has more than %d entries", r.o.MaxEntries)
 	}
 	e.Number = r.entries
-	r.track(e)
+	r.times.track(e)
 	r.head.Warnings = r.d.warn.list
 	return nil
 }
@@ -279,7 +278,7 @@ func (r *Reader) toEntry() error {
 				return err
 			}
 		case n.Space == SpaceRS || n.Space == SpaceDLib:
-			r.sawDLib = r.sawDLib || n.Space == SpaceDLib
+			r.signs.DLib = r.signs.DLib || n.Space == SpaceDLib
 			if err := r.rootRS(); err != nil {
 				return err
 			}
@@ -320,13 +319,13 @@ func (r *Reader) rootRS() error {
 	}
 	switch string(s.Name.Local) {
 	case "md":
-		if r.sawMeta {
+		if r.signs.Meta {
 			if err := r.d.lapse("second rs:md", "the root has more than one rs:md; the first counts"); err != nil {
 				return err
 			}
 			break
 		}
-		r.sawMeta = true
+		r.signs.Meta = true
 		if err := r.d.meta(s.Attrs, &r.head.Meta); err != nil {
 			return err
 		}
@@ -373,7 +372,7 @@ func (r *Reader) unknownRS() error {
 // settleHead ends the work on the root, as far as it is known.
 func (r *Reader) settleHead() error {
 	h := &r.head
-	if !r.sawMeta {
+	if !r.signs.Meta {
 		h.Meta.Length = -1
 		h.Meta.Capability = r.o.Expect
 		if r.d.warn.counts["no rs:md"] == nil && (r.ended || !r.d.strict) { // strictly, it may still come
@@ -385,7 +384,7 @@ func (r *Reader) settleHead() error {
 	if err := r.settle(); err != nil {
 		return err
 	}
-	if r.d.strict && r.sawMeta {
+	if r.d.strict && r.signs.Meta {
 		if err := checkHead(h); err != nil {
 			return r.d.s.Fail(ErrInvalid, err.Error())
 		}
@@ -405,7 +404,7 @@ func (r *Reader) ChangeTime(e *Entry) time.Time {
 	if !e.Meta.DateTime.IsZero() {
 		return e.Meta.DateTime
 	}
-	if r.sawDateTime && !r.head.LegacyLinks {
+	if r.times.sawDateTime && !r.head.LegacyLinks {
 		return time.Time{}
 	}
 	return e.LastMod

@@ -29,7 +29,7 @@ func (r *Reader) entry(e *Entry) error {
 		case r.sitemap(n):
 			err = r.sitemapChild(e, &located)
 		case n.Space == SpaceRS || n.Space == SpaceDLib:
-			r.sawDLib = r.sawDLib || n.Space == SpaceDLib
+			r.signs.DLib = r.signs.DLib || n.Space == SpaceDLib
 			err = r.entryRS(e)
 		default:
 			err = s.Skip()

@@ -27,13 +27,10 @@ type grouper struct {
 	rows      int64 // triples received
 	blankRows int64 // of them with a blank node
 
-	subject    []byte // the last subject and its key
-	subjectKey rdfres.Digest
-	run        run    // its triples in a row
-	long       bool   // they are more than a run holds
-	graph      []byte // the last one of addQuad
-	line       []byte
-	value      []byte
+	run   run    // triples of the last subject, in a row
+	graph []byte // the last one of addQuad
+	line  []byte
+	value []byte
 
 	distinctBlank int64   // triples with a blank node, doubles dropped
 	doubles       doubles // of them
@@ -119,22 +116,22 @@ func (g *grouper) add(s, p, o []byte) error {
 // subject in a row: they become one record. Otherwise, or if they are very many, each is a
 // record of its own.
 func (g *grouper) addOwn(s, p, o []byte) error {
-	if !bytes.Equal(s, g.subject) {
+	if !bytes.Equal(s, g.run.subject) {
 		if err := g.endRun(); err != nil {
 			return err
 		}
 		g.keyOf(s)
-		g.long = false
+		g.run.long = false
 	}
-	if !g.long {
+	if !g.run.long {
 		if g.run.add(p, o); len(g.run.buf) < runBytes {
 			return nil
 		}
-		g.long = true
+		g.run.long = true
 		return g.splitRun()
 	}
 	g.value = append(appendLine(g.value[:0], s, p, o), flagOwn)
-	return g.entities.Add(g.subjectKey[:], g.value)
+	return g.entities.Add(g.run.key[:], g.value)
 }
 
 // endRun gives the run to the sorter.
@@ -142,16 +139,16 @@ func (g *grouper) endRun() error {
 	if len(g.run.ends) < 2 {
 		return g.splitRun()
 	}
-	g.value = g.run.appendRecord(g.value[:0], g.subject)
+	g.value = g.run.appendRecord(g.value[:0])
 	g.run.clear()
-	return g.entities.Add(g.subjectKey[:], g.value)
+	return g.entities.Add(g.run.key[:], g.value)
 }
 
 // splitRun gives its triples to the sorter one by one.
 func (g *grouper) splitRun() error {
 	for i := range g.run.ends {
-		g.value = append(append(append(g.value[:0], g.subject...), ' '), g.run.at(i)...)
-		if err := g.entities.Add(g.subjectKey[:], append(g.value, flagOwn)); err != nil {
+		g.value = append(append(append(g.value[:0], g.run.subject...), ' '), g.run.at(i)...)
+		if err := g.entities.Add(g.run.key[:], append(g.value, flagOwn)); err != nil {
 			return err
 		}
 	}
@@ -192,11 +189,11 @@ func checkAll(ts []rdfres.Triple) error {
 
 // keyOf is the key of a subject in canonical bytes; subjects often come in a row.
 func (g *grouper) keyOf(s []byte) rdfres.Digest {
-	if !bytes.Equal(s, g.subject) {
-		g.subject = append(g.subject[:0], s...)
-		g.subjectKey = rdfres.EntityKey(iriOf(s))
+	if !bytes.Equal(s, g.run.subject) {
+		g.run.subject = append(g.run.subject[:0], s...)
+		g.run.key = rdfres.EntityKey(iriOf(s))
 	}
-	return g.subjectKey
+	return g.run.key
 }
 
 // addNamed adds a line to an entity other than its subject.

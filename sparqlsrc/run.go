@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // runBytes is how much of a subject's predicates and objects is in one record.
@@ -15,8 +16,11 @@ const runBytes = 32 << 10
 
 // run collects the predicates and objects of one subject.
 type run struct {
-	buf  []byte
-	ends []int
+	subject []byte
+	key     rdfres.Digest
+	long    bool // they are more than it holds
+	buf     []byte
+	ends    []int
 }
 
 func (r *run) add(p, o []byte) {
@@ -44,9 +48,9 @@ func piece[B []byte | string](buf B, ends []int, i int) B {
 
 // appendRecord appends the record of the entity sorter: recordRun, the subject,
 // then each predicate and object, as "P O", each after its length.
-func (r *run) appendRecord(dst, subject []byte) []byte {
-	dst = binary.AppendUvarint(append(dst, recordRun), uint64(len(subject)))
-	dst = append(dst, subject...)
+func (r *run) appendRecord(dst []byte) []byte {
+	dst = binary.AppendUvarint(append(dst, recordRun), uint64(len(r.subject)))
+	dst = append(dst, r.subject...)
 	for i := range r.ends {
 		line := r.at(i)
 		dst = binary.AppendUvarint(dst, uint64(len(line)))

@@ -166,17 +166,25 @@ type query struct {
 
 	values *valuesNode // joined with the groups; nil without them
 
-	template []tripleNode // CONSTRUCT; blank nodes have slots in blanks
-	blanks   []int
-	describe []pterm
-
-	hasFrom   bool
-	from      []string // terms
-	fromNamed []string
+	construct template
+	describe  []pterm
+	from      fromClauses
 
 	scope *scope
 	slots int    // of the whole query; the topmost only
 	base  string // likewise: the base of IRI()
+}
+
+// template is that of a CONSTRUCT.
+type template struct {
+	triples []tripleNode
+	blanks  []int // slots of blank nodes in triples
+}
+
+// fromClauses are those of a query (FROM), or of an update (USING).
+type fromClauses struct {
+	given         bool
+	graphs, named []string // terms
 }
 
 // scope gives the variables of one query their slots.
@@ -219,9 +227,7 @@ type operation struct {
 	ins     []quadPattern
 	blanks  []int // slots of blank nodes in ins
 	where   node
-	using   bool
-	from    []string
-	named   []string
+	using   fromClauses
 	with    string
 	a, b    graphRef
 	slots   int

@@ -417,7 +417,7 @@ func (m *labelMap) get(label string, fresh func() (id, error)) (id, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(m.mem) < labelsInMemory && !(m.s.tinyChunks > 0 && len(m.mem) >= m.s.tinyChunks) {
+	if len(m.mem) < labelsInMemory && !(m.s.forced.chunk > 0 && len(m.mem) >= m.s.forced.chunk) {
 		if m.mem == nil {
 			m.mem = map[string]id{}
 		}

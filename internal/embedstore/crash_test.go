@@ -46,8 +46,8 @@ func crashWriter(dir string, n int) error {
 	}
 	ctx := context.Background()
 	for ; ; n++ {
-		s.forceBulk = n%4 == 3
-		s.forceSpill = n%8 == 5
+		s.forced.bulk = n%4 == 3
+		s.forced.spill = n%8 == 5
 		fmt.Println("begin", n)
 		var b strings.Builder
 		for i := range crashSize(n) {

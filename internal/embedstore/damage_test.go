@@ -24,7 +24,7 @@ func TestDamage(t *testing.T) {
 	}
 	const writes = 40
 	for i := range writes {
-		s.forceBulk = i%20 == 9 // some go into tables at once, and the last ones into the log
+		s.forced.bulk = i%20 == 9 // some go into tables at once, and the last ones into the log
 		if _, err := s.Load(t.Context(), "", rdfres.NTriples, strings.NewReader(document(i)), LoadOptions{}); err != nil {
 			t.Fatal(err)
 		}

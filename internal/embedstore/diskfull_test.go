@@ -53,7 +53,7 @@ func testDiskFails(t *testing.T, way, kind string, after int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.forceBulk, s.forceSpill = way == "bulk", way == "overlay"
+	s.forced.bulk, s.forced.spill = way == "bulk", way == "overlay"
 	armed.Store(true)
 	ctx := context.Background()
 	var confirmed []int

@@ -66,7 +66,7 @@ func TestHistory(t *testing.T) {
 		ctx := context.Background()
 		for step := range 60 {
 			what := ""
-			s.forceBulk, s.forceSpill, s.tinyChunks = g.IntN(2) == 0, g.IntN(4) == 0, g.IntN(2)*(1+g.IntN(4))
+			s.forced.bulk, s.forced.spill, s.forced.chunk = g.IntN(2) == 0, g.IntN(4) == 0, g.IntN(2)*(1+g.IntN(4))
 			qs := g.ground(1 + g.IntN(12))
 			graph := g.pick("", "http://x/g1", "http://x/g2", "http://x/g3")
 			term := ""
@@ -239,7 +239,7 @@ func checkStore(t testing.TB, s *Store) {
 // is one node throughout its document, and another one in the next.
 func TestBlankNodesAcrossSegments(t *testing.T) {
 	s := openTest(t, t.TempDir())
-	s.forceBulk, s.tinyChunks = true, 3
+	s.forced.bulk, s.forced.chunk = true, 3
 	var b strings.Builder
 	const n = 40
 	for i := range n {

@@ -123,7 +123,7 @@ func TestLanguageTagsInAnyCase(t *testing.T) {
 			if strings.Contains(step, "DATA") || strings.Contains(step, "DELETE") || strings.HasPrefix(step, "INSERT") {
 				answers = append(answers, []string{})
 				for s, text := range map[*Store]string{usual: in, other: mixed} {
-					s.forceSpill = r.IntN(4) == 0
+					s.forced.spill = r.IntN(4) == 0
 					if err := s.Update(t.Context(), text); err != nil {
 						t.Fatalf("%s: %v", text, err)
 					}
@@ -142,7 +142,7 @@ func TestLanguageTagsInAnyCase(t *testing.T) {
 		// Loaded, the same.
 		lines := content(t, usual)
 		loaded := openTest(t, t.TempDir())
-		loaded.forceBulk, loaded.tinyChunks = seed%2 == 0, 3
+		loaded.forced.bulk, loaded.forced.chunk = seed%2 == 0, 3
 		for range 2 {
 			text := shownTag.ReplaceAllStringFunc(strings.Join(append(lines, ""), "\n"), func(s string) string { return s[:2] + anyCase(s[2:]) })
 			loadText(t, loaded, "", text)

@@ -111,7 +111,7 @@ func (l *load) read(ctx context.Context, f rdfres.Format, r io.Reader, o LoadOpt
 			}
 			g = l.graph
 		}
-		if l.seg.full() || l.s.tinyChunks > 0 && len(l.seg.quads) >= l.s.tinyChunks {
+		if l.seg.full() || l.s.forced.chunk > 0 && len(l.seg.quads) >= l.s.forced.chunk {
 			if err := l.spill(); err != nil {
 				return err
 			}
@@ -187,7 +187,7 @@ func (l *load) write(ctx context.Context) (res loaded, err error) {
 	} else if l.replace {
 		old = held
 	}
-	if !l.s.forceBulk && l.file == nil && len(l.seg.quads) <= smallLoad && old <= smallReplace {
+	if !l.s.forced.bulk && l.file == nil && len(l.seg.quads) <= smallLoad && old <= smallReplace {
 		res.added, res.removed, err = l.writeSmall(ctx, g, old > 0)
 	} else {
 		res.added, res.removed, err = l.writeBulk(ctx, g, old > 0)

@@ -28,7 +28,7 @@ func ParseMapping(text string) (*Mapping, error) {
 	switch {
 	case m.q.form != formConstruct:
 		return nil, errors.New("it is no CONSTRUCT")
-	case m.q.hasFrom:
+	case m.q.from.given:
 		return nil, errors.New("it has FROM: a description has one graph")
 	}
 	_, _, err = m.Apply(context.Background(), "urn:example:entity", nil) // shows errors independent of the graph

@@ -395,7 +395,7 @@ func TestAgainstNaive(t *testing.T) {
 				t.Fatalf("%s: %v", text, err)
 			}
 			x := s.newExec(context.Background(), snap.v, q.slots, *s.budget.Load())
-			if err := x.setDataset(q, QueryOptions{}); err != nil {
+			if err := x.setDataset(q.from, QueryOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			v := &naive{x: x, quads: quads, slots: q.slots}
@@ -441,7 +441,7 @@ func rowText(t testing.TB, x *exec, q *query, r []id) string {
 func idRows(s *Store, snap *Snapshot, q *query) ([]string, error) {
 	x := s.newExec(context.Background(), snap.v, q.slots, Budget{Time: 3 * time.Second}.or(*s.budget.Load()))
 	defer x.close()
-	if err := x.setDataset(q, QueryOptions{}); err != nil {
+	if err := x.setDataset(q.from, QueryOptions{}); err != nil {
 		return nil, err
 	}
 	var out []string

@@ -519,8 +519,8 @@ func (p *parser) constructShort(q *query) {
 	}
 	for i := range ts {
 		j.parts = append(j.parts, &tripleNode{ts[i].s, ts[i].p, ts[i].o})
-		q.template = append(q.template, tripleNode{twin(ts[i].s), twin(ts[i].p), twin(ts[i].o)})
+		q.construct.triples = append(q.construct.triples, tripleNode{twin(ts[i].s), twin(ts[i].p), twin(ts[i].o)})
 	}
-	q.blanks = p.tmplSlots
+	q.construct.blanks = p.tmplSlots
 	q.where = j
 }

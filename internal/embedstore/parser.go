@@ -153,10 +153,10 @@ func (p *parser) query() *query {
 	case p.in.word("CONSTRUCT"):
 		q.form = formConstruct
 		if p.in.isPunct("{") {
-			q.template = p.constructTemplate()
-			q.blanks = p.tmplSlots
+			q.construct.triples = p.constructTemplate()
+			q.construct.blanks = p.tmplSlots
 		} else {
-			p.datasetClauses(q)
+			q.from = p.fromClauses("FROM")
 			p.in.expectWord("WHERE")
 			p.constructShort(q)
 			p.modifiers(q)
@@ -180,7 +180,7 @@ func (p *parser) query() *query {
 	default:
 		p.in.fail("expected SELECT, CONSTRUCT, ASK or DESCRIBE, found %s", p.in.tok)
 	}
-	p.datasetClauses(q)
+	q.from = p.fromClauses("FROM")
 	if q.form == formDescribe && !p.in.isWord("WHERE") && !p.in.isPunct("{") {
 		q.where = &joinNode{}
 		p.modifiers(q)
@@ -195,15 +195,17 @@ func (p *parser) query() *query {
 	return q
 }
 
-func (p *parser) datasetClauses(q *query) {
-	for p.in.word("FROM") {
-		q.hasFrom = true
+// fromClauses reads the clauses that begin with a word, FROM or USING.
+func (p *parser) fromClauses(word string) (f fromClauses) {
+	for p.in.word(word) {
+		f.given = true
 		if p.in.word("NAMED") {
-			q.fromNamed = append(q.fromNamed, p.iri())
+			f.named = append(f.named, p.iri())
 		} else {
-			q.from = append(q.from, p.iri())
+			f.graphs = append(f.graphs, p.iri())
 		}
 	}
+	return f
 }
 
 // selectClause reads from SELECT to the last column.

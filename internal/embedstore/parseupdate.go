@@ -106,14 +106,7 @@ func (u *updateParser) separator() {
 
 func (u *updateParser) modifyRest(op *operation) {
 	p := u.p
-	for p.in.word("USING") {
-		op.using = true
-		if p.in.word("NAMED") {
-			op.named = append(op.named, p.iri())
-		} else {
-			op.from = append(op.from, p.iri())
-		}
-	}
+	op.using = p.fromClauses("USING")
 	p.in.expectWord("WHERE")
 	op.where = p.group()
 }

@@ -61,7 +61,7 @@ func (s *Store) Query(ctx context.Context, text string, o QueryOptions) (*Result
 	x := s.newExec(ctx, snap.v, q.slots, o.Budget.or(*s.budget.Load()))
 	x.exprs.base = q.base
 	r := &Result{ctx: ctx, q: q, x: x, close: func() { x.close(); cancel(); snap.Close() }}
-	if err := x.setDataset(q, o); err != nil {
+	if err := x.setDataset(q.from, o); err != nil {
 		r.Close()
 		return nil, fmt.Errorf("query: %w", err)
 	}
@@ -87,8 +87,8 @@ func (s *Store) Query(ctx context.Context, text string, o QueryOptions) (*Result
 }
 
 // setDataset chooses the graphs (section 13.2); those of the protocol win.
-func (x *exec) setDataset(q *query, o QueryOptions) error {
-	from, named := q.from, q.fromNamed
+func (x *exec) setDataset(f fromClauses, o QueryOptions) error {
+	from, named := f.graphs, f.named
 	if len(o.DefaultGraphs)+len(o.NamedGraphs) > 0 {
 		from, named = nil, nil
 		for _, g := range o.DefaultGraphs {
@@ -97,7 +97,7 @@ func (x *exec) setDataset(q *query, o QueryOptions) error {
 		for _, g := range o.NamedGraphs {
 			named = append(named, iriTerm(g))
 		}
-	} else if !q.hasFrom {
+	} else if !f.given {
 		return nil
 	}
 	var err error
@@ -253,8 +253,8 @@ func (x *exec) construct(q *query, give func(s, p, o id) error) error {
 		slot int
 		id   id
 	}
-	tmpl := make([][3]position, len(q.template))
-	for i, t := range q.template {
+	tmpl := make([][3]position, len(q.construct.triples))
+	for i, t := range q.construct.triples {
 		for k, p := range [3]pterm{t.s, t.p, t.o} {
 			tmpl[i][k].slot = p.slot
 			if p.isVar() {
@@ -274,12 +274,12 @@ func (x *exec) construct(q *query, give func(s, p, o id) error) error {
 	key := make([]id, 3)
 	return x.runSelect(q, func() error {
 		x.exprs.solution++
-		for _, b := range q.blanks {
+		for _, b := range q.construct.blanks {
 			x.exprs.fresh++
 			x.row[b] = idLocal | idFresh | id(x.exprs.fresh)<<2 | idBlank
 		}
 		defer func() {
-			for _, b := range q.blanks {
+			for _, b := range q.construct.blanks {
 				x.row[b] = 0
 			}
 		}()
@@ -314,7 +314,7 @@ func (x *exec) construct(q *query, give func(s, p, o id) error) error {
 // comes twice.
 func (q *query) plainCopy() bool {
 	j, ok := q.where.(*joinNode)
-	if !ok || len(j.parts) != 1 || len(q.template) != 1 || len(q.blanks) > 0 {
+	if !ok || len(j.parts) != 1 || len(q.construct.triples) != 1 || len(q.construct.blanks) > 0 {
 		return false
 	}
 	if g, ok := j.parts[0].(*graphNode); ok && !g.g.isVar() {
@@ -323,7 +323,7 @@ func (q *query) plainCopy() bool {
 		}
 	}
 	t, ok := j.parts[0].(*tripleNode)
-	return ok && *t == q.template[0]
+	return ok && *t == q.construct.triples[0]
 }
 
 // describe gives the concise bounded description of each resource: its triples and, recursively,

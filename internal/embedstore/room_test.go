@@ -36,7 +36,7 @@ func TestRoomIsMade(t *testing.T) {
 				}
 				defer s.Close()
 				write := func(i int) error {
-					s.forceBulk, s.forceSpill = way == "bulk", way == "overlay"
+					s.forced.bulk, s.forced.spill = way == "bulk", way == "overlay"
 					return s.Update(t.Context(), fmt.Sprintf("INSERT DATA { %s }", strings.ReplaceAll(document(i), "\n", " ")))
 				}
 				answered := map[int]bool{}

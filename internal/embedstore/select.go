@@ -92,7 +92,7 @@ func (x *exec) computed(q *query, in rowSource) rowSource {
 func (q *query) columns() []int {
 	var out []int
 	add := func(t pterm) {
-		if t.isVar() && !slices.Contains(q.blanks, t.slot) && !slices.Contains(out, t.slot) {
+		if t.isVar() && !slices.Contains(q.construct.blanks, t.slot) && !slices.Contains(out, t.slot) {
 			out = append(out, t.slot)
 		}
 	}
@@ -102,7 +102,7 @@ func (q *query) columns() []int {
 			out = append(out, v.slot)
 		}
 	case formConstruct:
-		for _, t := range q.template {
+		for _, t := range q.construct.triples {
 			add(t.s)
 			add(t.p)
 			add(t.o)

@@ -76,8 +76,8 @@ type sorter struct {
 
 func newSorter(s *Store) *sorter {
 	t := &sorter{s: s, limit: sorterRecords}
-	if s.tinyChunks > 0 {
-		t.limit = s.tinyChunks
+	if s.forced.chunk > 0 {
+		t.limit = s.forced.chunk
 	}
 	return t
 }

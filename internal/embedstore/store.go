@@ -78,9 +78,13 @@ type Store struct {
 	quit   context.Context
 	stop   context.CancelFunc
 
-	// Tests force the ways for large writes on small ones.
-	forceBulk, forceSpill bool
-	tinyChunks            int // records in memory, instead of the usual bounds; 0: those
+	forced forced
+}
+
+// forced are ways for large writes that tests force on small ones.
+type forced struct {
+	bulk, spill bool
+	chunk       int // records in memory, instead of the usual bounds; 0: those
 }
 
 // Open opens or makes the store in dir. A held folder gives an error wrapping ErrLocked with the

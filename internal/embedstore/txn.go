@@ -75,7 +75,7 @@ func (t *txn) del(key []byte) error {
 
 // grown moves the changes to disk when there are too many of them for memory.
 func (t *txn) grown() error {
-	if t.batch.Len()-min(t.long, longBytes) < spillBytes && !(t.s.forceSpill && t.batch.Count() > 3) {
+	if t.batch.Len()-min(t.long, longBytes) < spillBytes && !(t.s.forced.spill && t.batch.Count() > 3) {
 		return nil
 	}
 	over, err := newOverlay(t.s)

@@ -174,12 +174,11 @@ func (u *updater) modify(op *operation) error {
 		x.v = u.t.v
 		x.ds.defaults = []id{target}
 	}
-	if given := len(u.o.DefaultGraphs)+len(u.o.NamedGraphs) > 0; given || op.using {
-		if given && (op.using || op.with != "") {
+	if given := len(u.o.DefaultGraphs)+len(u.o.NamedGraphs) > 0; given || op.using.given {
+		if given && (op.using.given || op.with != "") {
 			return refuse(http.StatusBadRequest, "using-graph-uri cannot be given for a request that says USING or WITH: leave one of them out")
 		}
-		q := &query{hasFrom: op.using, from: op.from, fromNamed: op.named}
-		if err := x.setDataset(q, QueryOptions{DefaultGraphs: u.o.DefaultGraphs, NamedGraphs: u.o.NamedGraphs}); err != nil {
+		if err := x.setDataset(op.using, QueryOptions{DefaultGraphs: u.o.DefaultGraphs, NamedGraphs: u.o.NamedGraphs}); err != nil {
 			return err
 		}
 	}
@@ -432,7 +431,7 @@ var spoolNumber atomic.Int64
 func (u *updater) spool() *quadSpool { return &quadSpool{s: u.s} }
 
 func (p *quadSpool) add(q quad) (err error) {
-	if len(p.mem) < spoolQuads && !(p.s.tinyChunks > 0 && len(p.mem) >= p.s.tinyChunks) {
+	if len(p.mem) < spoolQuads && !(p.s.forced.chunk > 0 && len(p.mem) >= p.s.forced.chunk) {
 		p.mem = append(p.mem, q)
 		return nil
 	}

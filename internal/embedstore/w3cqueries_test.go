@@ -147,7 +147,7 @@ func (w w3cTest) query(t *testing.T, s *Store, action rdfres.Term) error {
 		return err
 	}
 	given := w.dataset(t, action)
-	for _, g := range slices.Concat(q.from, q.fromNamed) { // documents of the suite
+	for _, g := range slices.Concat(q.from.graphs, q.from.named) { // documents of the suite
 		known := slices.ContainsFunc(given, func(x rdfres.Quad) bool { return string(x.G) == g })
 		if !known && w.files[strings.TrimPrefix(rdfres.Term(g).IRI(), w3cBase)] != nil {
 			given = append(given, w.quads(t, rdfres.Term(g), rdfres.Term(g))...)

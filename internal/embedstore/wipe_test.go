@@ -65,7 +65,7 @@ func TestClearAgainstSets(t *testing.T) {
 				text.WriteString(l)
 				model[g][l] = true
 			}
-			s.forceBulk = rng.IntN(2) == 0
+			s.forced.bulk = rng.IntN(2) == 0
 			if _, err := s.Load(ctx, g, rdfres.NTriples, strings.NewReader(text.String()), LoadOptions{}); err != nil {
 				t.Fatal(err)
 			}

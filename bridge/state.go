@@ -38,7 +38,7 @@ type standing struct {
 	held   string    // waiting for a person
 	failed *jobs.Run // of one of its jobs
 	undone string    // left by the last run
-	behind string    // not published by the source yet
+	behind string    // not published by the source yet, or not reached by an interrupted run
 	never  string    // why nothing is known yet
 	paused string    // why the schedule rests
 	busy   bool      // a run is under way
@@ -61,7 +61,7 @@ func (s standing) state() (State, string) {
 		state, why = StateNever, s.never
 	case s.undone != "":
 		state, why = StateFailing, s.undone
-	case s.behind != "": // every run ended well
+	case s.behind != "": // no run failed
 		why = s.behind
 	}
 	switch {
@@ -170,11 +170,16 @@ func (d *DestinationStatus) judge(failed *jobs.Run, busy bool) {
 	}
 	if d.LastSync == nil {
 		st.never = "it was never synced"
+		if d.Interrupted || d.Resources > 0 {
+			st.never = "no sync has ended yet: what was mirrored stays, and the next one goes on from there"
+		}
 	}
 	switch {
 	case d.InSync:
 	case d.Unpublished > 0 && d.Held == "" && d.Pending == 0:
 		st.behind = fmt.Sprintf("the source has changes up to %d in none of its lists and dumps yet", d.Unpublished)
+	case d.Interrupted && d.Held == "" && d.Pending == 0:
+		st.behind = "the last sync was interrupted: what it wrote stays, and the next one goes on from there"
 	default:
 		st.undone = cmp.Or(d.Held, d.pending(), "the last sync did not finish")
 	}

@@ -35,9 +35,11 @@ type history struct {
 	AskedAll  time.Time    `json:"asked_all,omitzero"` // AskedAll is the start of the last run that fetched each listed resource without a measure.
 	LastAudit *AuditReport `json:"last_audit,omitempty"`
 	LastError string       `json:"last_error,omitempty"`
-	InSync    bool         `json:"in_sync"`
-	Behind    time.Time    `json:"behind,omitzero"`  // commit time of the oldest change not applied, at the last poll
-	Damage    string       `json:"damage,omitempty"` // an audit found the store other than the records
+	// Interrupted tells that the last sync was stopped before its end.
+	Interrupted bool      `json:"interrupted,omitempty"`
+	InSync      bool      `json:"in_sync"`
+	Behind      time.Time `json:"behind,omitzero"`  // commit time of the oldest change not applied, at the last poll
+	Damage      string    `json:"damage,omitempty"` // an audit found the store other than the records
 }
 
 // phase is the stage as a checkpoint has it.

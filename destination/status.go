@@ -16,7 +16,7 @@ import (
 // Status tells where the destination stands, from its records alone.
 func (d *Destination) Status(ctx context.Context) (Status, error) {
 	m := d.snapshotMeta()
-	s := Status{InSync: m.inSync(), Resources: m.Selected(), NotRDF: m.NotRDF, Unmapped: m.Unmapped, Unselected: m.Unselected, Sequence: m.Cursor.Sequence(), LastAudit: m.LastAudit, LastError: m.LastError, Held: m.waits(), Decision: m.told() != "", Source: m.Source, Absent: m.Absent, Unpublished: m.Unpublished.Sequence}
+	s := Status{InSync: m.inSync(), Resources: m.Selected(), NotRDF: m.NotRDF, Unmapped: m.Unmapped, Unselected: m.Unselected, Sequence: m.Cursor.Sequence(), LastAudit: m.LastAudit, LastError: m.LastError, Interrupted: m.Interrupted, Held: m.waits(), Decision: m.told() != "", Source: m.Source, Absent: m.Absent, Unpublished: m.Unpublished.Sequence}
 	s.BehindSeconds = m.behind(d.opt.Now(), m.LastError != "")
 	s.LastPoll, s.LastSync, s.Until = timeOrNil(m.LastPoll), timeOrNil(m.LastSync), timeOrNil(m.Until)
 	var err error

@@ -129,7 +129,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	d.src.Settle()
 	d.twins = nil
 	ended := context.WithoutCancel(ctx) // a run that was stopped is recorded too
-	if ferr := r.finish(ended, start, err); ferr != nil {
+	if ferr := r.finish(ended, start, err, ctx.Err() != nil); ferr != nil {
 		err = errors.Join(err, ferr)
 	}
 	err = errors.Join(err, d.led.KeepCount(ended))
@@ -603,8 +603,9 @@ func (r *run) unlisted(ctx context.Context, o *feed.Offer) error {
 	return err
 }
 
-// finish fills the report and remembers how the run ended.
-func (r *run) finish(ctx context.Context, start time.Time, runErr error) error {
+// finish fills the report and remembers how the run ended. A stopped run has not failed: what is
+// known of the source is as before.
+func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped bool) error {
 	d := r.d
 	now := d.opt.Now()
 	if r.rep.Mode == "" {
@@ -697,15 +698,16 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error) error {
 			m.LastPoll = start.UTC()
 			m.Behind = oldest
 		}
-		if runErr == nil {
+		switch m.Interrupted = stopped && runErr != nil; {
+		case runErr == nil:
 			m.LastSync = now.UTC()
 			m.LastError = ""
-		} else {
+		case !stopped:
 			m.LastError = clip.Middle(webguard.MaskedText(runErr.Error()))
 		}
 	})
 	m = d.snapshotMeta()
-	rep.BehindSeconds = m.behind(now, runErr != nil)
+	rep.BehindSeconds = m.behind(now, runErr != nil && !stopped)
 	return err
 }
 

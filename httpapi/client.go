@@ -125,22 +125,37 @@ func (c *Client) Do(ctx context.Context, action, name string, args any, progress
 	if err := c.call(ctx, http.MethodPost, path+"?queue=true", args, &run); err != nil {
 		return run, err
 	}
-	for !run.Over() {
-		if progress != nil {
-			progress(run)
-		}
+	if run.Over() {
+		return run, nil
+	}
+	if progress != nil {
+		progress(run)
+	}
+	last, err := c.Wait(ctx, run.ID, progress)
+	if last.ID == 0 {
+		last = run
+	}
+	return last, err
+}
+
+// Wait waits for the end of a run. After an error the run is as it was last seen.
+func (c *Client) Wait(ctx context.Context, id uint64, progress func(jobs.Run)) (run jobs.Run, err error) {
+	path := "/runs/" + strconv.FormatUint(id, 10)
+	for run.State == "" || !run.Over() {
 		wait, cancel := context.WithTimeout(ctx, time.Second)
 		var next jobs.Run
-		err := c.call(wait, http.MethodGet, "/runs/"+strconv.FormatUint(run.ID, 10)+"?wait=true", nil, &next)
+		err := c.call(wait, http.MethodGet, path+"?wait=true", nil, &next)
 		timedOut := wait.Err() != nil && ctx.Err() == nil
 		cancel()
 		if timedOut {
-			err = c.call(ctx, http.MethodGet, "/runs/"+strconv.FormatUint(run.ID, 10), nil, &next)
+			err = c.call(ctx, http.MethodGet, path, nil, &next)
 		}
 		if err != nil {
 			return run, err
 		}
-		run = next
+		if run = next; progress != nil && !run.Over() {
+			progress(run)
+		}
 	}
 	return run, nil
 }

@@ -192,13 +192,16 @@ func TestEvents(t *testing.T) {
 	if states[0] != jobs.Queued || !slices.Contains(states, jobs.Running) || states[len(states)-1] != jobs.Done {
 		t.Errorf("states: %v", states)
 	}
-	stop() // the server stops: the stream ends by itself, and waiting is refused
+	stop() // the server stops: the stream ends by itself, and waiting lasts to the end of the run
 	if _, err := io.ReadAll(res.Body); err != nil {
 		t.Errorf("the stream does not end cleanly: %v", err)
 	}
 	slow := w.do("POST", "/api/v1/sets/slow/scan", "")
 	w.is(slow, 202)
-	w.problem(w.do("GET", slow.Header.Get("Location")+"?wait=true", ""), 503, "stopping")
+	w.is(w.do("POST", slow.Header.Get("Location")+"/cancel", ""), 202)
+	if a := w.do("GET", slow.Header.Get("Location")+"?wait=true", ""); a.StatusCode != 200 || !strings.Contains(string(a.body), `"state":"cancelled"`) {
+		t.Errorf("waiting for a run while the server stops: %d %s", a.StatusCode, a.body)
+	}
 	if a := w.do("GET", "/readyz", ""); a.StatusCode != 503 {
 		t.Errorf("ready while it stops: %s", a.body)
 	}

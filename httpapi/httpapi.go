@@ -21,7 +21,7 @@ type Options struct {
 	Logger *slog.Logger // nil: silent
 	// Ready decides the answer of /readyz; nil: always ready.
 	Ready func() bool
-	// Stopping ends endless answers (events, waiting for a run) when it ends; nil: never.
+	// Stopping ends endless answers (events) when it ends; nil: never.
 	Stopping context.Context
 }
 

@@ -169,13 +169,7 @@ func (a *api) run(c *gin.Context) (any, error) {
 	if c.Query("wait") != "true" {
 		return a.b.Runner().Get(c.Request.Context(), id)
 	}
-	ctx, cancel := a.until(c)
-	defer cancel()
-	run, err := a.b.Runner().Wait(ctx, id)
-	if err != nil && a.stopping.Err() != nil {
-		err = jobs.ErrClosed
-	}
-	return run, err
+	return a.b.Runner().Wait(c.Request.Context(), id) // the runs end before the server
 }
 
 func (a *api) cancel(c *gin.Context) (any, error) {

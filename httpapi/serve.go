@@ -22,8 +22,9 @@ type Addresses struct{ Public, Admin string }
 const grace = 5 * time.Second
 
 // Serve opens the listeners of b's configuration, and serves until ctx ends. It writes the address
-// of the administration into the state folder's note. At the end of ctx requests under way have
-// five seconds; endless ones end at once. Serve calls ready while both listeners are served
+// of the administration into the state folder's note. At the end of ctx it ends the runs of b, and
+// answers until they have ended. Then requests under way have five seconds; endless ones end at
+// once. Serve calls ready while both listeners are served
 // already. Until ready returns, /readyz answers 503. command is shown to other processes finding
 // the state held. A nil log is silent, ready may be nil.
 func Serve(ctx context.Context, b *bridge.Bridge, command string, log *slog.Logger, ready func(Addresses)) error {
@@ -353,11 +354,18 @@ func (s *Server) serve(d *door) {
 // Failed delivers the error of a broken listener.
 func (s *Server) Failed() <-chan error { return s.failed }
 
-// Wait waits for the end of the context, or of a listener, and ends serving.
+// Wait waits for the end of the context, or of a listener. It ends the runs first, so that those
+// waiting for one hear of its end, and then serving.
 func (s *Server) Wait() (err error) {
 	select {
 	case <-s.ctx.Done():
 	case err = <-s.failed:
+	}
+	s.mu.Lock()
+	last := s.gen
+	s.mu.Unlock()
+	if last != nil {
+		err = errors.Join(err, last.b.Runner().End())
 	}
 	s.mu.Lock()
 	s.unlisten()

@@ -37,6 +37,7 @@ type app struct {
 
 	ports map[string]string // taken, by address with port 0
 	left  *jobs.Run         // of the daemon; the stopped command does not wait for it
+	found bool              // the stopped scan has its changes in the log
 }
 
 func (a *app) root() *cobra.Command {
@@ -157,7 +158,7 @@ type toldLater struct{ slog.Handler }
 
 func (h toldLater) Handle(ctx context.Context, r slog.Record) error {
 	switch r.Message {
-	case "run failed", "scan is held", "deletions are held", "a sync ended, and the mirror is not in sync", "an audit ended, and the mirror is not proven equal", "a destination cannot be opened; the rest goes on without it":
+	case "run failed", "a run was stopped before its end; what it finished stays, and its next run does the rest", "scan is held", "deletions are held", "a sync ended, and the mirror is not in sync", "an audit ended, and the mirror is not proven equal", "a destination cannot be opened; the rest goes on without it":
 		return nil
 	}
 	return h.Handler.Handle(ctx, r)

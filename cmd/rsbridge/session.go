@@ -135,10 +135,18 @@ func (l local) Do(ctx context.Context, action, name string, args any, progress f
 	end, err := l.b.Runner().Wait(ctx, run.ID)
 	stop()
 	<-shown
-	if err != nil { // interrupted: the run is of this process, and ends with it
-		_ = l.b.Runner().Cancel(run.ID)
+	if err == nil {
+		return end, nil
 	}
-	return end, err
+	// Interrupted: the run is of this process, and ends with it. Its record tells what it did.
+	if cerr := l.b.Runner().Close(0); cerr != nil {
+		return run, errors.Join(err, cerr)
+	}
+	end, gerr := l.b.Runner().Get(context.WithoutCancel(ctx), run.ID)
+	if gerr != nil || end.State != jobs.Done {
+		return end, errors.Join(err, gerr)
+	}
+	return end, nil
 }
 
 func (l local) Status(ctx context.Context) (bridge.Status, error) { return l.b.Status(ctx) }
@@ -164,13 +172,34 @@ type remote struct {
 	app    *app
 }
 
-// Do is the client's Do. It remembers a run left to the daemon.
+// Do is the client's Do. It remembers a run left to the daemon. If the daemon ends without an
+// answer, the state, or the next daemon, tells how the run ended.
 func (r remote) Do(ctx context.Context, action, name string, args any, progress func(jobs.Run)) (jobs.Run, error) {
 	run, err := r.Client.Do(ctx, action, name, args, progress)
-	if ctx.Err() != nil && run.ID > 0 && !run.Over() {
+	switch {
+	case ctx.Err() != nil && run.ID > 0 && !run.Over():
 		r.app.left = &run
+	case httpapi.IsUnreachable(err) && run.ID > 0:
+		last, lost := r.recorded(ctx, run.ID)
+		if lost != nil {
+			return run, fmt.Errorf("%s (run %d): the daemon ended before the run, and its end cannot be read: %w", run.Job, run.ID, lost)
+		}
+		return last, nil
 	}
 	return run, err
+}
+
+// recorded is a run after the process of its state has ended.
+func (r remote) recorded(ctx context.Context, id uint64) (run jobs.Run, err error) {
+	s, _, end, err := r.app.session(ctx)
+	if err != nil {
+		return run, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	if now, ok := s.(remote); ok {
+		return now.Wait(ctx, id, nil)
+	}
+	return s.(local).b.Runner().Get(ctx, id)
 }
 
 func (r remote) Public() http.RoundTripper { return atListener(r.public.Listen) }

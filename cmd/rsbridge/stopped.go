@@ -60,6 +60,9 @@ var whenStopped = map[string]leavings{
 // ofDryRun are those of a command with --dry-run.
 var ofDryRun = leavings{"nothing was changed", again}
 
+// foundByScan are those of a scan stopped behind its comparison.
+var foundByScan = leavings{"what it found is in the log of the set", again + " to publish what is not published yet"}
+
 // errStopped is the error of the set or destination under way at a signal.
 var errStopped error = stoppedError{}
 
@@ -82,6 +85,9 @@ func (a *app) stopped(ctx context.Context, cmd *cobra.Command, err error) error 
 	left := whenStopped[name]
 	if dry, err := cmd.Flags().GetBool("dry-run"); err == nil && dry {
 		left = ofDryRun
+	}
+	if a.found {
+		left = foundByScan
 	}
 	if a.left != nil {
 		left = leavings{fmt.Sprintf("the daemon goes on with %s (run %d)", a.left.Job, a.left.ID), "rsbridge status shows how it ends"}

@@ -64,6 +64,7 @@ func each[R any](ctx context.Context, a *app, action string, all, given []string
 		run, err := s.Do(ctx, action, name, args, a.progress)
 		a.endProgress()
 		if err != nil && ctx.Err() != nil { // the ended ones are reported
+			a.found = action == "scan" && run.State == jobs.Interrupted && len(run.Result) > 0
 			return append(out, outcome[R]{name: name, err: errStopped}), nil
 		}
 		o := outcome[R]{name: name, err: err}
@@ -80,7 +81,12 @@ func each[R any](ctx context.Context, a *app, action string, all, given []string
 // outcomeOf reads the report of an ended run.
 func outcomeOf[R any](name string, run jobs.Run) (outcome[R], error) {
 	o := outcome[R]{name: name}
-	if run.State != jobs.Done {
+	switch run.State {
+	case jobs.Done:
+	case jobs.Interrupted:
+		o.err = fmt.Errorf("%s (run %d): %s; what it finished stays: run it again", run.Job, run.ID, run.Error)
+		return o, nil
+	default:
 		o.err = errors.New(run.Error)
 		return o, nil
 	}

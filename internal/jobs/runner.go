@@ -24,8 +24,9 @@ import (
 // Options of Open; the zero value is sensible.
 type Options struct {
 	Now    func() time.Time
-	Logger *slog.Logger // nil: silent
-	Keep   int          // ended runs kept per job; default 200
+	Logger *slog.Logger  // nil: silent
+	Keep   int           // ended runs kept per job; default 200
+	Grace  time.Duration // for runs under way at End
 }
 
 // Runner owns the jobs and their goroutines. Close it.
@@ -33,7 +34,7 @@ type Runner struct {
 	store kv.Store
 	now   func() time.Time
 	log   *slog.Logger
-	keep  int
+	o     Options
 
 	ctx     context.Context // ends when Close gives up waiting
 	cancel  context.CancelCauseFunc
@@ -73,7 +74,7 @@ type active struct {
 // when the process died are marked interrupted. Schedules begin with Schedule.
 func Open(ctx context.Context, store kv.Store, jobs []Job, o Options) (*Runner, error) {
 	r := &Runner{
-		store: store, now: o.Now, log: o.Logger, keep: o.Keep,
+		store: store, now: o.Now, log: o.Logger, o: o,
 		jobs: map[string]*entry{}, active: map[uint64]*active{}, unrecorded: map[uint64]Run{},
 		subjects: map[string]chan struct{}{}, watchers: map[chan Run]struct{}{}, changed: make(chan struct{}, 1),
 	}
@@ -83,8 +84,8 @@ func Open(ctx context.Context, store kv.Store, jobs []Job, o Options) (*Runner, 
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
-	if r.keep == 0 {
-		r.keep = 200
+	if r.o.Keep == 0 {
+		r.o.Keep = 200
 	}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx)) // ended by Close
 	for _, j := range jobs {
@@ -480,6 +481,9 @@ func (r *Runner) Watch(ctx context.Context) <-chan Run {
 	return w
 }
 
+// End is Close with the grace of the options.
+func (r *Runner) End() error { return r.Close(r.o.Grace) }
+
 // Close stops the schedules, lets runs go on for grace, then cancels them,
 // and waits for all.
 func (r *Runner) Close(grace time.Duration) error {
@@ -591,12 +595,12 @@ func (r *Runner) trim(job string) error {
 		ids = append(ids, binary.BigEndian.Uint64(p.Key[len(lo):]))
 	}
 	ids = slices.DeleteFunc(ids, func(id uint64) bool { return r.active[id] != nil })
-	if len(ids) <= r.keep {
+	if len(ids) <= r.o.Keep {
 		return nil
 	}
 	b := r.store.Batch()
 	defer b.Close()
-	for _, id := range ids[:len(ids)-r.keep] {
+	for _, id := range ids[:len(ids)-r.o.Keep] {
 		b.Delete(key('r', id))
 		b.Delete(key('o', id)) // of one without a recorded end
 		b.Delete(jobKey(job, id))

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// heldSource is a source of one resource. It holds each request for the resource until the
+// function sent to asked is called, or the request ends.
+func heldSource(t *testing.T) (source *httptest.Server, asked <-chan func()) {
+	requests := make(chan func(), 100)
+	source = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/list.xml":
+			fmt.Fprintf(w, `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:rs="http://www.openarchives.org/rs/terms/"><rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/><url><loc>http://%s/a.ttl</loc></url></urlset>`, r.Host)
+		case "/a.ttl":
+			ctx, release := context.WithCancel(r.Context())
+			requests <- release
+			<-ctx.Done()
+			w.Header().Set("Content-Type", "text/turtle")
+			fmt.Fprint(w, "<http://e.example/a> <http://e.example/p> 1 .")
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(source.Close)
+	return source, requests
+}
+
+// heard runs a function once a line with a text is written.
+type heard struct {
+	text string
+	do   func()
+	all  bytes.Buffer
+}
+
+func (h *heard) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), h.text) {
+		h.do()
+	}
+	return h.all.Write(p)
+}
+
+// TestDaemonStopsUnderCommand: a command at a daemon hears how its run ended, though the daemon
+// was stopped meanwhile, with the exit code of that end.
+func TestDaemonStopsUnderCommand(t *testing.T) {
+	t.Parallel() // it waits for the grace of runs
+	for _, c := range []struct {
+		ends       bool
+		code       int
+		said, then string // then by status
+	}{
+		{true, exitDone, "1 created", "ok"},
+		{false, exitFailed, "rsbridge was stopped before the run had ended; what it finished stays: run it again", "never"},
+	} {
+		t.Run(fmt.Sprintf("the run ends well %t", c.ends), func(t *testing.T) {
+			source, asked := heldSource(t)
+			dir := t.TempDir()
+			conf := filepath.Join(dir, "rsbridge.yaml")
+			state, admin := filepath.Join(dir, "state"), freeAddr(t)
+			if err := os.WriteFile(conf, fmt.Appendf(nil, "state: %q\nadmin: {listen: %q}\nstores: {mirror: {embedded: %q}}\ndestinations: {mirror: {store: mirror, source: %q, schedule: \"\"}}\n", state, admin, filepath.Join(dir, "m"), source.URL+"/list.xml"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancelCause(t.Context())
+			defer stop(nil)
+			args := []string{"run", "-c", conf}
+			releases := make(chan func(), 1)
+			log := &heard{text: "have some time to end", do: func() { (<-releases)() }}
+			command := &heard{text: "sync:mirror"}
+			if !c.ends { // a mirror's own run is under way, has a second to end, and the command waits for the next one
+				args = []string{"mirror", source.URL + "/list.xml", "--into", "embedded:" + filepath.Join(dir, "m"), "--state", state, "--admin", admin, "--every", "1h"}
+				log.do, command.do = func() {}, func() { stop(interrupt{}) }
+			}
+			daemon := make(chan int, 1)
+			go func() { daemon <- run(ctx, args, strings.NewReader(""), log, log) }()
+			if c.ends {
+				if err := poll(t.Context(), func() bool {
+					res, err := http.Get("http://" + admin + "/readyz")
+					if err == nil {
+						res.Body.Close()
+					}
+					return err == nil && res.StatusCode == http.StatusOK
+				}); err != nil {
+					t.Fatal(err)
+				}
+				command.do = func() {}
+				go func() { releases <- <-asked; stop(interrupt{}) }()
+			} else {
+				<-asked
+			}
+			said := make(chan int, 1)
+			go func() {
+				said <- new(app).execute(t.Context(), []string{"sync", "mirror", "-c", conf}, strings.NewReader(""), command, command)
+			}()
+			if got := <-said; got != c.code || !strings.Contains(command.all.String(), c.said) {
+				t.Errorf("the command ends with %d, want %d: %s", got, c.code, &command.all)
+			}
+			if got := <-daemon; got != exitDone {
+				t.Errorf("the daemon ends with %d: %s", got, &log.all)
+			}
+			var now bytes.Buffer
+			run(t.Context(), []string{"status", "-c", conf}, strings.NewReader(""), &now, &now)
+			if !strings.Contains(now.String(), "mirror       "+c.then) {
+				t.Errorf("status: %s", &now)
+			}
+		})
+	}
+}
+
+// TestInterruptedSync: a sync that an interrupt ended has not failed.
+func TestInterruptedSync(t *testing.T) {
+	source, asked := heldSource(t)
+	dir := t.TempDir()
+	conf := filepath.Join(dir, "rsbridge.yaml")
+	if err := os.WriteFile(conf, fmt.Appendf(nil, "state: %q\nstores: {mirror: {embedded: %q}}\ndestinations: {mirror: {store: mirror, source: %q, schedule: \"\"}}\n", filepath.Join(dir, "state"), filepath.Join(dir, "m"), source.URL+"/list.xml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"state": "never"`, `"state": "ok"`} {
+		ctx, stop := context.WithCancelCause(t.Context())
+		go func() { <-asked; stop(interrupt{}) }()
+		var said bytes.Buffer
+		if code := run(ctx, []string{"sync", "-c", conf, "--full"}, strings.NewReader(""), &said, &said); code != exitFailed {
+			t.Fatalf("exit code %d: %s", code, &said)
+		}
+		code, now, _ := inProcess(t, "status", "--json", "-c", conf)
+		if code != exitPart || !strings.Contains(now, want) || !strings.Contains(now, `"last_error": ""`) || !strings.Contains(now, `"in_sync": false`) || !strings.Contains(now, "the next one goes on from there") {
+			t.Errorf("status ends with %d: %s, want %s", code, now, want)
+		}
+		if want != `"state": "never"` {
+			break
+		}
+		go func() { (<-asked)() }()
+		if code, _, problems := inProcess(t, "sync", "-c", conf); code != exitDone {
+			t.Fatal(problems)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -101,6 +102,7 @@ func (w *world) checkInventory(known map[uint64]string) {
 // TestInventoryHistory: changed again and again, a tree is always the one that
 // would be built.
 func TestInventoryHistory(t *testing.T) {
+	teststores.Sequential(t)
 	r := rand.New(rand.NewPCG(9, 1))
 	w := newWorld(t, SetConfig{Format: rdfres.NTriples, RotateEntries: 50})
 	values := map[string]int{}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/publish/partition"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync/check"
@@ -17,7 +18,7 @@ import (
 // TestOpenListAddress: the address of the open list gives one list of the last changes at
 // all times, as many as fit and never less than half of them, whatever was rotated.
 func TestOpenListAddress(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(teststores.Histories(2, 12)) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		most := 8 + r.IntN(12)
 		w := newWorld(t, SetConfig{Format: rdfres.JSONLD, RotateEntries: 1 + r.IntN(most), Rotate: time.Duration(r.IntN(2)*40) * time.Second})

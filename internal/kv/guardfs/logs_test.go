@@ -17,6 +17,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // image is a database as a process leaves it that is killed.
@@ -163,6 +165,7 @@ func (im *image) newest(suffix string) string {
 // TestFlippedBits flips bits in every file of a database: what was acknowledged is
 // there, or what is wrong is told.
 func TestFlippedBits(t *testing.T) {
+	teststores.Sequential(t)
 	for name, im := range map[string]*image{"few": makeImage(t, 3, pebble.FormatNewest), "many": makeImage(t, 400, pebble.FormatTableFormatV6)} {
 		r := rand.New(rand.NewPCG(1, 2))
 		for file, data := range im.files {
@@ -195,6 +198,7 @@ func TestFlippedBits(t *testing.T) {
 // TestTornTail cuts the newest log where a killed process may leave it, and as a
 // machine may that lost its power: it opens, and has what was written before.
 func TestTornTail(t *testing.T) {
+	teststores.Sequential(t)
 	for _, keys := range []int{1, 400} {
 		im := makeImage(t, keys, pebble.FormatNewest).older()
 		file := im.newest(".log")
@@ -221,6 +225,7 @@ func TestTornTail(t *testing.T) {
 // TestShortened cuts and removes the newest log and the manifest of a database: what was acknowledged
 // by the last word on disk is there, or the file is named. That word is old after a loss of power.
 func TestShortened(t *testing.T) {
+	teststores.Sequential(t)
 	made := makeImage(t, 400, pebble.FormatNewest)
 	_, number, _ := logOrManifest(made.newest(".log"))
 	for name, old := range map[string]bool{"killed": false, "without power": true} {
@@ -270,7 +275,7 @@ func TestShortened(t *testing.T) {
 // TestPowerLoss lets the power go again and again while a database is written, at any write: what is
 // left is never taken for damage, and all that was acknowledged is there.
 func TestPowerLoss(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(teststores.Histories(3, 20)) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		disk, acked := vfs.NewCrashableMem(), 0
 		for range 10 {
@@ -316,6 +321,7 @@ func TestPowerLoss(t *testing.T) {
 
 // TestGarbage writes over a part of the newest log.
 func TestGarbage(t *testing.T) {
+	teststores.Sequential(t)
 	im := makeImage(t, 400, pebble.FormatNewest)
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, prefix := range []string{".log", "MANIFEST"} {
@@ -352,6 +358,9 @@ func TestKilledWhileOpening(t *testing.T) {
 		im := makeImage(t, keys, pebble.FormatNewest).older()
 		file := im.newest(".log")
 		for _, cut := range []int{0, 1, 15, 30, len(im.files[file]) / 2, len(im.files[file]) - 20} {
+			if teststores.Unraced(t, 5) {
+				continue
+			}
 			torn := im.files[file][:max(0, min(cut, len(im.files[file])))]
 			want, err := im.open(t, file, torn)
 			if err != nil {

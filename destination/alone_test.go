@@ -104,7 +104,7 @@ func TestRepairThatNeedsItsSource(t *testing.T) {
 		b.sync()
 		loc := b.src.url("/set/r/e2.nt")
 		batch := b.store.Batch()
-		batch.Set(ledger.Key(ledger.KindBody, b.d.dest, ledger.HashOf(loc)), ledger.Pack([]byte(nt("e2", "damaged"))))
+		batch.Set(ledger.Key(ledger.KindBody, b.d.mem.dest, ledger.HashOf(loc)), ledger.Pack([]byte(nt("e2", "damaged"))))
 		if err := batch.Commit(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}

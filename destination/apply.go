@@ -68,17 +68,17 @@ const mostFormer = 1000
 
 // former is nil if nothing can be read ahead: working out the batch tells the error. ts are the
 // kept triples if they have been read; else nil.
-func (d *Destination) former(ctx context.Context, loc ledger.Hash, rec *ledger.Record, ts []rdfres.Triple) *former {
+func (pl *planner) former(ctx context.Context, loc ledger.Hash, rec *ledger.Record, ts []rdfres.Triple) *former {
 	if rec.Triples == 0 || rec.Triples > mostFormer {
 		return nil
 	}
 	var err error
 	if ts == nil {
-		if ts, err = d.led.Triples(ctx, loc); err != nil {
+		if ts, err = pl.led.Triples(ctx, loc); err != nil {
 			return nil
 		}
 	}
-	sts, err := d.mirror.Layout.Statements(rec.Entity, ts)
+	sts, err := pl.mirror.Layout.Statements(rec.Entity, ts)
 	if err != nil {
 		return nil
 	}
@@ -91,12 +91,12 @@ func (f *former) of(rec *ledger.Record) bool {
 }
 
 // recordedStatements are those of the kept representation, taken unchecked.
-func (d *Destination) recordedStatements(ctx context.Context, loc ledger.Hash, rec *ledger.Record) ([]sink.Statement, error) {
-	ts, err := d.led.Triples(ctx, loc)
+func (stand *standing) recordedStatements(ctx context.Context, loc ledger.Hash, rec *ledger.Record) ([]sink.Statement, error) {
+	ts, err := stand.led.Triples(ctx, loc)
 	if err != nil {
 		return nil, err
 	}
-	return d.mirror.Layout.Statements(rec.Entity, ts)
+	return stand.mirror.Layout.Statements(rec.Entity, ts)
 }
 
 // counts of the effects of batches.
@@ -149,14 +149,14 @@ var errOverlap = errors.New("graph belongs to another resource")
 // crash anywhere between them is mended by redoing the batch. change moves the cursor in the same
 // commit as the records. A resource refused by the mirror is taken out and remembered. ready is the
 // batch worked out ahead, or nil.
-func (d *Destination) apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
-	defer f.hold(d.spaceL)()
-	if d.unfinished.Load() {
+func (ap *applier) apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
+	defer f.hold(ap.spaceL)()
+	if ap.unfinished.Load() {
 		return errUnfinished
 	}
-	err := d.content.apply(ctx, f, ops, ready, c, bulk, change)
+	err := ap.content.apply(ctx, f, ops, ready, c, bulk, change)
 	if err != nil {
-		d.unfinished.Store(true)
+		ap.unfinished.Store(true)
 	}
 	return err
 }
@@ -167,18 +167,18 @@ var errUnfinished = errors.New("a batch before this one could not be written")
 
 func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
 	d := of.d
-	if err := d.sameForm(ctx); err != nil {
+	if err := d.prober.sameForm(ctx); err != nil {
 		return err
 	}
-	if err := d.keepFiles(ctx, f.slot, ops); err != nil {
+	if err := d.applier.keepFiles(ctx, f.slot, ops); err != nil {
 		return err
 	}
-	err := d.applyOnce(ctx, f, ops, ready, c, bulk, change)
+	err := d.applier.applyOnce(ctx, f, ops, ready, c, bulk, change)
 	if err == nil || ctx.Err() != nil || !(d.mirror.Refused(err) || errors.Is(err, sink.ErrRefused)) {
 		return err
 	}
 	// The mirror refuses something. If it refuses everything it is broken.
-	if herr := d.mirror.Apply(ctx, &sink.Batch{}, d.checkpointOf(&d.meta)); herr != nil {
+	if herr := d.mirror.Apply(ctx, &sink.Batch{}, d.stand.checkpointOf(&d.mem.meta)); herr != nil {
 		return fmt.Errorf("the mirror takes no writes: %w", err)
 	}
 	writes := 0
@@ -193,8 +193,8 @@ func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready 
 	if writes > 1 {
 		// Parts of the whole may stand in the mirror already. Should this run end
 		// between the halves, only a comparison would find them.
-		before := d.meta.CompareMirror
-		if err := d.saveMeta(ctx, func(m *meta) { m.CompareMirror = "a batch that the mirror refused was taken apart and not finished" }); err != nil {
+		before := d.mem.meta.CompareMirror
+		if err := d.mem.saveMeta(ctx, func(m *meta) { m.CompareMirror = "a batch that the mirror refused was taken apart and not finished" }); err != nil {
 			return err
 		}
 		half := len(ops) / 2
@@ -212,15 +212,15 @@ func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready 
 		if o.fault != nil || o.settle {
 			continue
 		}
-		d.log.Warn("mirror: resource refused", "loc", d.locOf(ctx, o), "error", err)
-		if uerr := d.undo(ctx, o); uerr != nil {
+		d.mem.log.Warn("mirror: resource refused", "loc", d.applier.locOf(ctx, o), "error", err)
+		if uerr := d.applier.undo(ctx, o); uerr != nil {
 			return fmt.Errorf("%w (and taking it back: %w)", err, uerr)
 		}
 		if c.refused++; c.refused >= refusedAll && c.created+c.updated+c.deleted == 0 {
 			return fmt.Errorf("the mirror took none of the first %d resources, nothing more is sent: %w", c.refused, err)
 		}
 		if o.it == nil {
-			if o.it = (&feed.Item{Loc: d.locOf(ctx, o), Promise: fetch.Promise{Length: -1}}); o.rec == nil {
+			if o.it = (&feed.Item{Loc: d.applier.locOf(ctx, o), Promise: fetch.Promise{Length: -1}}); o.rec == nil {
 				o.it.Change = "deleted"
 			}
 		}
@@ -228,23 +228,23 @@ func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready 
 		if !errors.Is(err, sink.ErrRefused) {
 			refused = fmt.Errorf("%w: %w", sink.ErrRefused, err)
 		}
-		ops[i] = &op{loc: o.loc, it: o.it, fault: d.newFault(ctx, o.it, o.loc, refused, o.replaces...)}
+		ops[i] = &op{loc: o.loc, it: o.it, fault: d.applier.planner.faults.newFault(ctx, o.it, o.loc, refused, o.replaces...)}
 	}
-	return d.applyOnce(ctx, f, ops, nil, c, false, change)
+	return d.applier.applyOnce(ctx, f, ops, nil, c, false, change)
 }
 
 // refusedAll bounds the single refusals of a mirror without any accepted resource. Beyond it the
 // mirror is at fault and not the resources.
 const refusedAll = 5
 
-func (d *Destination) locOf(ctx context.Context, o *op) string {
+func (ap *applier) locOf(ctx context.Context, o *op) string {
 	switch {
 	case o.rec != nil:
 		return o.rec.Loc
 	case o.it != nil:
 		return o.it.Loc
 	}
-	if r, err := d.led.Record(ctx, o.loc); err == nil && r != nil {
+	if r, err := ap.led.Record(ctx, o.loc); err == nil && r != nil {
 		return r.Loc
 	}
 	return ""
@@ -263,6 +263,51 @@ type delta struct {
 	main     *delta // of its entity's new location
 	refused  bool
 	leaves   int // locations going with it
+}
+
+// tellSink adds to a batch its changes by resource, and graphs as they are after it.
+func (pl *planner) tellSink(p *sink.Batch, changes []*delta) {
+	p.Changes = func(yield func(sink.Change) bool) {
+		for _, ch := range changes {
+			if ch.same || ch.op.fault != nil || ch.op.settle {
+				continue
+			}
+			if c, ok := ch.told(); ok && !yield(c) {
+				return
+			}
+		}
+	}
+	if !pl.mirror.PutsGraphs() {
+		return
+	}
+	for _, ch := range changes {
+		if !ch.same && ch.newGraph != "" {
+			p.Put = append(p.Put, sink.Graph{IRI: ch.newGraph, Statements: ch.newSts})
+		}
+	}
+}
+
+// told is the change of a resource, false for a resource outside of select before and after.
+func (ch *delta) told() (c sink.Change, ok bool) {
+	rec := ch.op.rec
+	was, is := ch.old != nil && ch.old.Unselected() == 0, rec != nil && rec.Unselected() == 0
+	c = sink.Change{Kind: "updated", Old: ch.oldSts, New: ch.newSts}
+	switch {
+	case !was && !is:
+		return c, false
+	case !was:
+		c.Kind = "created"
+	case !is:
+		c.Kind = "deleted"
+	}
+	if rec == nil {
+		rec = ch.old
+	}
+	c.Location, c.Entity, c.Time = rec.Loc, rec.Entity, rec.Changed
+	if it := ch.op.it; it != nil && !it.Time.IsZero() {
+		c.Time = it.Time
+	}
+	return c, true
 }
 
 // given is the resource's old statement of a hash.
@@ -284,21 +329,21 @@ type worked struct {
 	uploads any    // of the posted part
 }
 
-func (d *Destination) work(ctx context.Context, ops []*op, c *counts) (*worked, error) {
-	small, err := d.smallOps(ops)
+func (pl *planner) work(ctx context.Context, ops []*op, c *counts) (*worked, error) {
+	small, err := pl.smallOps(ops)
 	if err != nil {
 		return nil, err
 	}
-	changes, batch, err := d.workOutAll(ctx, ops, c)
+	changes, batch, err := pl.workOutAll(ctx, ops, c)
 	if err != nil {
 		return nil, err
 	}
 	w := &worked{changes: changes, plan: &sink.Batch{}, small: small}
-	if !d.putsWhole() {
-		w.plan, err = d.plan(ctx, changes, batch)
+	if !pl.stand.putsWhole() {
+		w.plan, err = pl.plan(ctx, changes, batch)
 	}
 	if err == nil {
-		d.tellSink(w.plan, changes)
+		pl.tellSink(w.plan, changes)
 	}
 	return w, err
 }
@@ -316,40 +361,40 @@ func (of descriptions) ahead(ctx context.Context, ops []*op, busy func(ledger.Ha
 		}
 	}
 	var c counts
-	w, err := d.work(ctx, ops, &c)
+	w, err := d.applier.planner.work(ctx, ops, &c)
 	if err != nil || c != (counts{}) || slices.ContainsFunc(w.changes, func(ch *delta) bool { return ch.old != nil }) {
 		return nil
 	}
 	switch {
 	case w.small > 0:
-		w.intent, w.posted = intentOf(ledger.OfStore, ops), d.postsWithSmall(w.plan)
-	case d.posts(w.plan):
+		w.intent, w.posted = intentOf(ledger.OfStore, ops), d.applier.planner.postsWithSmall(w.plan)
+	case d.applier.planner.posts(w.plan):
 		w.intent, w.posted, w.uploads = intentOf(ledger.OfStore, ops), true, d.mirror.Uploads(w.plan.Add)
 	}
 	return w
 }
 
 // posts tells whether a plan can go by Graph Store POST, and should.
-func (d *Destination) posts(p *sink.Batch) bool { return len(p.Add) >= d.lim.few && d.canPost(p) }
+func (pl *planner) posts(p *sink.Batch) bool { return len(p.Add) >= pl.lim.few && pl.canPost(p) }
 
 // postsWithSmall tells whether it can go in one POST with the triples of small ops.
-func (d *Destination) postsWithSmall(p *sink.Batch) bool {
-	return len(p.Add) <= d.mirror.BulkTriples() && d.canPost(p)
+func (pl *planner) postsWithSmall(p *sink.Batch) bool {
+	return len(p.Add) <= pl.mirror.BulkTriples() && pl.canPost(p)
 }
 
-func (d *Destination) canPost(p *sink.Batch) bool {
-	return d.mirror.CanBulk() && len(p.Remove)+len(p.ClearSubjects) == 0 && d.mirror.Postable(p.Add)
+func (pl *planner) canPost(p *sink.Batch) bool {
+	return pl.mirror.CanBulk() && len(p.Remove)+len(p.ClearSubjects) == 0 && pl.mirror.Postable(p.Add)
 }
 
-func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) (err error) {
+func (ap *applier) applyOnce(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) (err error) {
 	if ready == nil {
-		if ready, err = d.work(ctx, ops, c); err != nil {
+		if ready, err = ap.planner.work(ctx, ops, c); err != nil {
 			return err
 		}
 	}
 	changes, p := ready.changes, ready.plan
 	posted, written := false, false // all of it; with the checkpoint of the next generation
-	if d.putsWhole() {
+	if ap.planner.stand.putsWhole() {
 		inner := change // records run ahead
 		if slices.ContainsFunc(changes, func(ch *delta) bool { return !ch.same }) {
 			change = func(m *meta) {
@@ -359,53 +404,53 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 				}
 			}
 		}
-	} else if listens := d.mirror.listens(p); listens || !p.Empty() || ready.small > 0 {
+	} else if listens := ap.mirror.Listens(p); listens || !p.Empty() || ready.small > 0 {
 		if ready.intent == nil {
 			ready.intent = intentOf(ledger.OfStore, ops)
 		}
-		if err := d.led.Begin(ctx, f.slot, ready.intent); err != nil {
+		if err := ap.led.Begin(ctx, f.slot, ready.intent); err != nil {
 			return err
 		}
 		ready.intent = nil // it may be as large as the rest of the batch
-		if err := d.crashAt("intent"); err != nil {
+		if err := ap.crashAt("intent"); err != nil {
 			return err
 		}
 		if ready.small > 0 {
 			var with []sink.Statement
-			if d.postsWithSmall(p) {
+			if ap.planner.postsWithSmall(p) {
 				with, p = p.Add, &sink.Batch{}
 			}
-			err = d.postSmall(ctx, ops, with)
+			err = ap.postSmall(ctx, ops, with)
 			posted = p.Empty()
 		}
 		switch {
 		case err != nil || p.Empty() && !listens:
-		case bulk && d.posts(p):
-			err = d.mirror.Bulk(ctx, p.Add, ready.uploads)
+		case bulk && ap.planner.posts(p):
+			err = ap.mirror.Bulk(ctx, p.Add, ready.uploads)
 			posted = true
 		default:
 			written = true
-			next := d.meta
-			d.wrote(&next)
+			next := ap.meta
+			ap.wrote(&next)
 			if change != nil {
 				change(&next)
 			}
-			err = d.mirror.Apply(ctx, p, d.checkpointOf(&next))
+			err = ap.mirror.Apply(ctx, p, ap.planner.stand.checkpointOf(&next))
 		}
 		if err == nil {
-			err = d.crashAt("written")
+			err = ap.crashAt("written")
 		}
 	}
 	if err == nil && posted {
 		f.markSent()
-		err = d.crashAt("sent")
+		err = ap.crashAt("sent")
 	}
-	if unfinished := f.inTurn(d); err != nil || unfinished != nil {
+	if unfinished := f.inTurn(ap); err != nil || unfinished != nil {
 		return cmp.Or(unfinished, err)
 	}
-	return d.remember(ctx, f.slot, changes, c, func(m *meta) {
+	return ap.remember(ctx, f.slot, changes, c, func(m *meta) {
 		if written {
-			d.wrote(m)
+			ap.wrote(m)
 		}
 		if change != nil {
 			change(m)
@@ -415,11 +460,11 @@ func (d *Destination) applyOnce(ctx context.Context, f *inFlight, ops []*op, rea
 
 // workOutAll compares a batch with the records. A resource impossible in the mirror becomes a fault,
 // and the locations it would have replaced stay.
-func (d *Destination) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*delta, map[ledger.Hash]bool, error) {
+func (pl *planner) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*delta, map[ledger.Hash]bool, error) {
 	changes := make([]*delta, 0, len(ops))
 	batch, named := map[ledger.Hash]bool{}, map[ledger.Hash]bool{}
 	stays := func(o *op) bool { // what is deleted does, unless its entity is elsewhere
-		return d.cfg.Keep == "deleted" && o.rec == nil && !o.moved && o.fault == nil && !o.settle
+		return pl.cfg.Keep == "deleted" && o.rec == nil && !o.moved && o.fault == nil && !o.settle
 	}
 	ending := map[ledger.Hash]bool{} // by this batch
 	for _, o := range ops {
@@ -435,13 +480,13 @@ func (d *Destination) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*
 			changes = append(changes, &delta{op: o, same: true})
 			continue
 		}
-		ch, err := d.workOut(ctx, o)
+		ch, err := pl.workOut(ctx, o)
 		if errors.Is(err, sink.ErrUnusable) {
 			it := o.it
 			if it == nil {
 				it = &feed.Item{Loc: o.rec.Loc, Promise: fetch.Promise{Length: -1}}
 			}
-			changes = append(changes, &delta{op: &op{loc: o.loc, it: it, fault: d.newFault(ctx, it, o.loc, fmt.Errorf("%w: %w", obtain.ErrContent, err), o.replaces...)}, same: true})
+			changes = append(changes, &delta{op: &op{loc: o.loc, it: it, fault: pl.faults.newFault(ctx, it, o.loc, fmt.Errorf("%w: %w", obtain.ErrContent, err), o.replaces...)}, same: true})
 			c.refused++
 			continue
 		}
@@ -449,7 +494,7 @@ func (d *Destination) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*
 			return nil, nil, err
 		}
 		changes = append(changes, ch)
-		returned, err := d.keptElsewhere(ctx, ch, ending)
+		returned, err := pl.keptElsewhere(ctx, ch, ending)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -458,7 +503,7 @@ func (d *Destination) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*
 				continue // it has its own op in the batch
 			}
 			named[loc] = true
-			left, err := d.workOut(ctx, &op{loc: loc, moved: o.rec != nil}) // else its entity is gone from both
+			left, err := pl.workOut(ctx, &op{loc: loc, moved: o.rec != nil}) // else its entity is gone from both
 			if err != nil {
 				return nil, nil, err
 			}
@@ -468,8 +513,8 @@ func (d *Destination) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*
 			changes = append(changes, left)
 		}
 	}
-	if d.mirror.Layout.PerEntity {
-		if err := d.refuseOverlaps(ctx, changes, c); err != nil {
+	if pl.mirror.Layout.PerEntity {
+		if err := pl.refuseOverlaps(ctx, changes, c); err != nil {
 			return nil, nil, err
 		}
 		changes = slices.DeleteFunc(changes, func(ch *delta) bool { return ch.main != nil && ch.main.refused })
@@ -485,34 +530,34 @@ func (d *Destination) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*
 // keptElsewhere finds the location of a deleted resource, kept or not gone yet, in the graph wanted
 // by another one of the same entity. The entity is there again, and its kept triples go, as they
 // would at the old location. ending is deleted by the same batch.
-func (d *Destination) keptElsewhere(ctx context.Context, ch *delta, ending map[ledger.Hash]bool) ([]ledger.Hash, error) {
-	if !d.mirror.Layout.PerEntity || ch.newGraph == "" || ch.newGraph == ch.oldGraph {
+func (pl *planner) keptElsewhere(ctx context.Context, ch *delta, ending map[ledger.Hash]bool) ([]ledger.Hash, error) {
+	if !pl.mirror.Layout.PerEntity || ch.newGraph == "" || ch.newGraph == ch.oldGraph {
 		return nil, nil
 	}
-	owner, ok, err := d.led.Ownership().GraphOwner(ctx, ch.newGraph)
-	if err != nil || !ok || owner.Dest != d.dest {
+	owner, ok, err := pl.led.Ownership().GraphOwner(ctx, ch.newGraph)
+	if err != nil || !ok || owner.Dest != pl.dest {
 		return nil, err
 	}
 	loc := owner.Loc
-	rec, err := d.led.Record(ctx, loc)
+	rec, err := pl.led.Record(ctx, loc)
 	if err != nil || rec == nil || loc == ch.op.loc || rec.Entity != ch.op.rec.Entity {
 		return nil, err
 	}
-	if l, err := d.led.Leaving(ctx, loc); err != nil || (l == nil || l.Becomes != nil) && !rec.Has(ledger.FlagKept) && !ending[loc] {
+	if l, err := pl.led.Leaving(ctx, loc); err != nil || (l == nil || l.Becomes != nil) && !rec.Has(ledger.FlagKept) && !ending[loc] {
 		return nil, err
 	}
 	return []ledger.Hash{loc}, nil
 }
 
-func (d *Destination) crashAt(point string) error {
-	if d.crash != nil {
-		return d.crash(point)
+func (mem *memory) crashAt(point string) error {
+	if mem.crash != nil {
+		return mem.crash(point)
 	}
 	return nil
 }
 
 // workOut compares an op with the record.
-func (d *Destination) workOut(ctx context.Context, o *op) (*delta, error) {
+func (pl *planner) workOut(ctx context.Context, o *op) (*delta, error) {
 	ch := &delta{op: o}
 	if o.small != nil { // nothing is recorded of it
 		return ch, nil
@@ -520,7 +565,7 @@ func (d *Destination) workOut(ctx context.Context, o *op) (*delta, error) {
 	var old *ledger.Record
 	var err error
 	if !o.fresh {
-		if old, err = d.led.Record(ctx, o.loc); err != nil {
+		if old, err = pl.led.Record(ctx, o.loc); err != nil {
 			return nil, err
 		}
 	}
@@ -536,22 +581,22 @@ func (d *Destination) workOut(ctx context.Context, o *op) (*delta, error) {
 		ch.same = true
 		return ch, nil
 	}
-	if o.rec == nil && d.cfg.Keep == "deleted" && !o.moved {
+	if o.rec == nil && pl.cfg.Keep == "deleted" && !o.moved {
 		ch.same = true
 		return ch, nil
 	}
 	if old != nil && old.Triples > 0 {
 		if o.was.of(old) {
 			ch.oldSts = o.was.sts
-		} else if ch.oldSts, err = d.recordedStatements(ctx, o.loc, old); errors.Is(err, ledger.ErrDamaged) || errors.Is(err, kv.ErrNotFound) {
+		} else if ch.oldSts, err = pl.stand.recordedStatements(ctx, o.loc, old); errors.Is(err, ledger.ErrDamaged) || errors.Is(err, kv.ErrNotFound) {
 			// The index has its triples; only a comparison finds those to remove from the
 			// mirror.
-			d.log.Error("kept representation is damaged", "loc", old.Loc, "error", err)
+			pl.log.Error("kept representation is damaged", "loc", old.Loc, "error", err)
 			ch.lost = true
 		} else if err != nil {
 			return nil, err
 		}
-		ch.oldGraph, _ = d.mirror.Layout.GraphOf(old.Entity)
+		ch.oldGraph, _ = pl.mirror.Layout.GraphOf(old.Entity)
 	}
 	if o.rec != nil {
 		if ch.newSts = o.sts; ch.newSts == nil {
@@ -559,22 +604,22 @@ func (d *Destination) workOut(ctx context.Context, o *op) (*delta, error) {
 			if err != nil {
 				return nil, err
 			}
-			if ch.newSts, err = d.mirror.Layout.Statements(o.rec.Entity, ts); err != nil {
+			if ch.newSts, err = pl.mirror.Layout.Statements(o.rec.Entity, ts); err != nil {
 				return nil, fmt.Errorf("%w: %w", sink.ErrUnusable, err)
 			}
 			o.rec.Normal = sink.DigestOf(ch.newSts)
 		}
-		if err := d.mirror.KeepsAll(ch.newSts); err != nil {
+		if err := pl.mirror.KeepsAll(ch.newSts); err != nil {
 			return nil, fmt.Errorf("entity %s: %w", clip.Middle(o.rec.Entity), err)
 		}
 		if sink.AnyRecast(ch.newSts) {
 			o.rec.Flags |= ledger.FlagRewritten
 		}
 		if len(ch.newSts) > 0 {
-			if ch.newGraph, err = d.mirror.Layout.GraphOf(o.rec.Entity); err != nil {
+			if ch.newGraph, err = pl.mirror.Layout.GraphOf(o.rec.Entity); err != nil {
 				return nil, fmt.Errorf("%w: %w", sink.ErrUnusable, err)
 			}
-			if err := d.mirror.KeepsGraph(ch.newGraph); err != nil {
+			if err := pl.mirror.KeepsGraph(ch.newGraph); err != nil {
 				return nil, err
 			}
 		}
@@ -584,10 +629,10 @@ func (d *Destination) workOut(ctx context.Context, o *op) (*delta, error) {
 
 // refuseOverlaps takes out resources if their per-entity graph belongs to another resource, before
 // this batch or within it, or to another destination as a whole.
-func (d *Destination) refuseOverlaps(ctx context.Context, changes []*delta, c *counts) error {
+func (pl *planner) refuseOverlaps(ctx context.Context, changes []*delta, c *counts) error {
 	leaves := map[string]bool{} // graphs given up in this batch
 	for _, ch := range changes {
-		if ch.oldGraph != "" && ch.oldGraph != ch.newGraph && d.led.Ownership().OwnsGraph(ctx, ch.oldGraph, ch.op.loc) {
+		if ch.oldGraph != "" && ch.oldGraph != ch.newGraph && pl.led.Ownership().OwnsGraph(ctx, ch.oldGraph, ch.op.loc) {
 			leaves[ch.oldGraph] = true
 		}
 	}
@@ -599,19 +644,19 @@ func (d *Destination) refuseOverlaps(ctx context.Context, changes []*delta, c *c
 		var other string
 		if l, ok := taken[ch.newGraph]; ok && l != ch.op.loc {
 			other = "a resource of the same batch"
-		} else if o, ok, err := d.led.Ownership().GraphOwner(ctx, ch.newGraph); err != nil {
+		} else if o, ok, err := pl.led.Ownership().GraphOwner(ctx, ch.newGraph); err != nil {
 			return err
 		} else if ok && !leaves[ch.newGraph] {
-			if o != (ledger.Owner{Dest: d.dest, Loc: ch.op.loc}) {
+			if o != (ledger.Owner{Dest: pl.dest, Loc: ch.op.loc}) {
 				other = "another resource"
-				if r, err := d.led.Of(o.Dest).Record(ctx, o.Loc); err == nil && r != nil {
+				if r, err := pl.led.Of(o.Dest).Record(ctx, o.Loc); err == nil && r != nil {
 					other = r.Loc
 				}
 			}
-		} else if name, err := d.singleOf(ctx, ch.newGraph); err != nil {
+		} else if name, err := pl.stand.singleOf(ctx, ch.newGraph); err != nil {
 			return err
 		} else if name != "" {
-			other = "destination " + strconv.Quote(name) + fmt.Sprintf(", which has everything in it (give either another %s)", d.cfg.Settings.Of("graph_iri"))
+			other = "destination " + strconv.Quote(name) + fmt.Sprintf(", which has everything in it (give either another %s)", pl.cfg.Settings.Of("graph_iri"))
 		}
 		if other == "" {
 			taken[ch.newGraph] = ch.op.loc
@@ -622,7 +667,7 @@ func (d *Destination) refuseOverlaps(ctx context.Context, changes []*delta, c *c
 			it = &feed.Item{Loc: ch.op.rec.Loc, Promise: fetch.Promise{Length: -1}}
 		}
 		err := fmt.Errorf("%w: %w: graph %s of entity %s is kept for %s", obtain.ErrContent, errOverlap, clip.Middle(ch.newGraph), clip.Middle(ch.op.rec.Entity), clip.Middle(other))
-		*ch = delta{op: &op{loc: ch.op.loc, it: it, fault: d.newFault(ctx, it, ch.op.loc, err, ch.op.replaces...)}, same: true, refused: true}
+		*ch = delta{op: &op{loc: ch.op.loc, it: it, fault: pl.faults.newFault(ctx, it, ch.op.loc, err, ch.op.replaces...)}, same: true, refused: true}
 		c.refused++
 	}
 	return nil
@@ -630,7 +675,7 @@ func (d *Destination) refuseOverlaps(ctx context.Context, changes []*delta, c *c
 
 // plan works out the removed and the added triples. A triple goes only if no resource owns it after
 // the batch, of any destination into the same graph.
-func (d *Destination) plan(ctx context.Context, changes []*delta, batch map[ledger.Hash]bool) (*sink.Batch, error) {
+func (pl *planner) plan(ctx context.Context, changes []*delta, batch map[ledger.Hash]bool) (*sink.Batch, error) {
 	p := &sink.Batch{}
 	n := 0
 	for _, ch := range changes {
@@ -656,7 +701,7 @@ func (d *Destination) plan(ctx context.Context, changes []*delta, batch map[ledg
 		return found
 	}
 	left := func(ch *delta) bool {
-		return d.mirror.Layout.PerEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && d.led.Ownership().OwnsGraph(ctx, ch.oldGraph, ch.op.loc)
+		return pl.mirror.Layout.PerEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && pl.led.Ownership().OwnsGraph(ctx, ch.oldGraph, ch.op.loc)
 	}
 	candidates := map[ledger.Hash][]*sink.Statement{} // by subject
 	asked := map[ledger.Hash]bool{}
@@ -665,7 +710,7 @@ func (d *Destination) plan(ctx context.Context, changes []*delta, batch map[ledg
 			continue
 		}
 		if ch.oldGraph != "" && len(ch.oldSts) > 0 && left(ch) {
-			if name, err := d.singleOf(ctx, ch.oldGraph); err != nil {
+			if name, err := pl.stand.singleOf(ctx, ch.oldGraph); err != nil {
 				return nil, err
 			} else if name == "" {
 				p.DropGraphs = append(p.DropGraphs, ch.oldGraph)
@@ -686,7 +731,7 @@ func (d *Destination) plan(ctx context.Context, changes []*delta, batch map[ledg
 		if ch.same {
 			continue
 		}
-		if ch.newGraph != "" && ch.newGraph != ch.oldGraph && d.mirror.CanOwn(ch.newGraph) {
+		if ch.newGraph != "" && ch.newGraph != ch.oldGraph && pl.mirror.CanOwn(ch.newGraph) {
 			p.OwnGraphs = append(p.OwnGraphs, ch.newGraph)
 		}
 		if len(changes) == 1 && len(ch.oldSts) == 0 {
@@ -711,18 +756,18 @@ func (d *Destination) plan(ctx context.Context, changes []*delta, batch map[ledg
 			p.Add = append(p.Add, st)
 		}
 	}
-	gone, err := d.unowned(ctx, candidates, batch)
+	gone, err := pl.unowned(ctx, candidates, batch)
 	if err != nil {
 		return nil, err
 	}
 	p.Remove = append(p.Remove, gone...)
-	return p, d.planProvenance(p, changes)
+	return p, pl.planProvenance(p, changes)
 }
 
 // unowned are the candidates, by subject, without an owner outside of the batch. The owners lie all
 // over the records: they are looked up in the order of records, to read neighbours once, and of many
 // subjects side by side.
-func (d *Destination) unowned(ctx context.Context, candidates map[ledger.Hash][]*sink.Statement, batch map[ledger.Hash]bool) ([]sink.Statement, error) {
+func (pl *planner) unowned(ctx context.Context, candidates map[ledger.Hash][]*sink.Statement, batch map[ledger.Hash]bool) ([]sink.Statement, error) {
 	subjects := slices.SortedFunc(maps.Keys(candidates), ledger.Hash.Compare)
 	parts := make([][]sink.Statement, min(runtime.GOMAXPROCS(0), 1+len(subjects)/unownedEach))
 	var g errgroup.Group
@@ -730,7 +775,7 @@ func (d *Destination) unowned(ctx context.Context, candidates map[ledger.Hash][]
 		g.Go(func() error {
 			for _, subj := range subjects[i*len(subjects)/len(parts) : (i+1)*len(subjects)/len(parts)] {
 				sts := candidates[subj]
-				keep, err := d.ownedElsewhere(ctx, subj, sts, batch)
+				keep, err := pl.ownedElsewhere(ctx, subj, sts, batch)
 				if err != nil {
 					return err
 				}
@@ -752,13 +797,13 @@ const unownedEach = 64
 
 // ownedElsewhere tells of each statement of a subject whether a resource outside of the
 // batch has it.
-func (d *Destination) ownedElsewhere(ctx context.Context, subj ledger.Hash, sts []*sink.Statement, batch map[ledger.Hash]bool) ([]bool, error) {
+func (pl *planner) ownedElsewhere(ctx context.Context, subj ledger.Hash, sts []*sink.Statement, batch map[ledger.Hash]bool) ([]bool, error) {
 	owned := make([]bool, len(sts))
-	for o, err := range d.led.Ownership().Owners(ctx, subj) {
+	for o, err := range pl.led.Ownership().Owners(ctx, subj) {
 		if err != nil {
 			return nil, err
 		}
-		if o.Dest == d.dest && batch[o.Loc] {
+		if o.Dest == pl.dest && batch[o.Loc] {
 			continue
 		}
 		for i, st := range sts {
@@ -769,9 +814,9 @@ func (d *Destination) ownedElsewhere(ctx context.Context, subj ledger.Hash, sts 
 }
 
 // remember writes the new records and the changed meta in one commit.
-func (d *Destination) remember(ctx context.Context, slot byte, changes []*delta, c *counts, change func(*meta)) error {
+func (ap *applier) remember(ctx context.Context, slot byte, changes []*delta, c *counts, change func(*meta)) error {
 	ctx = context.WithoutCancel(ctx) // the mirror has it: so have the records, and the position
-	b := d.store.Batch()
+	b := ap.store.Batch()
 	defer b.Close()
 	size := 0
 	for _, ch := range changes {
@@ -787,10 +832,10 @@ func (d *Destination) remember(ctx context.Context, slot byte, changes []*delta,
 	lost := false
 	for _, ch := range changes {
 		o := ch.op
-		if !d.begin(ctx, b, o) {
+		if !ap.begin(ctx, b, o) {
 			continue
 		}
-		by, err := d.rememberOther(ctx, b, ch)
+		by, err := ap.rememberOther(ctx, b, ch)
 		if err != nil {
 			return err
 		}
@@ -805,14 +850,14 @@ func (d *Destination) remember(ctx context.Context, slot byte, changes []*delta,
 			n.mapErrors++
 			n.mapError = o.rec.Loc + ": " + o.noValue
 		}
-		if o.rec == nil && d.cfg.Keep == "deleted" && ch.old != nil && !o.moved {
+		if o.rec == nil && ap.cfg.Keep == "deleted" && ch.old != nil && !o.moved {
 			kept := *ch.old
 			if !kept.Has(ledger.FlagKept) {
 				kept.Flags |= ledger.FlagKept
 				resources--
 				n.became(ch.old, nil, false)
 			}
-			d.led.PutRecord(b, o.loc, &kept)
+			ap.led.PutRecord(b, o.loc, &kept)
 			continue
 		}
 		switch {
@@ -822,14 +867,14 @@ func (d *Destination) remember(ctx context.Context, slot byte, changes []*delta,
 			}
 			continue
 		case ch.same:
-			if err := d.keepLeft(ctx, b, &past, ch); err != nil {
+			if err := ap.keepLeft(ctx, b, &past, ch); err != nil {
 				return err
 			}
 			n.became(ch.old, o.rec, true)
 			if ch.old != nil && ch.old.Has(ledger.FlagKept) {
 				resources++
 			}
-			d.led.PutRecord(b, o.loc, o.rec)
+			ap.led.PutRecord(b, o.loc, o.rec)
 			continue
 		case ch.old == nil:
 			if ch.leaves == 0 {
@@ -855,19 +900,19 @@ func (d *Destination) remember(ctx context.Context, slot byte, changes []*delta,
 		if o.moved {
 			next = ch.main.op
 		}
-		if left, err := d.leftBefore(ctx, ch); err != nil {
+		if left, err := ap.leftBefore(ctx, ch); err != nil {
 			return err
 		} else if left != nil {
 			next = left
 		}
-		if d.cfg.Keep == "versions" && ch.old != nil && !ch.old.Has(ledger.FlagKept) && (next.rec == nil || next.rec.Graph != ch.old.Graph) {
+		if ap.cfg.Keep == "versions" && ch.old != nil && !ch.old.Has(ledger.FlagKept) && (next.rec == nil || next.rec.Graph != ch.old.Graph) {
 			past++
-			if err := d.keepVersion(ctx, b, d.meta.Versions+past, o.loc, next, ch.old); err != nil {
+			if err := ap.keepVersion(ctx, b, ap.meta.Versions+past, o.loc, next, ch.old); err != nil {
 				return err
 			}
 		}
 		if ch.lost {
-			if err := d.led.Ownership().DisownAll(ctx, b, o.loc); err != nil {
+			if err := ap.led.Ownership().DisownAll(ctx, b, o.loc); err != nil {
 				return err
 			}
 			lost = true
@@ -881,31 +926,31 @@ func (d *Destination) remember(ctx context.Context, slot byte, changes []*delta,
 			before[ch.oldSts[i].Subject] = true
 		}
 		for _, of := range after {
-			d.led.Ownership().Own(b, o.loc, of)
+			ap.led.Ownership().Own(b, o.loc, of)
 			delete(before, of.Subject)
 		}
 		for subj := range before {
-			d.led.Ownership().Disown(b, o.loc, subj)
+			ap.led.Ownership().Disown(b, o.loc, subj)
 		}
-		if d.mirror.Layout.PerEntity && ch.oldGraph != "" && ch.oldGraph != ch.newGraph && d.led.Ownership().OwnsGraph(ctx, ch.oldGraph, o.loc) {
-			d.led.Ownership().DropGraph(b, ch.oldGraph)
+		if ap.mirror.Layout.PerEntity && ch.oldGraph != "" && ch.oldGraph != ch.newGraph && ap.led.Ownership().OwnsGraph(ctx, ch.oldGraph, o.loc) {
+			ap.led.Ownership().DropGraph(b, ch.oldGraph)
 		}
 		if o.rec == nil {
-			d.led.Drop(b, o.loc)
+			ap.led.Drop(b, o.loc)
 			continue
 		}
-		d.led.PutRecord(b, o.loc, o.rec)
+		ap.led.PutRecord(b, o.loc, o.rec)
 		if o.packed == nil {
 			o.packed = ledger.Pack(o.wire)
 		}
-		d.led.PutBody(b, o.loc, o.packed)
+		ap.led.PutBody(b, o.loc, o.packed)
 	}
 	for _, ch := range changes { // after the deletions of moved graphs
-		if d.mirror.Layout.PerEntity && ch.newGraph != "" && ch.newGraph != ch.oldGraph {
-			d.led.Ownership().PutGraph(b, ch.newGraph, ch.op.loc)
+		if ap.mirror.Layout.PerEntity && ch.newGraph != "" && ch.newGraph != ch.oldGraph {
+			ap.led.Ownership().PutGraph(b, ch.newGraph, ch.op.loc)
 		}
 	}
-	if err := d.done(ctx, slot, b, func(m *meta) {
+	if err := ap.done(ctx, slot, b, func(m *meta) {
 		m.Resources += resources
 		m.NotRDF += others
 		m.Unselected += unselected
@@ -921,38 +966,38 @@ func (d *Destination) remember(ctx context.Context, slot byte, changes []*delta,
 		return err
 	}
 	c.add(n)
-	return d.crashAt("recorded")
+	return ap.crashAt("recorded")
 }
 
 // undo brings the partial writes of a refused op back to the record.
-func (d *Destination) undo(ctx context.Context, o *op) error {
-	changes, batch, err := d.workOutAll(ctx, []*op{o}, &counts{})
+func (ap *applier) undo(ctx context.Context, o *op) error {
+	changes, batch, err := ap.planner.workOutAll(ctx, []*op{o}, &counts{})
 	if err != nil || len(batch) == 0 {
 		return err
 	}
-	p, err := d.plan(ctx, changes, batch)
+	p, err := ap.planner.plan(ctx, changes, batch)
 	if err != nil {
 		return err
 	}
-	if d.mirror.PutsGraphs() {
+	if ap.mirror.PutsGraphs() {
 		return nil
 	}
 	dropped := &sink.Batch{}
 	for _, ch := range changes {
 		if slices.Contains(p.DropGraphs, ch.oldGraph) {
 			dropped.Add = append(dropped.Add, ch.oldSts...)
-			if d.mirror.CanOwn(ch.oldGraph) {
+			if ap.mirror.CanOwn(ch.oldGraph) {
 				dropped.OwnGraphs = append(dropped.OwnGraphs, ch.oldGraph)
 			}
 		}
 	}
-	if err := d.mirror.Restore(ctx, dropped); err != nil {
+	if err := ap.mirror.Restore(ctx, dropped); err != nil {
 		return err
 	}
 	// Inserted triples without an owner go; deleted ones come back.
 	back := &sink.Batch{Add: p.Remove}
 	for i := range p.Add {
-		owned, err := d.ownedByAny(ctx, p.Add[i].Subject, p.Add[i].Hash)
+		owned, err := ap.planner.ownedByAny(ctx, p.Add[i].Subject, p.Add[i].Hash)
 		if err != nil {
 			return err
 		}
@@ -960,19 +1005,17 @@ func (d *Destination) undo(ctx context.Context, o *op) error {
 			back.Remove = append(back.Remove, p.Add[i])
 		}
 	}
-	return d.mirror.TakeBack(ctx, back)
+	return ap.mirror.TakeBack(ctx, back)
 }
 
-func (d *Destination) ownedByAny(ctx context.Context, subj, triple ledger.Hash) (bool, error) {
-	for o, err := range d.led.Ownership().Owners(ctx, subj) {
+func (pl *planner) ownedByAny(ctx context.Context, subj, triple ledger.Hash) (bool, error) {
+	for o, err := range pl.led.Ownership().Owners(ctx, subj) {
 		if err != nil || ledger.Holds(o.Hashes, triple) {
 			return err == nil, err
 		}
 	}
 	return false, nil
 }
-
-// ---- faults
 
 func problemOf(f *ledger.Fault) Problem {
 	return Problem{Location: webguard.MaskedText(f.Loc), Entity: f.Entity, State: f.State, Reason: webguard.MaskedText(f.Reason), Tries: f.Tries, Next: f.Next}
@@ -988,18 +1031,18 @@ func faultNote(f *ledger.Fault) string {
 
 // newFault remembers the error of a resource, and the time of the next try: the pause doubles with
 // each try for the same promise. The locations in replaces stay until it succeeds.
-func (d *Destination) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, err error, replaces ...ledger.Hash) *ledger.Fault {
-	now := d.opt.Now().UTC()
+func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, err error, replaces ...ledger.Hash) *ledger.Fault {
+	now := fa.opt.Now().UTC()
 	f := &ledger.Fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: clip.Middle(err.Error()), Tries: 1, First: now, Change: it.Time, Item: it.Encode(), Replaces: replaces}
 	if it.Tried {
-		f.Run = d.runName()
+		f.Run = fa.runName()
 	}
 	f.List = errors.Is(err, obtain.ErrList)
 	var doubtful *doubtfulError
 	if errors.As(err, &doubtful) {
-		f.Doubted, f.Came = d.runName(), doubtful.came.String()
+		f.Doubted, f.Came = fa.runName(), doubtful.came.String()
 	}
-	if old, ferr := d.led.Fault(ctx, loc); ferr == nil && old != nil {
+	if old, ferr := fa.led.Fault(ctx, loc); ferr == nil && old != nil {
 		f.First = old.First
 		if f.Came != "" && old.Came == f.Came {
 			f.Doubted = old.Doubted
@@ -1013,13 +1056,13 @@ func (d *Destination) newFault(ctx context.Context, it *feed.Item, loc ledger.Ha
 			}
 		}
 	}
-	pause := d.lim.retryFirst << min(f.Tries-1, 20)
-	f.Next = now.Add(min(max(pause, d.lim.retryFirst), d.lim.retryMax))
-	if f.Tries >= d.lim.failAfter || errors.Is(err, obtain.ErrContent) || errors.Is(err, sink.ErrRefused) || errors.Is(err, fetch.ErrTooLarge) {
+	pause := fa.lim.retryFirst << min(f.Tries-1, 20)
+	f.Next = now.Add(min(max(pause, fa.lim.retryFirst), fa.lim.retryMax))
+	if f.Tries >= fa.lim.failAfter || errors.Is(err, obtain.ErrContent) || errors.Is(err, sink.ErrRefused) || errors.Is(err, fetch.ErrTooLarge) {
 		f.State = "failed"
 	}
 	return f
 }
 
 // runName names the run under way.
-func (d *Destination) runName() string { return fmt.Sprint(d.writer, " ", d.fetch.Run()) }
+func (fa *faults) runName() string { return fmt.Sprint(fa.writer, " ", fa.fetch.Run()) }

@@ -30,11 +30,11 @@ import (
 // compared, and repaired, all the same, and the report says so.
 func (d *Destination) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	rep, err := d.audit(ctx, o)
-	err = errors.Join(err, d.led.KeepCount(ctx))
+	err = errors.Join(err, d.mem.led.KeepCount(ctx))
 	d.obtains.Settle()
 	d.src.Settle()
 	d.twins = nil
-	d.repeats.Settle(d.log)
+	d.repeats.Settle(d.mem.log)
 	if err != nil {
 		return rep, fmt.Errorf("audit %s: %w", d.cfg.Name, err)
 	}
@@ -52,22 +52,22 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 		return rep, fmt.Errorf("depth %q: inventory, store or origin", o.Depth)
 	}
 	d.fetch.Begin()
-	if err := d.ready(ctx); err != nil {
+	if err := d.prober.ready(ctx); err != nil {
 		return rep, err
 	}
-	if d.snapshotMeta().Stage == ledger.None {
+	if d.mem.snapshotMeta().Stage == ledger.None {
 		return rep, errors.New("nothing was mirrored yet: run sync first")
 	}
-	if err := d.redo(ctx); err != nil {
+	if err := d.applier.redo(ctx); err != nil {
 		return rep, fmt.Errorf("finish the batch that was under way: %w", err)
 	}
-	if err := d.led.LookForLeaving(ctx); err != nil {
+	if err := d.mem.led.LookForLeaving(ctx); err != nil {
 		return rep, err
 	}
-	if err := d.led.LookForDoubts(ctx); err != nil {
+	if err := d.mem.led.LookForDoubts(ctx); err != nil {
 		return rep, err
 	}
-	if err := d.led.LookForFaults(ctx); err != nil {
+	if err := d.mem.led.LookForFaults(ctx); err != nil {
 		return rep, err
 	}
 	offer, err := d.discover(ctx)
@@ -80,10 +80,10 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 		switch {
 		case err != nil:
 		case cp != nil:
-			m := d.snapshotMeta()
-			err = d.noteCompare(ctx, m.otherWrite(cp))
+			m := d.mem.snapshotMeta()
+			err = d.mem.noteCompare(ctx, m.otherWrite(cp))
 		case o.Repair:
-			err = d.isTheMirror(ctx)
+			err = d.stand.isTheMirror(ctx)
 		}
 		if err != nil {
 			return rep, fmt.Errorf("read the checkpoint: %w", err)
@@ -92,7 +92,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	if err := a.once(ctx, &rep); err != nil {
 		return rep, err
 	}
-	switch changed, err := d.unexplained(ctx, a.unseen); {
+	switch changed, err := d.prober.unexplained(ctx, a.unseen); {
 	case err != nil:
 		return rep, err
 	case changed:
@@ -111,7 +111,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 			}
 		}
 		if a.silent == nil || a.refetch == 0 { // else a snapshot sink is not proven
-			if err := d.putWhole(ctx); err != nil {
+			if err := d.putter.putWhole(ctx); err != nil {
 				return rep, fmt.Errorf("repair: %w", err)
 			}
 		}
@@ -128,7 +128,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	rep.Seconds = math.Round(d.opt.Now().Sub(start).Seconds()*1000) / 1000
 	kept := rep
 	kept.Named, kept.Mended = firstNamed(kept.Named), firstNamed(kept.Mended)
-	return rep, d.saveMeta(context.WithoutCancel(ctx), func(m *meta) {
+	return rep, d.mem.saveMeta(context.WithoutCancel(ctx), func(m *meta) {
 		m.LastAudit = &kept
 		if rep.Equal && rep.Depth != "inventory" {
 			m.CompareMirror = ""
@@ -162,7 +162,7 @@ func (r *run) repairFromSource(ctx context.Context, o *feed.Offer) error {
 		if err != nil {
 			return err
 		}
-		if c := d.snapshotMeta().Cursor; v.Stale(&c) {
+		if c := d.mem.snapshotMeta().Cursor; v.Stale(&c) {
 			err = v.Close()
 		} else {
 			err = r.mend(ctx, o, v)
@@ -176,7 +176,7 @@ func (r *run) repairFromSource(ctx context.Context, o *feed.Offer) error {
 	}
 	err := r.retry(ctx)
 	if err == nil {
-		err = r.depart(ctx, !d.snapshotMeta().Until.IsZero())
+		err = r.depart(ctx, !d.mem.snapshotMeta().Until.IsZero())
 	}
 	return err
 }
@@ -287,7 +287,7 @@ func (a *auditRun) sawRewritten(ctx context.Context, rec *ledger.Record) {
 		return
 	}
 	w.named = append(w.named, Difference{Entity: rec.Entity, Location: rec.Loc, Kind: "rewritten", Detail: ownForm})
-	sts, err := a.d.recordedStatements(ctx, ledger.HashOf(rec.Loc), rec)
+	sts, err := a.d.stand.recordedStatements(ctx, ledger.HashOf(rec.Loc), rec)
 	if err != nil {
 		return // the audit tells the error
 	}
@@ -337,7 +337,7 @@ func (a *auditRun) withoutSource(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil || a.depth != "store" && !errors.As(err, &gap) {
 		return err
 	}
-	a.d.log.Warn("audit: the source does not tell what it has; the mirror is compared with what is recorded", "error", err)
+	a.d.mem.log.Warn("audit: the source does not tell what it has; the mirror is compared with what is recorded", "error", err)
 	a.silent = err
 	return nil
 }
@@ -346,7 +346,7 @@ func (a *auditRun) withoutSource(ctx context.Context, err error) error {
 // its list, for the names of the differences.
 func (a *auditRun) source(ctx context.Context) error {
 	d := a.d
-	a.from = d.snapshotMeta().Cursor
+	a.from = d.mem.snapshotMeta().Cursor
 	if a.silent == nil {
 		var err error
 		a.root, err = d.src.InventoryRoot(ctx, a.offer)
@@ -367,7 +367,7 @@ func (a *auditRun) source(ctx context.Context) error {
 		}
 		a.rewritten = rewrittenOnes{}
 	}
-	snap := d.store.Snapshot(ctx)
+	snap := d.mem.store.Snapshot(ctx)
 	defer snap.Close()
 	v, err := a.list(ctx)
 	if err != nil {
@@ -400,13 +400,13 @@ func (a *auditRun) source(ctx context.Context) error {
 		return since.IsZero() || since.After(v.At) || told > time.Minute && !since.Add(told).Before(v.At)
 	}
 	n, unseen, kept := int64(0), int64(0), false
-	lists, err := d.led.Lists(ctx)
+	lists, err := d.mem.led.Lists(ctx)
 	if err != nil {
 		return err
 	}
 	v.Unread.Lists(lists)
 	partial := v.Unread.Why()
-	for p, err := range pairs.WithFaults(ctx, d.led, pairs.Of(ctx, d.led, v, snap)) {
+	for p, err := range pairs.WithFaults(ctx, d.mem.led, pairs.Of(ctx, d.mem.led, v, snap)) {
 		if err != nil {
 			return err
 		}
@@ -430,7 +430,7 @@ func (a *auditRun) source(ctx context.Context) error {
 			continue
 		case p.There() && p.Here():
 			v, why := p.Item.Differs(p.Record)
-			leaves, lerr := d.led.Leaving(ctx, p.Loc)
+			leaves, lerr := d.mem.led.Leaving(ctx, p.Loc)
 			if lerr != nil {
 				return lerr
 			}
@@ -464,7 +464,7 @@ func (a *auditRun) source(ctx context.Context) error {
 		}
 		a.sourceDiffers = true
 	}
-	if m := d.snapshotMeta(); kept && m.HeldDeletions != nil && a.lost == nil { // it may be among the held ones
+	if m := d.mem.snapshotMeta(); kept && m.HeldDeletions != nil && a.lost == nil { // it may be among the held ones
 		a.lost = errors.New(m.HeldDeletions.Reason)
 	}
 	if a.silent == nil && !told {
@@ -478,8 +478,8 @@ func (a *auditRun) source(ctx context.Context) error {
 	case a.ahead: // the present answer may be of unpublished changes
 	case a.depth == "origin":
 		return a.origin(ctx, v, snap)
-	case a.silent == nil && d.snapshotMeta().Until.IsZero():
-		if m := d.snapshotMeta(); !a.offer.Followed() && !(a.offer.ResourceList == "" && v.Taken(&m.position.Position) && m.CompareSource == "") { // a taken dump has them
+	case a.silent == nil && d.mem.snapshotMeta().Until.IsZero():
+		if m := d.mem.snapshotMeta(); !a.offer.Followed() && !(a.offer.ResourceList == "" && v.Taken(&m.position.Position) && m.CompareSource == "") { // a taken dump has them
 			a.untold = unseen
 		}
 		return a.withoutSource(ctx, a.confirmTaken(ctx, snap))
@@ -519,7 +519,7 @@ func (a *auditRun) confirmTaken(ctx context.Context, snap kv.Reader) error {
 		return a.otherAnswer(o)
 	})
 	if unknown > 0 {
-		d.log.Warn("audit: what was received without a promise cannot be confirmed", "resources", unknown, "error", a.lost)
+		d.mem.log.Warn("audit: what was received without a promise cannot be confirmed", "resources", unknown, "error", a.lost)
 	}
 	return errors.Join(err, b.writeMarks(ctx))
 }
@@ -533,12 +533,12 @@ func (a *auditRun) listed() bool {
 // unreachable source.
 func (a *auditRun) list(ctx context.Context) (v *feed.Inventory, err error) {
 	d := a.d
-	from := d.snapshotMeta().Cursor
+	from := d.mem.snapshotMeta().Cursor
 	if a.listed() {
 		if v, err = d.src.ReadInventory(ctx, a.offer, nil); err != nil {
 			return nil, err
 		}
-		m := d.snapshotMeta()
+		m := d.mem.snapshotMeta()
 		if err := unproven(v, &m); err != nil {
 			return nil, errors.Join(err, v.Close())
 		}
@@ -551,7 +551,7 @@ func (a *auditRun) list(ctx context.Context) (v *feed.Inventory, err error) {
 			if m.Gap != "" {
 				a.lost = errors.New(m.Gap)
 			}
-			d.log.Warn("audit: of what is mirrored of later changes the source's list tells nothing", "why", errStaleList)
+			d.mem.log.Warn("audit: of what is mirrored of later changes the source's list tells nothing", "why", errStaleList)
 		}
 		return v, nil
 	}
@@ -575,7 +575,7 @@ func (a *auditRun) list(ctx context.Context) (v *feed.Inventory, err error) {
 			}
 			return d.src.EachChange(ctx, a.offer, &from, false, add)
 		}
-		if m := d.snapshotMeta(); m.gap() != "" {
+		if m := d.mem.snapshotMeta(); m.gap() != "" {
 			a.lost = errors.New(m.gap())
 		}
 		return err
@@ -590,7 +590,7 @@ func (a *auditRun) list(ctx context.Context) (v *feed.Inventory, err error) {
 func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader) error {
 	d := a.d
 	jobs := func(yield func(job, error) bool) {
-		for p, err := range pairs.Of(ctx, d.led, v, snap) {
+		for p, err := range pairs.Of(ctx, d.mem.led, v, snap) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -599,7 +599,7 @@ func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader
 			if rec == nil {
 				continue
 			}
-			if rec.Has(ledger.FlagKept) || !d.content.holds(rec) {
+			if rec.Has(ledger.FlagKept) || !d.applier.content.holds(rec) {
 				continue
 			}
 			it := recordedEntry(rec)
@@ -640,7 +640,7 @@ func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader
 					}
 					if err := d.obtains.PlaceAllowed(rec.Via); err != nil {
 						a.unasked.Add(1)
-						d.log.Debug("audit: the first source is not asked", "loc", rec.Loc, "via", rec.Via, "error", err)
+						d.mem.log.Debug("audit: the first source is not asked", "loc", rec.Loc, "via", rec.Via, "error", err)
 						break
 					}
 					a.origins.Add(1)
@@ -677,8 +677,8 @@ const otherGraph = "the source gives another graph than is recorded"
 func (a *auditRun) otherAnswer(o *outcome) error {
 	a.sourceDiffers = true
 	e := event{Entity: o.Record.Entity, Location: o.Record.Loc, Detail: otherGraph}
-	if a.d.snapshotMeta().Until.IsZero() {
-		e.Came, e.Item = a.d.stateOf(o.Record).String(), o.Item.Encode()
+	if a.d.mem.snapshotMeta().Until.IsZero() {
+		e.Came, e.Item = a.d.applier.stateOf(o.Record).String(), o.Item.Encode()
 	}
 	return a.event(ledger.HashOf(o.Record.Loc), rankDifferent, e)
 }
@@ -687,7 +687,7 @@ func (a *auditRun) otherAnswer(o *outcome) error {
 // in the same run does not take it.
 func (a *auditRun) doubt(ctx context.Context, b kv.Batch, loc ledger.Hash, e *event) (*ledger.Fault, error) {
 	d := a.d
-	f, err := d.led.Fault(ctx, loc)
+	f, err := d.mem.led.Fault(ctx, loc)
 	if err != nil || f != nil {
 		return f, err
 	}
@@ -700,8 +700,8 @@ func (a *auditRun) doubt(ctx context.Context, b kv.Batch, loc ledger.Hash, e *ev
 		return nil, err
 	}
 	it.Tried = true
-	f = d.newFault(ctx, it, loc, &doubtfulError{"differs from what is recorded, and the source tells of no change", came})
-	d.led.PutFault(b, loc, f)
+	f = d.applier.planner.faults.newFault(ctx, it, loc, &doubtfulError{"differs from what is recorded, and the source tells of no change", came})
+	d.mem.led.PutFault(b, loc, f)
 	return f, nil
 }
 
@@ -709,20 +709,20 @@ func (a *auditRun) doubt(ctx context.Context, b kv.Batch, loc ledger.Hash, e *ev
 // counts.
 func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 	d := a.d
-	m := d.snapshotMeta()
+	m := d.mem.snapshotMeta()
 	rep.Resources, rep.Inventory, rep.Origins = m.Selected(), a.inventory, a.origins.Load()
 	rep.Held = cmp.Or(m.told(), m.gap())
 	if n := a.unasked.Load(); n > 0 {
 		rep.Unasked = n
-		d.log.Warn("audit: first sources are on hosts that are not allowed, and were not asked", "resources", n, "allow_by", d.cfg.Settings.Of("allow"))
+		d.mem.log.Warn("audit: first sources are on hosts that are not allowed, and were not asked", "resources", n, "allow_by", d.cfg.Settings.Of("allow"))
 	}
-	beside, err := d.cutOffBeside(ctx)
+	beside, err := d.mem.cutOffBeside(ctx)
 	if err != nil {
 		return err
 	}
-	b := d.store.Batch()
+	b := d.mem.store.Batch()
 	defer b.Close()
-	prefix := ledger.Key(ledger.KindDiff, d.dest)
+	prefix := ledger.Key(ledger.KindDiff, d.mem.dest)
 	b.DeleteRange(prefix, kv.PrefixEnd(prefix))
 	var (
 		have   ledger.Hash
@@ -763,7 +763,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 			diff.Kind = "different"
 			if lacks > 0 && first == rankMirrorLacks {
 				diff.Detail = fmt.Sprintf("%d of its triples are not in the mirror", lacks)
-				if all, err := d.statementCount(ctx, have); err == nil && lacks >= all {
+				if all, err := d.stand.statementCount(ctx, have); err == nil && lacks >= all {
 					diff.Kind, diff.Detail = "missing", "none of its triples is in the mirror"
 				}
 			}
@@ -785,7 +785,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		case "different":
 			rep.Different++
 		case "rewritten":
-			rec, err := d.led.Record(ctx, have)
+			rec, err := d.mem.led.Record(ctx, have)
 			if err == nil && rec != nil && rec.Has(ledger.FlagRewritten) {
 				return nil // counted with the normal form
 			}
@@ -798,7 +798,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		if err != nil {
 			return err
 		}
-		b.Set(ledger.Key(ledger.KindDiff, d.dest, have), raw)
+		b.Set(ledger.Key(ledger.KindDiff, d.mem.dest, have), raw)
 		if b.Size() > 4<<20 {
 			return b.Commit(ctx, false)
 		}
@@ -887,25 +887,25 @@ func excessOf(n int, graph, line string) string {
 }
 
 // statementCount is how many triples a resource has in the mirror's normal form.
-func (d *Destination) statementCount(ctx context.Context, loc ledger.Hash) (int, error) {
-	sts, _, err := d.statementsOf(ctx, loc)
+func (stand *standing) statementCount(ctx context.Context, loc ledger.Hash) (int, error) {
+	sts, _, err := stand.statementsOf(ctx, loc)
 	return len(sts), err
 }
 
 // statementsOf computes the statements of a recorded resource in the mirror, from its kept representation,
 // proven by its digest.
-func (d *Destination) statementsOf(ctx context.Context, loc ledger.Hash) ([]sink.Statement, *ledger.Record, error) {
-	rec, err := d.led.Record(ctx, loc)
+func (stand *standing) statementsOf(ctx context.Context, loc ledger.Hash) ([]sink.Statement, *ledger.Record, error) {
+	rec, err := stand.led.Record(ctx, loc)
 	if err != nil {
 		return nil, nil, err
 	}
 	if rec == nil {
 		return nil, nil, kv.ErrNotFound
 	}
-	ts, err := d.led.Proven(ctx, loc, rec)
+	ts, err := stand.led.Proven(ctx, loc, rec)
 	if err != nil {
 		return nil, rec, err
 	}
-	sts, err := d.mirror.Layout.Statements(rec.Entity, ts)
+	sts, err := stand.mirror.Layout.Statements(rec.Entity, ts)
 	return sts, rec, err
 }

@@ -27,7 +27,7 @@ func (c *mirrorCompare) byHash(ctx context.Context, snap kv.Reader, later *subje
 	if err := c.readHashes(ctx, sorter, later); err != nil {
 		return err
 	}
-	nextOwned, stopOwned := iter.Pull2(c.groups(ctx, snap))
+	nextOwned, stopOwned := iter.Pull2(c.d.mem.groups(ctx, snap))
 	defer stopOwned()
 	g, gerr, gok := nextOwned()
 	n := int64(0)
@@ -139,7 +139,7 @@ func (c *mirrorCompare) readHashes(ctx context.Context, sorter *extsort.Sorter, 
 // hashesDiffer compares one subject; hashes are those of its triples in the mirror, in
 // any order.
 func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *group, hashes []ledger.Hash, later *subjectList) error {
-	if len(hashes) == 0 && !slices.ContainsFunc(g.owners, func(o ledger.Owner) bool { return o.Dest == c.d.dest }) {
+	if len(hashes) == 0 && !slices.ContainsFunc(g.owners, func(o ledger.Owner) bool { return o.Dest == c.d.mem.dest }) {
 		return nil // in a graph of another destination
 	}
 	if len(hashes) > c.d.lim.diffCap {
@@ -168,7 +168,7 @@ func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *group, hashes []led
 		return nil
 	}
 	if len(extra) > 0 { // what the store has made of others need not be read again
-		tolerated, err := c.d.tolerated(ctx, g.subj)
+		tolerated, err := c.d.mem.tolerated(ctx, g.subj)
 		if err != nil {
 			return err
 		}

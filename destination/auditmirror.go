@@ -50,7 +50,7 @@ type mirrorCompare struct {
 // compareMirror is the comparison of Sync if state and mirror do not stand at the same write.
 func (r *run) compareMirror(ctx context.Context) error {
 	d := r.d
-	mc := &mirrorCompare{d: d, fix: true, spare: d.snapshotMeta().CompareMirror == lostCheckpoint, event: func(ledger.Hash, byte, event) error { return nil }}
+	mc := &mirrorCompare{d: d, fix: true, spare: d.mem.snapshotMeta().CompareMirror == lostCheckpoint, event: func(ledger.Hash, byte, event) error { return nil }}
 	if err := mc.run(ctx); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (r *run) compareMirror(ctx context.Context) error {
 	} else if mc.strays > 0 {
 		r.why("files without a resource were removed, %d", mc.strays)
 	}
-	if mc.fixed > 0 && !d.snapshotMeta().Ahead { // a snapshot sink is written at the end
+	if mc.fixed > 0 && !d.mem.snapshotMeta().Ahead { // a snapshot sink is written at the end
 		lacking := 0 // writes confirmed again and again, and not done
 		again := &mirrorCompare{d: d, second: true, event: func(_ ledger.Hash, rank byte, _ event) error {
 			if rank == rankMirrorLacks {
@@ -83,22 +83,22 @@ func (r *run) compareMirror(ctx context.Context) error {
 	if mc.refetch > 0 {
 		r.full = true
 	}
-	return d.checkpoint(ctx, d.snapshotMeta().Stage, func(m *meta) { m.CompareMirror, m.Damage = "", "" })
+	return d.stand.checkpoint(ctx, d.mem.snapshotMeta().Stage, func(m *meta) { m.CompareMirror, m.Damage = "", "" })
 }
 
 func (c *mirrorCompare) run(ctx context.Context) error {
 	d := c.d
-	d.spaceL.Lock() // nobody else writes into the graph meanwhile
-	defer d.spaceL.Unlock()
-	return d.content.compare(ctx, c)
+	d.mem.spaceL.Lock() // nobody else writes into the graph meanwhile
+	defer d.mem.spaceL.Unlock()
+	return d.applier.content.compare(ctx, c)
 }
 
 func (of descriptions) compare(ctx context.Context, c *mirrorCompare) error {
 	d := of.d
-	if !d.mirror.reads {
+	if !d.mirror.Reads {
 		return nil
 	}
-	if err := d.sameForm(ctx); err != nil {
+	if err := d.prober.sameForm(ctx); err != nil {
 		return err
 	}
 	c.broken = map[ledger.Hash]bool{}
@@ -111,7 +111,7 @@ func (of descriptions) compare(ctx context.Context, c *mirrorCompare) error {
 	}
 	later := &subjectList{Keys: keys}
 	defer later.Close()
-	snap := d.store.Snapshot(ctx)
+	snap := d.mem.store.Snapshot(ctx)
 	defer snap.Close()
 	if err := c.byHash(ctx, snap, later); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (c *mirrorCompare) byTriple(ctx context.Context, snap kv.Reader, of *subjec
 // merge compares the subjects of a list with triples of the mirror: key subject and
 // triple hash in normal form, value graph, zero byte, line.
 func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap kv.Reader, of *subjectList) error {
-	nextOwned, stopOwned := iter.Pull2(c.groups(ctx, snap))
+	nextOwned, stopOwned := iter.Pull2(c.d.mem.groups(ctx, snap))
 	defer stopOwned()
 	nextHeld, stopHeld := iter.Pull2(sorter.Sort())
 	defer stopHeld()
@@ -277,9 +277,9 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 }
 
 // groups yields the ownership index by subject.
-func (c *mirrorCompare) groups(ctx context.Context, snap kv.Reader) iter.Seq2[*group, error] {
+func (mem *memory) groups(ctx context.Context, snap kv.Reader) iter.Seq2[*group, error] {
 	return func(yield func(*group, error) bool) {
-		prefix := ledger.Key(ledger.KindOwned, c.d.space)
+		prefix := ledger.Key(ledger.KindOwned, mem.space)
 		var g *group
 		for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			if err != nil {
@@ -338,10 +338,10 @@ type lack struct {
 
 // tolerated are the triples of a subject rewritten by the store itself, each with its form there. Older
 // records without both (empty) do not count.
-func (d *Destination) tolerated(ctx context.Context, subj ledger.Hash) (map[ledger.Hash]ledger.Hash, error) {
+func (mem *memory) tolerated(ctx context.Context, subj ledger.Hash) (map[ledger.Hash]ledger.Hash, error) {
 	var all map[ledger.Hash]ledger.Hash
-	prefix := ledger.Key(ledger.KindRewritten, d.space, subj)
-	for pair, err := range d.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+	prefix := ledger.Key(ledger.KindRewritten, mem.space, subj)
+	for pair, err := range mem.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return nil, err
 		}
@@ -375,14 +375,14 @@ func (g *group) explained(tolerated map[ledger.Hash]ledger.Hash, missing []ledge
 // differ works on one subject with other triples than owned.
 func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.Hash, extra []held) error {
 	d := c.d
-	tolerated, err := d.tolerated(ctx, g.subj)
+	tolerated, err := d.mem.tolerated(ctx, g.subj)
 	if err != nil {
 		return err
 	}
 	made := g.explained(tolerated, missing, extra)
 	var ownerHere *ledger.Owner
 	for i := range g.owners {
-		if g.owners[i].Dest == d.dest {
+		if g.owners[i].Dest == d.mem.dest {
 			ownerHere = &g.owners[i]
 			break
 		}
@@ -394,12 +394,12 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 		l := lack{hash: h}
 		for i, o := range g.owners {
 			if ledger.Holds(g.lists[i], h) {
-				if l.owner = o; o.Dest == d.dest {
+				if l.owner = o; o.Dest == d.mem.dest {
 					break
 				}
 			}
 		}
-		if l.owner.Dest != d.dest { // its own audit tells
+		if l.owner.Dest != d.mem.dest { // its own audit tells
 			others = append(others, l)
 			continue
 		}
@@ -459,8 +459,8 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 		c.unseen++
 		rewritten[l.owner.Loc] = rewritingOf(l.st.Triple, triples[match].O)
 		if c.second { // it was repaired and is otherwise again: the store's way, once and for all
-			b := d.store.Batch()
-			b.Set(ledger.Key(ledger.KindRewritten, d.space, g.subj, l.hash), extra[match].hash[:])
+			b := d.mem.store.Batch()
+			b.Set(ledger.Key(ledger.KindRewritten, d.mem.space, g.subj, l.hash), extra[match].hash[:])
 			err := b.Commit(ctx, true)
 			b.Close()
 			if err != nil {
@@ -536,7 +536,7 @@ func (c *mirrorCompare) tellExcess(ctx context.Context, owner *ledger.Owner, e e
 	}
 	key := "entity\x00" + e.Entity + "\x00" + e.Graph
 	if e.Graph != "" {
-		switch _, ours, err := c.d.led.Ownership().GraphOwner(ctx, e.Graph); {
+		switch _, ours, err := c.d.mem.led.Ownership().GraphOwner(ctx, e.Graph); {
 		case err != nil:
 			return err
 		case !ours:
@@ -556,7 +556,7 @@ func (c *mirrorCompare) madeOf(ctx context.Context, others []lack, t rdfres.Trip
 		l := &others[i]
 		if l.st == nil {
 			var err error
-			if l.st, err = c.d.theirs(ctx, l.owner, l.hash); err != nil {
+			if l.st, err = c.d.stand.theirs(ctx, l.owner, l.hash); err != nil {
 				return -1, err
 			}
 		}
@@ -569,14 +569,14 @@ func (c *mirrorCompare) madeOf(ctx context.Context, others []lack, t rdfres.Trip
 
 // theirs is a triple owned by another destination in the same graph, an empty one if its kept
 // representation is damaged.
-func (d *Destination) theirs(ctx context.Context, o ledger.Owner, hash ledger.Hash) (*sink.Statement, error) {
-	m, err := ledger.MetaOf(ctx, d.store, o.Dest)
+func (stand *standing) theirs(ctx context.Context, o ledger.Owner, hash ledger.Hash) (*sink.Statement, error) {
+	m, err := ledger.MetaOf(ctx, stand.store, o.Dest)
 	if err != nil {
 		return nil, fmt.Errorf("another destination of this graph: %w", err)
 	}
-	lay := d.mirror.Layout
+	lay := stand.mirror.Layout
 	lay.Authority = m.Authority
-	other := &Destination{store: d.store, led: d.led.Of(o.Dest), dest: o.Dest, mirror: &mirror{Place: &sink.Place{Layout: lay}}}
+	other := &standing{memory: &memory{store: stand.store, led: stand.led.Of(o.Dest), dest: o.Dest}, mirror: &sink.Full{Place: &sink.Place{Layout: lay}}}
 	sts, _, err := other.statementsOf(ctx, o.Loc)
 	if err != nil && !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
@@ -589,7 +589,7 @@ func (d *Destination) theirs(ctx context.Context, o ledger.Owner, hash ledger.Ha
 
 func (c *mirrorCompare) tell(ctx context.Context, loc ledger.Hash, rank byte, e event) error {
 	e.Broken = c.broken[loc]
-	if rec, err := c.d.led.Record(ctx, loc); err == nil && rec != nil {
+	if rec, err := c.d.mem.led.Record(ctx, loc); err == nil && rec != nil {
 		e.Entity, e.Location = rec.Entity, rec.Loc
 	}
 	return c.event(loc, rank, e)
@@ -600,7 +600,7 @@ func (c *mirrorCompare) tell(ctx context.Context, loc ledger.Hash, rank byte, e 
 func (c *mirrorCompare) statement(ctx context.Context, loc, h ledger.Hash) (*sink.Statement, error) {
 	if c.lastSts == nil || c.lastLoc != loc {
 		c.lastLoc, c.lastSts = loc, map[ledger.Hash]*sink.Statement{}
-		sts, rec, err := c.d.statementsOf(ctx, loc)
+		sts, rec, err := c.d.stand.statementsOf(ctx, loc)
 		if err != nil && !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, kv.ErrNotFound) {
 			return nil, err
 		}
@@ -608,7 +608,7 @@ func (c *mirrorCompare) statement(ctx context.Context, loc, h ledger.Hash) (*sin
 			c.broken[loc] = true
 			c.refetch++
 			if c.fix && !c.alone && rec != nil {
-				c.d.log.Warn("kept representation is not as recorded; it is fetched again", "loc", rec.Loc)
+				c.d.mem.log.Warn("kept representation is not as recorded; it is fetched again", "loc", rec.Loc)
 				if err := c.forget(ctx, loc, rec, "a kept representation is not as recorded"); err != nil {
 					return nil, err
 				}
@@ -625,22 +625,22 @@ func (c *mirrorCompare) statement(ctx context.Context, loc, h ledger.Hash) (*sin
 // without a promise only that is taken at once.
 func (c *mirrorCompare) forget(ctx context.Context, loc ledger.Hash, rec *ledger.Record, why string) error {
 	d := c.d
-	f, err := d.led.Fault(ctx, loc)
+	f, err := d.mem.led.Fault(ctx, loc)
 	if err != nil {
 		return err
 	}
-	b := d.store.Batch()
+	b := d.mem.store.Batch()
 	defer b.Close()
-	if came := d.stateOf(rec); f == nil && came != (rdfres.Digest{}) {
-		f = d.newFault(ctx, recordedEntry(rec), loc, &doubtfulError{"has to be what was recorded", came})
+	if came := d.applier.stateOf(rec); f == nil && came != (rdfres.Digest{}) {
+		f = d.applier.planner.faults.newFault(ctx, recordedEntry(rec), loc, &doubtfulError{"has to be what was recorded", came})
 		f.Next, f.Doubted = f.First, asRecorded
-		d.led.PutFault(b, loc, f)
+		d.mem.led.PutFault(b, loc, f)
 	}
 	forgotten := *rec
 	forgotten.Forget()
 	forgotten.Normal = rdfres.Digest{}
-	d.led.PutRecord(b, loc, &forgotten)
-	return d.commit(ctx, b, func(m *meta) { m.OweSource(why) })
+	d.mem.led.PutRecord(b, loc, &forgotten)
+	return d.mem.commit(ctx, b, func(m *meta) { m.OweSource(why) })
 }
 
 // asRecorded is the Doubted of a fault whose Came is a recorded state.
@@ -657,9 +657,9 @@ func (c *mirrorCompare) flush(ctx context.Context) error {
 	}
 	d := c.d
 	c.fixed += int64(len(c.plan.Add) + len(c.plan.Remove))
-	if d.putsWhole() {
+	if d.stand.putsWhole() {
 		c.plan = sink.Batch{}
-		return d.saveMeta(ctx, func(m *meta) { m.Ahead = true })
+		return d.mem.saveMeta(ctx, func(m *meta) { m.Ahead = true })
 	}
 	if d.mirror.PutsGraphs() {
 		p, err := c.touched(ctx)
@@ -667,11 +667,11 @@ func (c *mirrorCompare) flush(ctx context.Context) error {
 			return err
 		}
 		c.plan = sink.Batch{}
-		return d.writePlan(ctx, p)
+		return d.stand.writePlan(ctx, p)
 	}
 	p := c.plan
 	c.plan = sink.Batch{}
-	return d.writePlan(ctx, &p)
+	return d.stand.writePlan(ctx, &p)
 }
 
 // touched puts the per-entity graphs of a repair whole.
@@ -684,7 +684,7 @@ func (c *mirrorCompare) touched(ctx context.Context) (*sink.Batch, error) {
 		}
 	}
 	for g := range graphs {
-		v, err := c.d.store.Get(ctx, ledger.Key(ledger.KindGraph, c.d.space, ledger.HashOf(g)))
+		v, err := c.d.mem.store.Get(ctx, ledger.Key(ledger.KindGraph, c.d.mem.space, ledger.HashOf(g)))
 		if errors.Is(err, kv.ErrNotFound) {
 			p.DropGraphs = append(p.DropGraphs, g)
 			continue
@@ -692,10 +692,10 @@ func (c *mirrorCompare) touched(ctx context.Context) (*sink.Batch, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(v) < 20 || ledger.ID(binary.BigEndian.Uint32(v)) != c.d.dest {
+		if len(v) < 20 || ledger.ID(binary.BigEndian.Uint32(v)) != c.d.mem.dest {
 			continue
 		}
-		sts, _, err := c.d.statementsOf(ctx, ledger.Hash(v[4:20]))
+		sts, _, err := c.d.stand.statementsOf(ctx, ledger.Hash(v[4:20]))
 		if err != nil {
 			return nil, err
 		}

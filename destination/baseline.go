@@ -25,10 +25,10 @@ import (
 // Resource List, whichever is cheaper. It can be interrupted anywhere; the next run goes on from there.
 func (r *run) baseline(ctx context.Context, o *feed.Offer) error {
 	d := r.d
-	m := d.snapshotMeta()
+	m := d.mem.snapshotMeta()
 	err := r.takeBaseline(ctx, o, m)
 	if errors.Is(err, errSetsBack) && m.Stage == ledger.Following && !r.dry { // nothing was changed
-		err = errors.Join(err, d.checkpoint(ctx, ledger.Following, func(n *meta) { n.ByList, n.CompareSource = m.ByList, m.CompareSource }))
+		err = errors.Join(err, d.stand.checkpoint(ctx, ledger.Following, func(n *meta) { n.ByList, n.CompareSource = m.ByList, m.CompareSource }))
 	}
 	return err
 }
@@ -38,7 +38,7 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m meta) error {
 	r.mode("baseline")
 	if !r.dry {
 		if m.Stage != ledger.Baseline {
-			if err := d.checkpoint(ctx, ledger.Baseline, func(m *meta) {
+			if err := d.stand.checkpoint(ctx, ledger.Baseline, func(m *meta) {
 				if !d.follows(&m.Identity) {
 					m.Missing, m.Rises = feed.Missing{}, false
 				}
@@ -48,7 +48,7 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m meta) error {
 				return err
 			}
 		} else if m.Resources > 0 {
-			if err := d.noteCompare(ctx, "the baseline was interrupted"); err != nil {
+			if err := d.mem.noteCompare(ctx, "the baseline was interrupted"); err != nil {
 				return err
 			}
 		}
@@ -58,7 +58,7 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m meta) error {
 		return err
 	}
 	if !dump && !r.dry && !m.ByList {
-		if err := d.saveMeta(ctx, func(m *meta) { m.ByList = true }); err != nil {
+		if err := d.mem.saveMeta(ctx, func(m *meta) { m.ByList = true }); err != nil {
 			return err
 		}
 	}
@@ -68,11 +68,11 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m meta) error {
 		r.why("taken from the Resource Dump")
 		end, err = r.dumpIf(ctx, o, nil, d.unlessBack(ctx, o, &m))
 		if err != nil && !errors.Is(err, errSetsBack) && ctx.Err() == nil && o.ResourceList != "" && !d.ownFailure(err) {
-			d.log.Warn("dump could not be used; the Resource List is", "error", err)
+			d.mem.log.Warn("dump could not be used; the Resource List is", "error", err)
 			r.why("the dump could not be used (%v), so the Resource List is", clip.Middle(err.Error()))
 			r.plan = planning{}
 			if !r.dry {
-				err = d.saveMeta(ctx, func(m *meta) { m.ByList = true })
+				err = d.mem.saveMeta(ctx, func(m *meta) { m.ByList = true })
 			}
 			if r.dry || err == nil {
 				end, err = r.compare(ctx, o, nil)
@@ -99,7 +99,7 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m meta) error {
 			if !r.dry {
 				err = r.increment(ctx, o, 0)
 			}
-			gap = cmp.Or(d.snapshotMeta().Gap, r.rep.Held)
+			gap = cmp.Or(d.mem.snapshotMeta().Gap, r.rep.Held)
 			if strings.HasPrefix(r.rep.Held, "gap:") { // it is being repaired
 				r.rep.Held = ""
 			}
@@ -118,10 +118,10 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m meta) error {
 		return err
 	}
 	if r.dry {
-		if err := d.saveMeta(ctx, func(m *meta) { m.Stage, m.CompareSource = ledger.Baseline, "" }); err != nil {
+		if err := d.mem.saveMeta(ctx, func(m *meta) { m.Stage, m.CompareSource = ledger.Baseline, "" }); err != nil {
 			return err
 		}
-		return d.saveMeta(ctx, func(m *meta) {
+		return d.mem.saveMeta(ctx, func(m *meta) {
 			if end(m); !r.complete || r.plan.base {
 				m.Stage = ledger.Following
 			}
@@ -130,7 +130,7 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m meta) error {
 	if err := r.provedComplete(ctx); err != nil {
 		return err
 	}
-	return d.checkpoint(ctx, ledger.Following, func(m *meta) {
+	return d.stand.checkpoint(ctx, ledger.Following, func(m *meta) {
 		m.ByList, m.CompareSource = false, ""
 		m.Missing.Dropped = m.Missing.Dropped || !o.Followed()
 		if end(m); o.Listed() {
@@ -143,7 +143,7 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m meta) error {
 func (d *Destination) ownFailure(err error) bool {
 	var fe *fetch.Error
 	switch {
-	case d.unfinished.Load(): // nothing else may be written
+	case d.applier.unfinished.Load(): // nothing else may be written
 		return true
 	case errors.As(err, &fe):
 		return false
@@ -165,7 +165,7 @@ func (r *run) compare(ctx context.Context, o *feed.Offer, known *feed.ListState)
 	if err != nil {
 		return nil, err
 	}
-	m := d.snapshotMeta()
+	m := d.mem.snapshotMeta()
 	if err := setsBack(v, &m); err != nil {
 		return nil, errors.Join(err, v.Close())
 	}
@@ -182,7 +182,7 @@ func (r *run) compareNewer(ctx context.Context, o *feed.Offer, known *feed.ListS
 	if err != nil {
 		return nil, err
 	}
-	if c := d.snapshotMeta().Cursor; v.Stale(&c) {
+	if c := d.mem.snapshotMeta().Cursor; v.Stale(&c) {
 		if err := d.forgetUnlisted(ctx, v); err != nil {
 			return nil, errors.Join(err, v.Close())
 		}
@@ -194,7 +194,7 @@ func (r *run) compareNewer(ctx context.Context, o *feed.Offer, known *feed.ListS
 // dumpNewer is dumpIf, unless the dump is stale.
 func (r *run) dumpNewer(ctx context.Context, o *feed.Offer, known *feed.ListState) (func(*meta), error) {
 	d := r.d
-	c := d.snapshotMeta().Cursor
+	c := d.mem.snapshotMeta().Cursor
 	return r.dumpIf(ctx, o, known, func(v *feed.Inventory) (bool, error) {
 		if v.Hole = true; !v.Stale(&c) {
 			return true, nil
@@ -217,7 +217,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	d := r.d
 	defer v.Close()
 	r.compared = true
-	snap := d.store.Snapshot(ctx)
+	snap := d.mem.store.Snapshot(ctx)
 	defer snap.Close()
 	var (
 		gone, told []ledger.Hash // inferred from absence, told by a change
@@ -233,8 +233,8 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 		now                                   = d.opt.Now()
 		total                                 = v.Sorter.Len()
 	)
-	if err := d.returned(ctx, func(waiting map[ledger.Hash]bool) (back []ledger.Hash, err error) {
-		for p, err := range pairs.Of(ctx, d.led, v, snap) {
+	if err := d.mem.returned(ctx, func(waiting map[ledger.Hash]bool) (back []ledger.Hash, err error) {
+		for p, err := range pairs.Of(ctx, d.mem.led, v, snap) {
 			if err != nil || ctx.Err() != nil {
 				return nil, errors.Join(err, ctx.Err())
 			}
@@ -253,11 +253,11 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	if err := r.underWay(ctx, o); err != nil {
 		return nil, err
 	}
-	bulk := d.meta.Stage == ledger.Baseline
+	bulk := d.mem.meta.Stage == ledger.Baseline
 	b := d.batcher(ctx, &r.c, bulk)
 	defer b.wait()
 	jobs := func(yield func(job, error) bool) {
-		for p, err := range pairs.WithFaults(ctx, d.led, pairs.Of(ctx, d.led, v, snap)) {
+		for p, err := range pairs.WithFaults(ctx, d.mem.led, pairs.Of(ctx, d.mem.led, v, snap)) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -288,7 +288,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 			switch {
 			case p.There() && p.Here():
 				is, _ := p.Item.Differs(p.Record)
-				doubtful := f != nil && f.Came != "" && (is != feed.ProvenSame || f.Run == d.runName())
+				doubtful := f != nil && f.Came != "" && (is != feed.ProvenSame || f.Run == d.applier.planner.faults.runName())
 				if !doubtful && (is.Same(o) || v.Sparing && is != feed.Different) && !(r.dry && r.wouldAskAgain(ctx, p.Loc, p.Record)) {
 					if moved := p.Item.Via != "" && p.Item.Via != p.Record.Via; (len(replaces) == 0 && !moved) || r.dry {
 						unchanged += 1 - p.Record.Unselected()
@@ -328,7 +328,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 			if f != nil {
 				settled = settled[:len(settled)-1]
 			}
-			if f != nil && (f.Came != "" && f.Run == d.runName() || !r.atOnce && f.Waits(now, d.lim.retryMax)) && len(replaces) == 0 {
+			if f != nil && (f.Came != "" && f.Run == d.applier.planner.faults.runName() || !r.atOnce && f.Waits(now, d.lim.retryMax)) && len(replaces) == 0 {
 				if it, err := feed.DecodeItem(f.Item); err == nil && it.SamePromise(p.Item) {
 					p.SeeList(v)
 					continue // its pause is not over
@@ -389,7 +389,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 		}
 	}
 	for _, loc := range settled {
-		rec, err := d.led.Record(ctx, loc)
+		rec, err := d.mem.led.Record(ctx, loc)
 		if err == nil {
 			err = b.add(ctx, &op{loc: loc, rec: rec, settle: true})
 		}
@@ -400,7 +400,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	if err := b.settle(ctx); err != nil {
 		return nil, err
 	}
-	if err := d.stay(ctx, v, snap); err != nil {
+	if err := d.leavings.stay(ctx, v, snap); err != nil {
 		return nil, err
 	}
 	r.c.outside += outside
@@ -428,7 +428,7 @@ func (r *run) underWay(ctx context.Context, o *feed.Offer) error {
 	if r.dry {
 		return nil
 	}
-	return d.saveMeta(ctx, func(m *meta) {
+	return d.mem.saveMeta(ctx, func(m *meta) {
 		m.Inventory = feed.ListState{}
 		if m.Stage == ledger.Following && o.Followed() {
 			m.OweSource("a comparison with the source was not finished")
@@ -503,10 +503,10 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, 
 	if err := r.underWay(ctx, o); err != nil {
 		return nil, err
 	}
-	b := d.batcher(ctx, &r.c, d.meta.Stage == ledger.Baseline) // else no write by Graph Store POST would count
+	b := d.batcher(ctx, &r.c, d.mem.meta.Stage == ledger.Baseline) // else no write by Graph Store POST would count
 	defer b.wait()
 	var listed *extsort.Sorter // nil: all records will be from this dump, and nothing is pending
-	if b.first == nil || !d.led.NoFaults() {
+	if b.first == nil || !d.mem.led.NoFaults() {
 		if listed, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/4); err != nil {
 			return nil, err
 		}
@@ -535,7 +535,7 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, 
 		if of := (*packageError)(nil); !errors.As(err, &of) || ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) || errors.Is(err, errInjected) {
 			return nil, errors.Join(err, flushAfter(ctx, b, err))
 		}
-		d.log.Warn("a package of the Resource Dump cannot be used", "package", p.URL, "error", err)
+		d.mem.log.Warn("a package of the Resource Dump cannot be used", "package", p.URL, "error", err)
 		bad = cmp.Or(bad, err)
 		if inRow++; inRow == badPackages {
 			break
@@ -637,12 +637,12 @@ func (r *run) dropUnlisted(ctx context.Context, b *batcher, listed *extsort.Sort
 		return nil
 	}
 	var gone []departure
-	snap := d.store.Snapshot(ctx)
+	snap := d.mem.store.Snapshot(ctx)
 	defer snap.Close()
 	next, stop := pull(listed)
 	defer stop()
 	have, ok, err := next()
-	for loc, rec := range d.led.Records(ctx, snap) {
+	for loc, rec := range d.mem.led.Records(ctx, snap) {
 		if rec.Err != nil {
 			return rec.Err
 		}
@@ -688,7 +688,7 @@ func (d *Destination) settleUnlisted(ctx context.Context, b *batcher, listed *ex
 	next, stop := iter.Pull2(listed.Sort())
 	defer stop()
 	has, err, ok := next()
-	for loc, f := range d.led.Faults(ctx) {
+	for loc, f := range d.mem.led.Faults(ctx) {
 		for f.Err == nil && err == nil && ok && bytes.Compare(has.Key, loc[:]) < 0 {
 			has, err, ok = next()
 		}
@@ -701,7 +701,7 @@ func (d *Destination) settleUnlisted(ctx context.Context, b *batcher, listed *ex
 		if it, err := feed.DecodeItem(f.Item); err != nil || it.File { // a dump has no files
 			continue
 		}
-		rec, err := d.led.Record(ctx, loc)
+		rec, err := d.mem.led.Record(ctx, loc)
 		if err == nil && rec == nil {
 			err = b.add(ctx, &op{loc: loc, settle: true})
 		}

@@ -46,7 +46,7 @@ func (r *run) cheapest(ctx context.Context, o *feed.Offer, m *meta) (v *feed.Inv
 			return nil
 		}
 		if rest {
-			rec, err := d.led.Record(ctx, ledger.HashOf(it.Loc))
+			rec, err := d.mem.led.Record(ctx, ledger.HashOf(it.Loc))
 			if err != nil {
 				return err
 			}
@@ -65,7 +65,7 @@ func (r *run) cheapest(ctx context.Context, o *feed.Offer, m *meta) (v *feed.Inv
 	})
 	if err != nil {
 		if !errors.Is(err, errCostsMore) {
-			d.log.Warn("what of the source is wanted cannot be told before its dump is read", "error", err)
+			d.mem.log.Warn("what of the source is wanted cannot be told before its dump is read", "error", err)
 			return nil, m.Resources == 0, ctx.Err()
 		}
 		r.why("what is wanted costs more one by one than the Resource Dump")

@@ -68,13 +68,13 @@ func (b *batcher) isNew(ctx context.Context, loc ledger.Hash) bool {
 	if b.first == nil || b.busy(loc) {
 		return false
 	}
-	rec, err := b.d.led.Record(ctx, loc)
+	rec, err := b.d.mem.led.Record(ctx, loc)
 	return err == nil && rec == nil
 }
 
 // compact makes an op of a new resource small, if possible: all its triples are as described, and can be
 // posted.
-func (o *op) compact(m *mirror) {
+func (o *op) compact(m *sink.Full) {
 	if o.rec == nil || len(o.packed) == 0 || len(o.sts) == 0 || len(o.sts) > compactResource || int64(len(o.sts)) != o.rec.Triples {
 		return
 	}
@@ -119,7 +119,7 @@ func (o *op) expand() (err error) {
 
 // smallOps counts them in a batch. With few triples none stays small, and they go with the checkpoint. None
 // stays small beside an op with removals either: the statements of the others protect their triples.
-func (d *Destination) smallOps(ops []*op) (n int, err error) {
+func (pl *planner) smallOps(ops []*op) (n int, err error) {
 	removes, triples := false, int64(0)
 	for _, o := range ops {
 		if o.small != nil {
@@ -127,7 +127,7 @@ func (d *Destination) smallOps(ops []*op) (n int, err error) {
 		}
 		removes = removes || o.fault == nil && !o.settle && (!o.fresh || len(o.replaces) > 0)
 	}
-	if !removes && triples >= int64(d.lim.few) {
+	if !removes && triples >= int64(pl.lim.few) {
 		return n, nil
 	}
 	return 0, expandAll(ops)
@@ -151,7 +151,7 @@ func (c *compacted) bytes() (n int64) {
 }
 
 // postSmall uploads the triples of small ops, and some statements.
-func (d *Destination) postSmall(ctx context.Context, ops []*op, sts []sink.Statement) error {
+func (ap *applier) postSmall(ctx context.Context, ops []*op, sts []sink.Statement) error {
 	p := &sink.Packed{} // a failed request may read on while the ops are expanded
 	for _, o := range ops {
 		if o.small == nil {
@@ -164,5 +164,5 @@ func (d *Destination) postSmall(ctx context.Context, ops []*op, sts []sink.State
 			p.Parts = append(p.Parts, o.packed)
 		}
 	}
-	return d.mirror.PostPacked(ctx, p, sts)
+	return ap.mirror.PostPacked(ctx, p, sts)
 }

@@ -55,7 +55,7 @@ func TestFirstBaselineByPost(t *testing.T) {
 			}
 			d := b.open()
 			left := c.after
-			d.crash = oneByOne(func(string) error {
+			d.mem.crash = oneByOne(func(string) error {
 				if left--; left == 0 {
 					return errInjected
 				}
@@ -143,7 +143,7 @@ func TestTwoBatchesUnderWay(t *testing.T) {
 			d := b.open()
 			var mu sync.Mutex
 			batch, second := 0, make(chan struct{})
-			d.crash = func(point string) error {
+			d.mem.crash = func(point string) error {
 				mu.Lock()
 				if point == "intent" {
 					batch++
@@ -171,7 +171,7 @@ func TestTwoBatchesUnderWay(t *testing.T) {
 			}
 			left := 0
 			for slot := range byte(ledger.Slots) {
-				if _, err := d.led.Intent(t.Context(), slot); err == nil {
+				if _, err := d.mem.led.Intent(t.Context(), slot); err == nil {
 					left++
 				}
 			}
@@ -204,10 +204,10 @@ func TestSmallOpsBesideOthers(t *testing.T) {
 	o.packed = ledger.Pack(o.wire)
 	wire := string(o.wire)
 	o.compact(d.mirror)
-	if n, err := d.smallOps([]*op{o, {fault: &ledger.Fault{}}, {settle: true}}); n != 1 || err != nil || o.wire != nil {
+	if n, err := d.applier.planner.smallOps([]*op{o, {fault: &ledger.Fault{}}, {settle: true}}); n != 1 || err != nil || o.wire != nil {
 		t.Fatalf("%d %v: %+v", n, err, o)
 	}
-	if n, err := d.smallOps([]*op{o, {}}); n != 0 || err != nil || string(o.wire) != wire || o.small != nil {
+	if n, err := d.applier.planner.smallOps([]*op{o, {}}); n != 0 || err != nil || string(o.wire) != wire || o.small != nil {
 		t.Fatalf("%d %v: %+v", n, err, o)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
@@ -25,6 +24,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/repeats"
 	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/webguard"
+	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // Config of a destination.
@@ -74,40 +74,27 @@ type Options struct {
 // Status and Differences may be called beside them. Several destinations of one
 // kv.Store may share a graph.
 type Destination struct {
-	cfg     Config
-	opt     Options
+	cfg     *Config
+	opt     *Options
 	lim     *limits
-	log     *slog.Logger
-	repeats *repeats.Lines // of log
-	store   kv.Store
+	repeats *repeats.Lines // of the log
 	fetch   *fetch.Client
 	src     *feed.Source
 	obtains *obtain.Obtainer
 	to      sink.Sink
-	mirror  *mirror
-	content content // form of resources in the mirror
-	files   *files  // of the mirror or beside it, nil for none
-	beside  *beside // the folder of resources without RDF, nil for none
-	led     *ledger.Ledger
-	dest    ledger.ID
-	space   ledger.ID
+	mirror  *sink.Full
 	secrets *webguard.Secrets
-	target  string // the mirror's address, without an access token
-	spaceL  *spaceLock
-	probeL  *sync.Mutex // held while the store is probed for the first time
 
-	twins twins // of the run under way
+	mem      *memory
+	fates    *fates
+	stand    *standing
+	prober   *prober
+	applier  *applier
+	leavings *leavings
+	putter   *putter
 
-	mu   sync.Mutex // guards meta
-	meta meta
-
-	unfinished atomic.Bool // a batch of this run could not be written
-
-	crash func(point string) error // tests: an error here is a crash there
-
+	twins    twins     // of the run under way
 	planning *planning // of a shadow, nil of any other
-
-	writer string // of this opening: numbers of writes come again after a backup was put back
 }
 
 var (
@@ -145,22 +132,22 @@ func Open(ctx context.Context, store kv.Store, to sink.Sink, cfg Config, o Optio
 	if cfg.Timeout > 0 {
 		lim.Header, lim.Idle = cfg.Timeout, cfg.Timeout/2
 	}
-	d := &Destination{cfg: cfg, opt: o, lim: &lim, store: store, to: to, repeats: &repeats.Lines{}, writer: randomHex(8)}
-	d.log = slog.New(d.repeats.Handler(o.Logger.Handler())).With("destination", cfg.Name)
+	d := &Destination{cfg: &cfg, opt: &o, lim: &lim, to: to, repeats: &repeats.Lines{}}
+	mem := &memory{store: store, writer: randomHex(8), log: slog.New(d.repeats.Handler(o.Logger.Handler())).With("destination", cfg.Name)}
 	var err error
-	if d.fetch, err = fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Names: cfg.Settings, Concurrency: cfg.Concurrency, Agent: cfg.UserAgent, Transport: o.Transport, Limits: &d.lim.Limits.Limits.Limits, Now: o.Now, Log: d.log}); err != nil {
+	if d.fetch, err = fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Names: cfg.Settings, Concurrency: cfg.Concurrency, Agent: cfg.UserAgent, Transport: o.Transport, Limits: &d.lim.Limits.Limits.Limits, Now: o.Now, Log: mem.log}); err != nil {
 		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
 	}
 	d.cfg.Source, _, d.secrets = webguard.Hide(cfg.Source) // from here on it is recorded, published and printed
+	d.assemble(mem, d.to.Address())
 	d.src = sourceOf(d)
-	d.target = d.to.Address()
 	var mapping *embedstore.Mapping
 	if cfg.Map != "" {
 		if mapping, err = embedstore.ParseMapping(cfg.Map); err != nil {
 			return nil, fmt.Errorf("destination %s: map: %w", cfg.Name, err)
 		}
 	}
-	place := &sink.Place{Layout: sink.Layout{PerEntity: cfg.Graph == "per-entity"}, Source: d.cfg.Source, Log: d.log}
+	place := &sink.Place{Layout: sink.Layout{PerEntity: cfg.Graph == "per-entity"}, Source: d.cfg.Source, Log: d.mem.log}
 	if place.Layout.PerEntity {
 		place.Layout.Template = cfg.GraphIRI
 	} else {
@@ -178,8 +165,8 @@ func Open(ctx context.Context, store kv.Store, to sink.Sink, cfg Config, o Optio
 	if err := d.load(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("destination %s: %w", cfg.Name, err), d.Close())
 	}
-	d.obtains = obtain.New(obtain.Options{Fetch: d.fetch, Docs: d.src.Docs, Ledger: d.led, Limits: &d.lim.Limits, Settings: cfg.Settings, Select: cfg.Select, Linked: d.cfg.Linked,
-		Map: mapping, AsFiles: d.mirror.files != nil, KeepFiles: d.files != nil, Now: o.Now, Log: d.log})
+	d.obtains = obtain.New(obtain.Options{Fetch: d.fetch, Docs: d.src.Docs, Ledger: d.mem.led, Limits: &d.lim.Limits, Settings: cfg.Settings, Select: cfg.Select, Linked: d.cfg.Linked,
+		Map: mapping, AsFiles: d.mirror.Files != nil, KeepFiles: d.stand.files != nil, Now: o.Now, Log: d.mem.log})
 	return d, ctx.Err()
 }
 
@@ -189,13 +176,13 @@ func (d *Destination) openMirror(place *sink.Place) error {
 	if err != nil {
 		return err
 	}
-	d.mirror = newMirror(place, m)
-	if d.mirror.files == nil {
-		d.content = descriptions{d}
+	d.useMirror(sink.NewFull(place, m))
+	if d.mirror.Files == nil {
+		d.applier.content = descriptions{d}
 		return nil
 	}
-	d.files = &files{d.mirror.files, d, func(name ledger.Hash) []byte { return ledger.Key(ledger.KindGraph, d.space, name) }}
-	d.content, err = newRepresentations(d)
+	d.stand.files = &files{d.mirror.Files, d.mem, func(rec *ledger.Record) rdfres.Digest { return rec.Normal }, func(name ledger.Hash) []byte { return ledger.Key(ledger.KindGraph, d.mem.space, name) }}
+	d.applier.content, err = newRepresentations(d)
 	return err
 }
 
@@ -257,9 +244,9 @@ func (c *Config) complete() error {
 // load reads or makes the destination's own records.
 func (d *Destination) load(ctx context.Context) error {
 	defer ledger.LockNumbers()()
-	b := d.store.Batch()
+	b := d.mem.store.Batch()
 	defer b.Close()
-	err := ledger.CheckLayout(ctx, d.store, b)
+	err := ledger.CheckLayout(ctx, d.mem.store, b)
 	if err != nil {
 		return err
 	}
@@ -268,53 +255,51 @@ func (d *Destination) load(ctx context.Context) error {
 	if d.mirror.Layout.PerEntity {
 		spaceName = ledger.PerEntity
 	}
-	if d.space, err = ledger.NewSpaceID(ctx, d.store, b, ledger.Space{Target: d.target, Name: spaceName}); err != nil {
+	if d.mem.space, err = ledger.NewSpaceID(ctx, d.mem.store, b, ledger.Space{Target: d.stand.target, Name: spaceName}); err != nil {
 		return err
 	}
 	if err := d.takeFormer(ctx, b, graph); err != nil {
 		return err
 	}
-	if d.dest == 0 {
-		if d.dest, err = ledger.NewDestID(ctx, d.store, b, d.cfg.Name); err != nil {
+	if d.mem.dest == 0 {
+		if d.mem.dest, err = ledger.NewDestID(ctx, d.mem.store, b, d.cfg.Name); err != nil {
 			return err
 		}
 	}
-	d.led = ledger.New(d.store, d.log, d.dest, d.space)
-	l, _ := spaces.LoadOrStore(d.target+"\x00"+spaceName, &spaceLock{})
-	d.spaceL = l.(*spaceLock)
-	l, _ = spaces.LoadOrStore(d.target+"\x00probe", &sync.Mutex{})
-	d.probeL = l.(*sync.Mutex)
+	d.mem.led = ledger.New(d.mem.store, d.mem.log, d.mem.dest, d.mem.space)
+	l, _ := spaces.LoadOrStore(d.stand.target+"\x00"+spaceName, &spaceLock{})
+	d.mem.spaceL = l.(*spaceLock)
 
-	m, found, err := d.led.Load(ctx)
+	m, found, err := d.mem.led.Load(ctx)
 	if err == nil && found {
-		d.meta, err = openMeta(m)
+		d.mem.meta, err = openMeta(m)
 	}
 	switch {
 	case err != nil:
 		return err
 	case !found:
-		d.meta.Identity = ledger.Identity{Name: d.cfg.Name, Mark: sink.MarkPrefix + randomHex(16), Graph: graph, Space: d.space}
-		d.follow(&d.meta)
-		d.led.Put(b, d.meta.sealed())
+		d.mem.meta.Identity = ledger.Identity{Name: d.cfg.Name, Mark: sink.MarkPrefix + randomHex(16), Graph: graph, Space: d.mem.space}
+		d.follow(&d.mem.meta)
+		d.mem.led.Put(b, d.mem.meta.sealed())
 	case d.cfg.relocate:
-	case d.meta.Stage != ledger.None && (d.meta.Graph != graph || d.meta.Space != d.space):
+	case d.mem.meta.Stage != ledger.None && (d.mem.meta.Graph != graph || d.mem.meta.Space != d.mem.space):
 		return d.elsewhere(ctx, graph)
 	default:
-		d.meta.Graph, d.meta.Space = graph, d.space
-		if d.meta.Name != d.cfg.Name {
-			d.meta.Name = d.cfg.Name
-			d.led.Put(b, d.meta.sealed())
+		d.mem.meta.Graph, d.mem.meta.Space = graph, d.mem.space
+		if d.mem.meta.Name != d.cfg.Name {
+			d.mem.meta.Name = d.cfg.Name
+			d.mem.led.Put(b, d.mem.meta.sealed())
 		}
 	}
-	d.markMirrors(d.meta.Mark)
-	d.mirror.Layout.Authority = d.meta.Authority
+	d.stand.markMirrors(d.mem.meta.Mark)
+	d.mirror.Layout.Authority = d.mem.meta.Authority
 	return b.Commit(ctx, true)
 }
 
-func (d *Destination) markMirrors(mark string) {
-	d.mirror.Mark = mark
-	if d.beside != nil {
-		d.beside.Mark = mark
+func (stand *standing) markMirrors(mark string) {
+	stand.mirror.Mark = mark
+	if stand.beside != nil {
+		stand.beside.Mark = mark
 	}
 }
 
@@ -324,7 +309,7 @@ func (d *Destination) takeFormer(ctx context.Context, b kv.Batch, graph string) 
 	if len(d.cfg.Names) == 0 {
 		return nil
 	}
-	metas, err := d.metas(ctx)
+	metas, err := d.mem.metas(ctx)
 	if err != nil {
 		return err
 	}
@@ -334,24 +319,24 @@ func (d *Destination) takeFormer(ctx context.Context, b kv.Batch, graph string) 
 		case m.Stage == ledger.None:
 		case name == d.cfg.Name:
 			return nil
-		case d.follows(&m.Identity) && m.Graph == graph && m.Space == d.space && !slices.Contains(d.cfg.Names, name):
+		case d.follows(&m.Identity) && m.Graph == graph && m.Space == d.mem.space && !slices.Contains(d.cfg.Names, name):
 			former = append(former, name)
 		}
 	}
 	if len(former) != 1 {
 		return nil
 	}
-	if d.dest, err = ledger.Rename(ctx, d.store, b, former[0], d.cfg.Name); err != nil {
+	if d.mem.dest, err = ledger.Rename(ctx, d.mem.store, b, former[0], d.cfg.Name); err != nil {
 		return err
 	}
-	d.log.Info("a destination has another name, and goes on with its records", "former", former[0])
+	d.mem.log.Info("a destination has another name, and goes on with its records", "former", former[0])
 	return nil
 }
 
 // metas are the records of all destinations of this state, by their names.
-func (d *Destination) metas(ctx context.Context) (map[string]ledger.Known, error) {
+func (mem *memory) metas(ctx context.Context) (map[string]ledger.Known, error) {
 	metas := map[string]ledger.Known{}
-	for k, err := range ledger.All(ctx, d.store) {
+	for k, err := range ledger.All(ctx, mem.store) {
 		if err != nil {
 			return nil, err
 		}
@@ -367,62 +352,62 @@ func randomHex(bytes int) string {
 }
 
 // at is the address of the mirror as it may be printed.
-func (d *Destination) at() string {
-	return sink.Shown(d.target)
+func (stand *standing) at() string {
+	return sink.Shown(stand.target)
 }
 
 // Close forgets the connections to the source. The records stay with the store.
 func (d *Destination) Close() error {
 	d.fetch.CloseIdle()
-	if d.beside != nil {
-		return d.beside.folder.Close()
+	if d.stand.beside != nil {
+		return d.stand.beside.folder.Close()
 	}
 	return nil
 }
 
 // snapshotMeta is a copy of the destination's meta.
-func (d *Destination) snapshotMeta() meta {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.meta
+func (mem *memory) snapshotMeta() meta {
+	mem.mu.Lock()
+	defer mem.mu.Unlock()
+	return mem.meta
 }
 
 // saveMeta changes the record of the destination durably.
-func (d *Destination) saveMeta(ctx context.Context, change func(*meta)) error {
-	b := d.store.Batch()
+func (mem *memory) saveMeta(ctx context.Context, change func(*meta)) error {
+	b := mem.store.Batch()
 	defer b.Close()
-	return d.commit(ctx, b, change)
+	return mem.commit(ctx, b, change)
 }
 
 // commit writes a batch together with a changed meta, all or nothing.
-func (d *Destination) commit(ctx context.Context, b kv.Batch, change func(*meta)) error {
-	return d.withMeta(change, func(m *ledger.Meta) error { return d.led.Commit(ctx, b, m) })
+func (mem *memory) commit(ctx context.Context, b kv.Batch, change func(*meta)) error {
+	return mem.withMeta(change, func(m *ledger.Meta) error { return mem.led.Commit(ctx, b, m) })
 }
 
 // done is commit of the batch with its intent in a slot.
-func (d *Destination) done(ctx context.Context, slot byte, b kv.Batch, change func(*meta)) error {
-	return d.withMeta(change, func(m *ledger.Meta) error { return d.led.Done(ctx, slot, b, m) })
+func (mem *memory) done(ctx context.Context, slot byte, b kv.Batch, change func(*meta)) error {
+	return mem.withMeta(change, func(m *ledger.Meta) error { return mem.led.Done(ctx, slot, b, m) })
 }
 
-func (d *Destination) withMeta(change func(*meta), write func(*ledger.Meta) error) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	m := d.meta
+func (mem *memory) withMeta(change func(*meta), write func(*ledger.Meta) error) error {
+	mem.mu.Lock()
+	defer mem.mu.Unlock()
+	m := mem.meta
 	if change != nil {
 		change(&m)
 	}
 	if err := write(m.sealed()); err != nil {
 		return err
 	}
-	d.meta = m
+	mem.meta = m
 	return nil
 }
 
 // setAuthority fixes the authority of skolem IRIs for ever at the first sync.
-func (d *Destination) setAuthority(ctx context.Context, a string) error {
-	if d.meta.Authority != "" {
-		if a != d.meta.Authority {
-			d.log.Warn("the source has moved; skolem IRIs keep the authority they were made with", "authority", d.meta.Authority, "now", a)
+func (stand *standing) setAuthority(ctx context.Context, a string) error {
+	if stand.meta.Authority != "" {
+		if a != stand.meta.Authority {
+			stand.log.Warn("the source has moved; skolem IRIs keep the authority they were made with", "authority", stand.meta.Authority, "now", a)
 		}
 		return nil
 	}
@@ -432,23 +417,23 @@ func (d *Destination) setAuthority(ctx context.Context, a string) error {
 	if err := sink.CheckIRI("<" + a + "/>"); err != nil {
 		return err
 	}
-	if err := d.saveMeta(ctx, func(m *meta) { m.Authority = a }); err != nil {
+	if err := stand.saveMeta(ctx, func(m *meta) { m.Authority = a }); err != nil {
 		return err
 	}
-	d.mirror.Layout.Authority = a
+	stand.mirror.Layout.Authority = a
 	return nil
 }
 
 // wrote counts a write.
-func (d *Destination) wrote(m *meta) {
+func (mem *memory) wrote(m *meta) {
 	m.Generation++
-	m.Writer = d.writer
+	m.Writer = mem.writer
 }
 
-func (d *Destination) checkpointOf(m *meta) *sink.Checkpoint {
+func (stand *standing) checkpointOf(m *meta) *sink.Checkpoint {
 	cp := &sink.Checkpoint{
-		Generation: fmt.Sprint(m.Generation), Writer: m.Writer, Phase: m.phase(), Name: d.cfg.Name, Source: d.cfg.Source, Graph: d.graphName(),
-		Time: d.opt.Now().UTC().Format(time.RFC3339Nano),
+		Generation: fmt.Sprint(m.Generation), Writer: m.Writer, Phase: m.phase(), Name: stand.cfg.Name, Source: stand.cfg.Source, Graph: stand.graphName(),
+		Time: stand.opt.Now().UTC().Format(time.RFC3339Nano),
 	}
 	if n := m.Cursor.Sequence(); n != nil {
 		cp.Sequence = fmt.Sprint(*n)
@@ -457,12 +442,12 @@ func (d *Destination) checkpointOf(m *meta) *sink.Checkpoint {
 }
 
 // graphName names the graph in the checkpoint.
-func (d *Destination) graphName() string {
+func (stand *standing) graphName() string {
 	switch {
-	case d.mirror.Layout.PerEntity:
-		return d.mirror.Layout.Template
-	case d.mirror.Layout.Graph == "":
+	case stand.mirror.Layout.PerEntity:
+		return stand.mirror.Layout.Template
+	case stand.mirror.Layout.Graph == "":
 		return "default"
 	}
-	return d.mirror.Layout.Graph
+	return stand.mirror.Layout.Graph
 }

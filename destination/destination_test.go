@@ -106,10 +106,10 @@ func (b *bench) remember(e sparql.Endpoint) {
 
 // storeMirror is the mirror of a destination in a store.
 func storeMirror(d *Destination) *sparqlsink.Mirror {
-	if g, ok := d.mirror.learner.(*sparqlsink.Graph); ok {
+	if g, ok := d.mirror.Learner.(*sparqlsink.Graph); ok {
 		return g.Learner.(*sparqlsink.Mirror)
 	}
-	return d.mirror.learner.(*sparqlsink.Opened).Learner.(*sparqlsink.Mirror)
+	return d.mirror.Learner.(*sparqlsink.Opened).Learner.(*sparqlsink.Mirror)
 }
 
 // open opens the destination anew, as after a restart.
@@ -339,7 +339,7 @@ func TestAuditBesideACutOffBatch(t *testing.T) {
 	c.sync()
 	other.src.put("z.nt", nt("z", "2"))
 	d := c.open()
-	d.crash = cutAt("written")
+	d.mem.crash = cutAt("written")
 	if _, err := d.Sync(t.Context(), SyncOptions{}); err == nil {
 		t.Fatal("not cut off")
 	}
@@ -899,7 +899,7 @@ func TestMirrorRefusesDeletion(t *testing.T) {
 		b.src.remove("e5.nt")
 		if killed {
 			d := b.open()
-			d.crash = cutAt("intent")
+			d.mem.crash = cutAt("intent")
 			if _, err := d.Sync(context.Background(), SyncOptions{}); !errors.Is(err, errInjected) {
 				t.Fatal(err)
 			}

@@ -34,21 +34,21 @@ func (e *doubtfulError) Error() string {
 }
 
 // stateOf is the digest of a kept representation, zero for none.
-func (d *Destination) stateOf(rec *ledger.Record) rdfres.Digest {
+func (ap *applier) stateOf(rec *ledger.Record) rdfres.Digest {
 	if rec == nil || rec.Has(ledger.FlagKept) {
 		return rdfres.Digest{}
 	}
-	return d.content.state(rec)
+	return ap.content.state(rec)
 }
 
 // leavingState is the next state of an emptied resource, zero for none.
-func (d *Destination) leavingState(ctx context.Context, loc ledger.Hash) (rdfres.Digest, error) {
-	l, err := d.led.Leaving(ctx, loc)
+func (ap *applier) leavingState(ctx context.Context, loc ledger.Hash) (rdfres.Digest, error) {
+	l, err := ap.led.Leaving(ctx, loc)
 	if err != nil {
 		return rdfres.Digest{}, err
 	}
 	rec, err := becoming(l)
-	return d.stateOf(rec), err
+	return ap.stateOf(rec), err
 }
 
 // twins are unproven answers of a run by their digest, to find equal ones of several resources.
@@ -86,15 +86,15 @@ func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 		return nil
 	}
 	loc := ledger.HashOf(o.Item.Loc)
-	rec, err := d.led.Record(ctx, loc)
+	rec, err := d.mem.led.Record(ctx, loc)
 	if err != nil {
 		return err
 	}
-	g, err := d.led.Doubt(ctx, loc)
+	g, err := d.mem.led.Doubt(ctx, loc)
 	if err != nil {
 		return err
 	}
-	was, came := d.stateOf(rec), d.stateOf(o.Record)
+	was, came := d.applier.stateOf(rec), d.applier.stateOf(o.Record)
 	if came == (rdfres.Digest{}) {
 		return nil // nothing is kept of it
 	}
@@ -104,11 +104,11 @@ func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 		}
 		return nil
 	}
-	leaving, err := d.leavingState(ctx, loc)
+	leaving, err := d.applier.leavingState(ctx, loc)
 	if err != nil || leaving == came { // confirmed before
 		return err
 	}
-	f, err := d.led.Fault(ctx, loc)
+	f, err := d.mem.led.Fault(ctx, loc)
 	if err != nil {
 		return err
 	}
@@ -124,33 +124,35 @@ func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 		why = "is the same as that of " + clip.Middle(other)
 	}
 	if why != "" && (o.Empty || rec != nil && !rec.Has(ledger.FlagKept)) {
-		if f == nil || f.Came != came.String() || f.Doubted == d.runName() {
+		if f == nil || f.Came != came.String() || f.Doubted == d.applier.planner.faults.runName() {
 			o.Err = fmt.Errorf("%s: %w", clip.Middle(o.Item.Loc), &doubtfulError{why + ", and neither length nor hash is promised", came})
 			if g != nil {
-				g.Run = d.runName()
+				g.Run = d.applier.planner.faults.runName()
 				b.mark(loc, g)
 			}
 			return nil
 		}
 	}
-	b.mark(loc, &ledger.Doubt{Graph: came, Run: d.runName(), Since: d.opt.Now().UTC(), ETag: o.ETag, Odd: why != "", Item: o.Item.Encode()})
+	b.mark(loc, &ledger.Doubt{Graph: came, Run: d.applier.planner.faults.runName(), Since: d.opt.Now().UTC(), ETag: o.ETag, Odd: why != "", Item: o.Item.Encode()})
 	return nil
 }
 
 // confirm takes note of a second equal answer.
 func (b *batcher) confirm(loc ledger.Hash, g *ledger.Doubt) {
-	if now := b.d.opt.Now().UTC(); g.Run != b.d.runName() && g.Due(now) {
-		g.Run, g.Asked = b.d.runName(), now
+	if now := b.d.opt.Now().UTC(); g.Run != b.d.applier.planner.faults.runName() && g.Due(now) {
+		g.Run, g.Asked = b.d.applier.planner.faults.runName(), now
 		b.mark(loc, g)
 	}
 }
 
-func (b *batcher) mark(loc ledger.Hash, g *ledger.Doubt) { b.d.led.PutDoubt(b.changedMarks(), loc, g) }
-func (b *batcher) unmark(loc ledger.Hash)                { b.d.led.DropDoubt(b.changedMarks(), loc) }
+func (b *batcher) mark(loc ledger.Hash, g *ledger.Doubt) {
+	b.d.mem.led.PutDoubt(b.changedMarks(), loc, g)
+}
+func (b *batcher) unmark(loc ledger.Hash) { b.d.mem.led.DropDoubt(b.changedMarks(), loc) }
 
 func (b *batcher) changedMarks() kv.Batch {
 	if b.marks == nil {
-		b.marks = b.d.store.Batch()
+		b.marks = b.d.mem.store.Batch()
 	}
 	return b.marks
 }
@@ -172,23 +174,23 @@ const maxAgain = 1000
 // confirmTaken asks again for what earlier runs took without a promise.
 func (r *run) confirmTaken(ctx context.Context) error {
 	d := r.d
-	if r.dry || !d.snapshotMeta().Until.IsZero() {
+	if r.dry || !d.mem.snapshotMeta().Until.IsZero() {
 		return nil
 	}
 	now := d.opt.Now()
-	if d.led.Rest.Lasts(now) {
+	if d.mem.led.Rest.Lasts(now) {
 		return nil
 	}
 	b := d.batcher(ctx, &r.c, false)
 	defer b.wait()
-	snap := d.store.Snapshot(ctx)
+	snap := d.mem.store.Snapshot(ctx)
 	defer snap.Close()
 	n, other := int64(0), int64(0)
 	rests, again, next := true, 0, now.Add(24*time.Hour)
 	due := func(g *ledger.Doubt) bool {
 		at := g.Next()
 		switch {
-		case g.Run == d.runName(), !at.IsZero() && again == maxAgain:
+		case g.Run == d.applier.planner.faults.runName(), !at.IsZero() && again == maxAgain:
 			rests = false
 			return false
 		case !g.Due(now):
@@ -208,7 +210,7 @@ func (r *run) confirmTaken(ctx context.Context) error {
 		loc := ledger.HashOf(o.Item.Loc)
 		switch {
 		case o.Err != nil:
-			d.log.Debug("what was received without a promise cannot be confirmed now", "loc", clip.Middle(o.Item.Loc), "error", o.Err)
+			d.mem.log.Debug("what was received without a promise cannot be confirmed now", "loc", clip.Middle(o.Item.Loc), "error", o.Err)
 		case o.confirms(d):
 			b.confirm(loc, o.doubt)
 		case o.Record == nil:
@@ -223,7 +225,7 @@ func (r *run) confirmTaken(ctx context.Context) error {
 		return err
 	}
 	if rests {
-		d.led.Rest.Until(next)
+		d.mem.led.Rest.Until(next)
 	}
 	if other > 0 {
 		r.mode("incremental")
@@ -235,15 +237,15 @@ func (r *run) confirmTaken(ctx context.Context) error {
 // doubted are jobs to ask again for resources taken by earlier runs without a promise.
 func (d *Destination) doubted(ctx context.Context, snap kv.Reader, wanted func(*ledger.Doubt) bool) iter.Seq2[job, error] {
 	return func(yield func(job, error) bool) {
-		for loc, g := range d.led.Doubts(ctx, snap) {
+		for loc, g := range d.mem.led.Doubts(ctx, snap) {
 			if g.Err != nil {
 				yield(nil, g.Err)
 				return
 			}
-			if !wanted(g.Doubt) || g.Run == d.runName() {
+			if !wanted(g.Doubt) || g.Run == d.applier.planner.faults.runName() {
 				continue
 			}
-			rec, err := d.led.Record(ctx, loc)
+			rec, err := d.mem.led.Record(ctx, loc)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -254,13 +256,13 @@ func (d *Destination) doubted(ctx context.Context, snap kv.Reader, wanted func(*
 				return
 			}
 			it.Tried = true
-			leaving, err := d.leavingState(ctx, loc)
+			leaving, err := d.applier.leavingState(ctx, loc)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
 			ask := known(it, nil) // of another state: not asked
-			if d.stateOf(rec) == g.Graph || leaving == g.Graph {
+			if d.applier.stateOf(rec) == g.Graph || leaving == g.Graph {
 				it.ETag = g.ETag
 				ask = by(d.obtains.Job(it))
 			}
@@ -277,5 +279,5 @@ func (d *Destination) doubted(ctx context.Context, snap kv.Reader, wanted func(*
 
 // confirms tells whether an answer equals the one in doubt.
 func (o *outcome) confirms(d *Destination) bool {
-	return o.Same || o.Record != nil && d.stateOf(o.Record) == o.doubt.Graph
+	return o.Same || o.Record != nil && d.applier.stateOf(o.Record) == o.doubt.Graph
 }

@@ -39,26 +39,27 @@ type PlanDocument struct {
 
 // shadow is a Destination without lasting writes.
 func (d *Destination) shadow(p *planning) (*Destination, error) {
-	s := &Destination{planning: p, cfg: d.cfg, opt: d.opt, lim: d.lim, log: d.log, store: kv.Forget(d.store), led: d.led.Forgetful(), fetch: d.fetch, repeats: d.repeats,
-		to: d.to, files: d.files, beside: d.beside, dest: d.dest, space: d.space, target: d.target, spaceL: d.spaceL, meta: d.snapshotMeta()}
+	s := &Destination{planning: p, cfg: d.cfg, opt: d.opt, lim: d.lim, fetch: d.fetch, repeats: d.repeats, to: d.to, secrets: d.secrets}
+	s.assemble(&memory{store: kv.Forget(d.mem.store), led: d.mem.led.Forgetful(), dest: d.mem.dest, space: d.mem.space, log: d.mem.log, spaceL: d.mem.spaceL, meta: d.mem.snapshotMeta()}, d.stand.target)
+	s.stand.files, s.stand.beside = d.stand.files, d.stand.beside
 	s.src = sourceOf(s)
 	o := d.obtains.Options
-	o.Docs, o.Ledger = s.src.Docs, s.led
+	o.Docs, o.Ledger = s.src.Docs, s.mem.led
 	s.obtains = obtain.New(o)
 	place := *d.mirror.Place
 	return s, s.openMirror(&place)
 }
 
 // known takes the kept probe of the mirror. Probing an unknown one would write.
-func (d *Destination) known(ctx context.Context) error {
-	if d.mirror.learner == nil {
+func (pr *prober) known(ctx context.Context) error {
+	if pr.mirror.Learner == nil {
 		return nil
 	}
-	p, err := d.probeRecord(ctx)
+	p, err := pr.probeRecord(ctx)
 	if err != nil || p == nil {
 		return err
 	}
-	return d.mirror.learner.Take(&p.Findings)
+	return pr.mirror.Learner.Take(&p.Findings)
 }
 
 // planning fills the plan of a dry run.
@@ -134,7 +135,7 @@ func (r *run) planDump(ctx context.Context, o *feed.Offer, state feed.ListState,
 	r.plan.base, r.plan.at = true, state.At
 	v, err := d.src.Docs.ReadManifests(ctx, packages)
 	if err != nil && ctx.Err() == nil {
-		d.log.Info("the manifests of the dump cannot be had without its packages", "error", err)
+		d.mem.log.Info("the manifests of the dump cannot be had without its packages", "error", err)
 		if v, err = nil, nil; o.ResourceList != "" {
 			list := *o
 			list.ChangeList, list.ChangeDump = "", ""
@@ -157,7 +158,7 @@ func (r *run) planDump(ctx context.Context, o *feed.Offer, state feed.ListState,
 // planChange counts the effect of a change.
 func (r *run) planChange(ctx context.Context, it *feed.Item) error {
 	d := r.d
-	rec, err := d.led.Record(ctx, ledger.HashOf(it.Loc))
+	rec, err := d.mem.led.Record(ctx, ledger.HashOf(it.Loc))
 	if err != nil {
 		return err
 	}
@@ -211,9 +212,9 @@ func (r *run) tellPlan() {
 	d := r.d
 	p := &r.plan
 	p.ByClass = len(d.cfg.Select.Classes) > 0
-	p.Store, p.Graph, p.Resources = d.to.Name(), d.graphName(), p.total
+	p.Store, p.Graph, p.Resources = d.to.Name(), d.stand.graphName(), p.total
 	if !p.base && p.total == nil {
-		m := d.snapshotMeta()
+		m := d.mem.snapshotMeta()
 		n := m.Selected() + r.plan.counts.created - r.plan.counts.deleted
 		p.Resources = &n
 	}

@@ -19,13 +19,14 @@ import (
 // files are those of the destination: its mirror, or beside it.
 type files struct {
 	sink.Files
-	d   *Destination
-	key func(name ledger.Hash) []byte // of the record of a path
+	mem   *memory
+	state func(*ledger.Record) rdfres.Digest
+	key   func(name ledger.Hash) []byte // of the record of a path
 }
 
 // differs compares the file of a resource with its record; the reason is "" for none.
 func (f *files) differs(ctx context.Context, rec *ledger.Record) (byte, string, error) {
-	name, err := f.Find(ctx, f.d.names(nil), rec.Loc)
+	name, err := f.Find(ctx, f.names(nil), rec.Loc)
 	if err != nil {
 		return 0, "", err
 	}
@@ -36,7 +37,7 @@ func (f *files) differs(ctx context.Context, rec *ledger.Record) (byte, string, 
 	switch {
 	case err != nil:
 		return rankNoFile, "its file cannot be read: " + err.Error(), nil
-	case sum != f.d.content.state(rec):
+	case sum != f.state(rec):
 		return rankOtherFile, "its file " + name + " has other bytes than were verified", nil
 	}
 	return 0, "", nil
@@ -47,7 +48,7 @@ func (f *files) shows(ctx context.Context, rec *ledger.Record) (could, there boo
 	return true, why == "", err
 }
 
-func (d *Destination) names(b kv.Batch) *ledger.Paths { return d.led.Paths(d.files.key, b) }
+func (f *files) names(b kv.Batch) *ledger.Paths { return f.mem.led.Paths(f.key, b) }
 
 func fileError(err error) error {
 	if err == nil {
@@ -89,19 +90,19 @@ func (representations) countFiles(e *ledger.Extent) int64 { return e.Files + e.R
 
 func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *worked, c *counts, _ bool, change func(*meta)) error {
 	d := of.d
-	b := d.store.Batch()
+	b := d.mem.store.Batch()
 	defer b.Close()
 	var n counts
 	var resources, unselected int64
 	written := false
-	files := d.files.Begin(d.names(b), len(ops))
+	files := d.stand.files.Begin(d.stand.files.names(b), len(ops))
 	defer files.Close()
 	named := map[ledger.Hash]bool{}
 	for _, o := range ops {
 		named[o.loc] = o.fault == nil && !o.settle // else nothing becomes of it
 	}
 	remove := func(loc ledger.Hash, moved bool) error {
-		old, err := d.led.Record(ctx, loc)
+		old, err := d.mem.led.Record(ctx, loc)
 		switch {
 		case err != nil:
 			return err
@@ -123,7 +124,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 		}
 		if d.cfg.Keep == "deleted" && !moved {
 			old.Flags |= ledger.FlagKept
-			d.led.PutRecord(b, loc, old)
+			d.mem.led.PutRecord(b, loc, old)
 			return nil
 		}
 		removed, err := files.Remove(ctx, old.Loc)
@@ -131,7 +132,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 			return fileError(err)
 		}
 		written = written || removed
-		d.led.Drop(b, loc)
+		d.mem.led.Drop(b, loc)
 		return nil
 	}
 	leave := func(o *op) error { // former locations of its entity
@@ -146,7 +147,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 		return nil
 	}
 	if slices.ContainsFunc(ops, func(o *op) bool { return o.fault == nil && !o.settle }) {
-		if err := d.led.Begin(ctx, 0, intentOf(ledger.OfFiles, ops)); err != nil {
+		if err := d.mem.led.Begin(ctx, 0, intentOf(ledger.OfFiles, ops)); err != nil {
 			return err
 		}
 	}
@@ -154,7 +155,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if !d.begin(ctx, b, o) {
+		if !d.applier.begin(ctx, b, o) {
 			continue
 		}
 		if o.rec == nil {
@@ -166,7 +167,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 			}
 			continue
 		}
-		old, err := d.led.Record(ctx, o.loc)
+		old, err := d.mem.led.Record(ctx, o.loc)
 		if err != nil {
 			return err
 		}
@@ -196,7 +197,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 			resources++
 		}
 		unselected += o.rec.Unselected() - old.Unselected()
-		d.led.PutRecord(b, o.loc, o.rec)
+		d.mem.led.PutRecord(b, o.loc, o.rec)
 		if err := leave(o); err != nil {
 			return err
 		}
@@ -205,24 +206,24 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 		if err := files.Flush(); err != nil {
 			return fileError(err)
 		}
-		if err := d.crashAt("written"); err != nil {
+		if err := d.mem.crashAt("written"); err != nil {
 			return err
 		}
-		next := d.meta
-		d.wrote(&next)
+		next := d.mem.meta
+		d.mem.wrote(&next)
 		if change != nil {
 			change(&next)
 		}
-		if err := d.mirror.Apply(ctx, &sink.Batch{}, d.checkpointOf(&next)); err != nil {
+		if err := d.mirror.Apply(ctx, &sink.Batch{}, d.stand.checkpointOf(&next)); err != nil {
 			return err
 		}
-		if err := d.crashAt("checkpoint"); err != nil {
+		if err := d.mem.crashAt("checkpoint"); err != nil {
 			return err
 		}
 	}
-	if err := d.done(ctx, 0, b, func(m *meta) {
+	if err := d.mem.done(ctx, 0, b, func(m *meta) {
 		if written {
-			d.wrote(m)
+			d.mem.wrote(m)
 		}
 		m.Resources += resources
 		m.Unselected += unselected
@@ -233,38 +234,38 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 		return err
 	}
 	c.add(n)
-	return d.crashAt("recorded")
+	return d.mem.crashAt("recorded")
 }
 
 // redoFiles takes back what a batch that was interrupted may have written: files of what
 // is not recorded go, and what is recorded is fetched again when the change is met that
 // the cursor is still before.
-func (d *Destination) redoFiles(ctx context.Context, slot byte, ops []*op) error {
-	here := d.files != nil && d.snapshotMeta().Files == d.cfg.Files // else the files of before stay
-	b := d.store.Batch()
+func (ap *applier) redoFiles(ctx context.Context, slot byte, ops []*op) error {
+	here := ap.planner.stand.files != nil && ap.snapshotMeta().Files == ap.cfg.Files // else the files of before stay
+	b := ap.store.Batch()
 	defer b.Close()
 	for _, o := range ops {
 		for _, loc := range append(o.replaces, o.loc) {
-			rec, err := d.led.Record(ctx, loc)
+			rec, err := ap.led.Record(ctx, loc)
 			switch {
 			case err != nil:
 				return err
 			case rec != nil:
-				d.content.askAgain(rec)
-				d.led.PutRecord(b, loc, rec)
+				ap.content.askAgain(rec)
+				ap.led.PutRecord(b, loc, rec)
 			case loc == o.loc && o.rec != nil && here:
-				if err := d.clearFile(ctx, b, o.rec.Loc); err != nil {
+				if err := ap.clearFile(ctx, b, o.rec.Loc); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	return d.done(ctx, slot, b, nil)
+	return ap.done(ctx, slot, b, nil)
 }
 
 // clearFile removes the file of a location without a record.
-func (d *Destination) clearFile(ctx context.Context, b kv.Batch, loc string) error {
-	files := d.files.Begin(d.names(b), 1)
+func (ap *applier) clearFile(ctx context.Context, b kv.Batch, loc string) error {
+	files := ap.planner.stand.files.Begin(ap.planner.stand.files.names(b), 1)
 	defer files.Close()
 	return fileError(files.Clear(ctx, loc))
 }
@@ -273,10 +274,10 @@ func (d *Destination) clearFile(ctx context.Context, b kv.Batch, loc string) err
 // fetched again, what nobody owns is removed, when it is to be repaired.
 func (of representations) compare(ctx context.Context, c *mirrorCompare) error {
 	d := of.d
-	snap := d.store.Snapshot(ctx)
+	snap := d.mem.store.Snapshot(ctx)
 	defer snap.Close()
 	n := int64(0)
-	for loc, rec := range d.led.Records(ctx, snap) {
+	for loc, rec := range d.mem.led.Records(ctx, snap) {
 		if rec.Err != nil {
 			return rec.Err
 		}
@@ -298,7 +299,7 @@ func (of representations) compare(ctx context.Context, c *mirrorCompare) error {
 
 // file tells of a file that is not as recorded, and has it fetched again.
 func (c *mirrorCompare) file(ctx context.Context, loc ledger.Hash, rec *ledger.Record) error {
-	rank, why, err := c.d.files.differs(ctx, rec)
+	rank, why, err := c.d.stand.files.differs(ctx, rec)
 	if err != nil || why == "" {
 		return err
 	}
@@ -323,14 +324,14 @@ const onlySource = "; only the source can give it again, and it cannot be asked"
 func (c *mirrorCompare) strangers(ctx context.Context) error {
 	d := c.d
 	var extra []string
-	for name, err := range d.files.All(ctx) {
+	for name, err := range d.stand.files.All(ctx) {
 		if err != nil {
 			return err
 		}
-		owner, ok, err := d.names(nil).Recorded(ctx, name)
+		owner, ok, err := d.stand.files.names(nil).Recorded(ctx, name)
 		if err == nil && ok { // the record of a path beside a store may come first
 			var rec *ledger.Record
-			rec, err = d.led.Of(owner.Dest).Record(ctx, owner.Loc)
+			rec, err = d.mem.led.Of(owner.Dest).Record(ctx, owner.Loc)
 			ok = rec != nil
 		}
 		if err != nil {
@@ -347,7 +348,7 @@ func (c *mirrorCompare) strangers(ctx context.Context) error {
 		}
 		c.strays++
 		if c.fix && !c.spare {
-			if err := d.files.Remove(name); err != nil {
+			if err := d.stand.files.Remove(name); err != nil {
 				return fileError(err)
 			}
 		}

@@ -180,7 +180,7 @@ func playForeign(t *testing.T, seed uint64, kind string) {
 		}
 		if step > 0 && setsBack && r.IntN(3) == 0 {
 			d := b.open()
-			d.crash = cutAfter(r.IntN(8))
+			d.mem.crash = cutAfter(r.IntN(8))
 			var err error
 			if r.IntN(2) == 0 {
 				_, err = d.Audit(context.Background(), AuditOptions{Repair: true})

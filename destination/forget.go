@@ -49,9 +49,9 @@ func (d *Destination) Forget(ctx context.Context, o ForgetOptions) (ForgetReport
 }
 
 func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep ForgetReport, err error) {
-	m := d.snapshotMeta()
+	m := d.mem.snapshotMeta()
 	rep, err = d.forgettable(ctx)
-	rep.Name, rep.DryRun, rep.KeepData, rep.Store, rep.Graph, rep.Resources = d.cfg.Name, o.DryRun, o.KeepData, d.at(), d.graphName(), m.Resources
+	rep.Name, rep.DryRun, rep.KeepData, rep.Store, rep.Graph, rep.Resources = d.cfg.Name, o.DryRun, o.KeepData, d.stand.at(), d.stand.graphName(), m.Resources
 	if err != nil || m.Stage == ledger.None {
 		if err == nil && !o.DryRun {
 			err = d.dropRecords(ctx)
@@ -62,7 +62,7 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 		return rep, fmt.Errorf("nothing was changed: %w", err)
 	}
 	if o.KeepData {
-		other, err := d.neighbour(ctx)
+		other, err := d.mem.neighbour(ctx)
 		if err == nil && other != "" {
 			err = fmt.Errorf("destination %s writes into the same graph, and would remove triples without an owner; nothing was changed: forget without --keep-data", other)
 		}
@@ -74,7 +74,7 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 	if o.DryRun {
 		return rep, nil
 	}
-	if err := d.ready(ctx); err != nil {
+	if err := d.prober.ready(ctx); err != nil {
 		return rep, err
 	}
 	if !o.KeepData {
@@ -85,11 +85,11 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 	if err := d.mirror.Forget(ctx, !o.KeepData); err != nil {
 		return rep, fmt.Errorf("remove the lines in %s: %w", sink.StateGraph, err)
 	}
-	if err := d.crashAt("lines"); err != nil {
+	if err := d.mem.crashAt("lines"); err != nil {
 		return rep, err
 	}
-	if d.beside != nil {
-		if err := d.beside.Forget(ctx, !o.KeepData); err != nil {
+	if d.stand.beside != nil {
+		if err := d.stand.beside.Forget(ctx, !o.KeepData); err != nil {
 			return rep, err
 		}
 	}
@@ -105,9 +105,11 @@ func ForgetRecords(ctx context.Context, store kv.Store, name string, o ForgetOpt
 	if err != nil {
 		return ForgetReport{}, fmt.Errorf("forget %s: %w", name, err)
 	}
-	d := &Destination{cfg: k.Config(), log: slog.New(slog.DiscardHandler), store: store, dest: k.dest, space: k.space, mirror: newMirror(&sink.Place{}, nil)}
-	d.content = descriptions{d}
-	d.led = ledger.New(store, d.log, k.dest, k.space)
+	cfg, log := k.Config(), slog.New(slog.DiscardHandler)
+	d := &Destination{cfg: &cfg}
+	d.assemble(&memory{store: store, led: ledger.New(store, log, k.dest, k.space), dest: k.dest, space: k.space, log: log}, "")
+	d.useMirror(sink.NewFull(&sink.Place{}, nil))
+	d.applier.content = descriptions{d}
 	rep, err := d.forgettable(ctx)
 	rep.Name, rep.DryRun, rep.KeepData, rep.Store, rep.Graph, rep.Resources = name, o.DryRun, o.KeepData, k.At(), k.GraphName(), k.Resources
 	rep.Remains = fmt.Sprintf("%s of %s, and lines in its %s", k.GraphName(), k.At(), sink.StateGraph)
@@ -130,66 +132,68 @@ const beingForgotten = "it was being forgotten"
 
 // neighbour is another destination of this state that has written into the same graph, or
 // per-entity graphs, "" for none.
-func (d *Destination) neighbour(ctx context.Context) (string, error) {
-	all, err := KeptIn(ctx, d.store)
-	for _, k := range all {
-		if k.space == d.space && k.dest != d.dest && k.Mirrored {
+func (mem *memory) neighbour(ctx context.Context) (string, error) {
+	for k, err := range ledger.All(ctx, mem.store) {
+		if err != nil {
+			return "", err
+		}
+		if k.Space == mem.space && k.Dest != mem.dest && k.Stage != ledger.None {
 			return k.Name, nil
 		}
 	}
-	return "", err
+	return "", nil
 }
 
 // forgettable counts what there is of the destination.
 func (d *Destination) forgettable(ctx context.Context) (rep ForgetReport, err error) {
-	e, err := d.led.Extent(ctx)
-	rep.Records, rep.Files, rep.Triples = e.Records, d.content.countFiles(&e), e.Triples
+	e, err := d.mem.led.Extent(ctx)
+	rep.Records, rep.Files, rep.Triples = e.Records, d.applier.content.countFiles(&e), e.Triples
 	return rep, err
 }
 
 // removeOwned removes every resource from the mirror. It says what may remain there.
 func (d *Destination) removeOwned(ctx context.Context, m *meta) (remains string, err error) {
-	if err := d.sameMirror(ctx, m); err != nil {
+	if err := d.stand.sameMirror(ctx, m); err != nil {
 		return "", err
 	}
-	if err := d.redo(ctx); err != nil {
+	if err := d.applier.redo(ctx); err != nil {
 		return "", fmt.Errorf("finish the batch that was under way: %w", err)
 	}
-	if err := d.led.LookForFaults(ctx); err != nil {
+	if err := d.mem.led.LookForFaults(ctx); err != nil {
 		return "", err
 	}
-	if err := d.led.LookForLeaving(ctx); err != nil {
+	if err := d.mem.led.LookForLeaving(ctx); err != nil {
 		return "", err
 	}
-	if err := d.saveMeta(ctx, func(m *meta) { m.CompareMirror, m.CompareSource, m.InSync = beingForgotten, beingForgotten, false }); err != nil {
+	if err := d.mem.saveMeta(ctx, func(m *meta) { m.CompareMirror, m.CompareSource, m.InSync = beingForgotten, beingForgotten, false }); err != nil {
 		return "", err
 	}
 	if err := d.removeResources(ctx); err != nil {
 		return "", err
 	}
-	if err := d.putWhole(ctx); err != nil {
+	if err := d.putter.putWhole(ctx); err != nil {
 		return "", err
 	}
-	for _, rec := range d.led.Records(ctx, d.store) {
+	for _, rec := range d.mem.led.Records(ctx, d.mem.store) {
 		if rec.Err == nil {
 			rec.Err = fmt.Errorf("the mirror refuses to remove %s and perhaps others", clip.Middle(rec.Loc))
 		}
 		return "", rec.Err
 	}
-	if after := d.snapshotMeta().CompareMirror; after != beingForgotten {
+	if after := d.mem.snapshotMeta().CompareMirror; after != beingForgotten {
 		return "triples of resources whose records cannot be read: " + after, nil
 	}
 	return "", nil
 }
 
 func (d *Destination) removeResources(ctx context.Context) error {
-	snap := d.store.Snapshot(ctx)
+	snap := d.mem.store.Snapshot(ctx)
 	defer snap.Close()
 	var c counts
 	b := d.batcher(ctx, &c, false)
 	defer b.wait()
-	total, done := d.snapshotMeta().Resources, int64(0)
-	for loc, rec := range d.led.Records(ctx, snap) {
+	total, done := d.mem.snapshotMeta().Resources, int64(0)
+	for loc, rec := range d.mem.led.Records(ctx, snap) {
 		if rec.Err != nil {
 			return rec.Err
 		}
@@ -205,17 +209,17 @@ func (d *Destination) removeResources(ctx context.Context) error {
 
 // sameMirror refuses a store that holds other things than this mirror, as a new one at the
 // same address. A mirror without a checkpoint may be one that was almost forgotten.
-func (d *Destination) sameMirror(ctx context.Context, m *meta) error {
-	cp, err := d.mirror.Checkpoint(ctx)
+func (stand *standing) sameMirror(ctx context.Context, m *meta) error {
+	cp, err := stand.mirror.Checkpoint(ctx)
 	if err != nil || cp != nil || m.CompareMirror == beingForgotten {
 		return err
 	}
-	return d.isTheMirror(ctx)
+	return stand.isTheMirror(ctx)
 }
 
 // dropRecords removes the records of the destination, and those of its space if nobody else
 // writes there.
 func (d *Destination) dropRecords(ctx context.Context) error {
 	defer ledger.LockNumbers()()
-	return d.led.Forget(ctx, d.cfg.Name)
+	return d.mem.led.Forget(ctx, d.cfg.Name)
 }

@@ -111,7 +111,7 @@ func TestForget(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				marks[d.meta.Mark] = true
+				marks[d.mem.meta.Mark] = true
 				return d
 			}
 			sync := func(cfg Config) {
@@ -139,7 +139,7 @@ func TestForget(t *testing.T) {
 			}
 			slices.Sort(before)
 			if kind == "keep-data" {
-				before = slices.DeleteFunc(inStore(t, c, only, marks), func(l string) bool { return strings.Contains(l, open(cfg).meta.Mark) })
+				before = slices.DeleteFunc(inStore(t, c, only, marks), func(l string) bool { return strings.Contains(l, open(cfg).mem.meta.Mark) })
 			}
 			o := ForgetOptions{KeepData: kind == "keep-data"}
 			k, err := KeptAs(ctx, b.store, "copy")
@@ -164,7 +164,7 @@ func TestForget(t *testing.T) {
 			}
 			for n := 0; ; n++ {
 				d := open(of)
-				d.crash = crashAfter(n % 7)
+				d.mem.crash = crashAfter(n % 7)
 				if _, err = d.Forget(ctx, o); err == nil {
 					break
 				}
@@ -236,7 +236,7 @@ func TestForgetWhole(t *testing.T) {
 			}
 			for n := 0; ; n++ {
 				d := open()
-				d.crash = crashAfter(n)
+				d.mem.crash = crashAfter(n)
 				if _, err := d.Forget(ctx, ForgetOptions{}); err == nil {
 					break
 				} else if !errors.Is(err, errCrash) || n > 100 {

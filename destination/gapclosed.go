@@ -50,7 +50,7 @@ func (r *run) gapClosed(ctx context.Context, o *feed.Offer, m *meta) error {
 		return err
 	}
 	r.why("the Change Lists have what was before the gap, which is closed")
-	return d.saveMeta(ctx, func(m *meta) {
+	return d.mem.saveMeta(ctx, func(m *meta) {
 		m.Cursor, m.Gap, m.GapFrom, m.GapSince = *m.GapFrom, "", nil, time.Time{}
 		if applied {
 			m.Recheck.Why = "a Change List that was offered for a time is of another history"
@@ -62,14 +62,14 @@ func (r *run) gapClosed(ctx context.Context, o *feed.Offer, m *meta) error {
 func (d *Destination) forgetSince(ctx context.Context, since time.Time, named map[ledger.Hash]bool) error {
 	b := d.batcher(ctx, &counts{}, false)
 	defer b.wait()
-	for loc, f := range d.led.Faults(ctx) {
+	for loc, f := range d.mem.led.Faults(ctx) {
 		if f.Err != nil {
 			return f.Err
 		}
 		if it, err := feed.DecodeItem(f.Item); err != nil || it.Change == "" || named[loc] || f.First.Before(since) {
 			continue
 		}
-		rec, err := d.led.Record(ctx, loc)
+		rec, err := d.mem.led.Record(ctx, loc)
 		if err == nil {
 			err = b.add(ctx, &op{loc: loc, rec: rec, settle: true})
 		}

@@ -24,7 +24,7 @@ func (r *run) increment(ctx context.Context, o *feed.Offer, depth int) error {
 
 func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error {
 	d := r.d
-	m := d.snapshotMeta()
+	m := d.mem.snapshotMeta()
 	if !m.Until.IsZero() { // a repair while the mirror stands at a time of before
 		return nil
 	}
@@ -49,10 +49,10 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 			return err
 		default:
 			r.mode("baseline")
-			if err := d.checkpoint(ctx, ledger.Following, func(m *meta) { end(m); m.closeGap() }); err != nil {
+			if err := d.stand.checkpoint(ctx, ledger.Following, func(m *meta) { end(m); m.closeGap() }); err != nil {
 				return err
 			}
-			if m = d.snapshotMeta(); m.gap() == "" {
+			if m = d.mem.snapshotMeta(); m.gap() == "" {
 				r.why("a new %s closes the gap of before", what)
 			} else {
 				r.why("compared with a new %s", what)
@@ -64,10 +64,10 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 		if err := r.gapClosed(ctx, o, &m); err != nil {
 			return err
 		}
-		m = d.snapshotMeta()
+		m = d.mem.snapshotMeta()
 	}
 	from := m.Cursor
-	d.tellThrough(&from) // a run that was killed may not have said so
+	d.fates.tellThrough(&from) // a run that was killed may not have said so
 	address, kind := o.Changes()
 	dl, rd, err := d.src.ChangesSince(ctx, address, kind, &from)
 	var gap *feed.GapError
@@ -90,7 +90,7 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 		case back:
 			r.why("Change Lists that were not there are back: everything is applied again from the first change on")
 		}
-		from = d.snapshotMeta().Cursor
+		from = d.mem.snapshotMeta().Cursor
 	}
 	w := r.window(o, from)
 	defer w.close()
@@ -160,15 +160,15 @@ func (r *run) takeNewer(ctx context.Context, o *feed.Offer, m *meta, why string)
 	case ctx.Err() != nil || d.ownFailure(err):
 		return false, err
 	default:
-		d.log.Warn("no newer list or dump can be had", "why", why, "error", err)
+		d.mem.log.Warn("no newer list or dump can be had", "why", why, "error", err)
 		return false, nil
 	}
 	r.mode("baseline")
 	r.why("%s: compared with a newer one", why)
 	if r.dry {
-		return !r.plan.base, d.saveMeta(ctx, end)
+		return !r.plan.base, d.mem.saveMeta(ctx, end)
 	}
-	return false, d.checkpoint(ctx, ledger.Following, end)
+	return false, d.stand.checkpoint(ctx, ledger.Following, end)
 }
 
 // aheadOfDump is for a Change Dump that ends before the list or Resource Dump at which we
@@ -215,9 +215,9 @@ func (r *run) aheadOfDump(ctx context.Context, o *feed.Offer, m *meta, dl *feed.
 		r.mode("baseline")
 		r.why("the Change Dump ends before the state that is mirrored, and a newer one was taken whole")
 		if r.dry {
-			err = d.saveMeta(ctx, end)
+			err = d.mem.saveMeta(ctx, end)
 		} else {
-			err = d.checkpoint(ctx, ledger.Following, end)
+			err = d.stand.checkpoint(ctx, ledger.Following, end)
 		}
 	}
 	r.complete = err == nil
@@ -227,7 +227,7 @@ func (r *run) aheadOfDump(ctx context.Context, o *feed.Offer, m *meta, dl *feed.
 // closeGap does what is configured when changes are lost.
 func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, depth int, dl *feed.Download) error {
 	d := r.d
-	d.log.Warn("changes are missing", "why", gap.Why)
+	d.mem.log.Warn("changes are missing", "why", gap.Why)
 	if r.gap.why != gap.Why {
 		r.why("gap: %s", gap.Why)
 	}
@@ -237,14 +237,14 @@ func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 	}
 	if depth == 0 && (gap.Missing == nil || gap.Timed) {
 		closed, err := r.bridgeGap(ctx, o, dl)
-		if closed && err == nil && o.Listed() && !d.snapshotMeta().Missing.Dropped { // else the cursor was behind what is missing
-			return d.saveMeta(ctx, func(m *meta) { m.Missing = feed.Missing{} })
+		if closed && err == nil && o.Listed() && !d.mem.snapshotMeta().Missing.Dropped { // else the cursor was behind what is missing
+			return d.mem.saveMeta(ctx, func(m *meta) { m.Missing = feed.Missing{} })
 		}
 		if closed || ctx.Err() != nil || err != nil && d.ownFailure(err) {
 			return err
 		}
 		if err != nil {
-			d.log.Warn("archives could not be used", "error", err)
+			d.mem.log.Warn("archives could not be used", "error", err)
 			r.why("the archives could not be used (%v)", clip.Middle(err.Error()))
 		}
 		r.plan = planning{}
@@ -263,7 +263,7 @@ func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 		if r.dry {
 			return nil
 		}
-		return d.saveMeta(ctx, func(m *meta) { m.HeldGap = r.rep.Held })
+		return d.mem.saveMeta(ctx, func(m *meta) { m.HeldGap = r.rep.Held })
 	}
 	if depth == 0 && o.Listed() && (gap.Missing == nil || !r.gap.nothingNewer) {
 		var end func(*meta)
@@ -287,9 +287,9 @@ func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 			if !r.plan.base {
 				return nil
 			}
-			err = d.saveMeta(ctx, end)
+			err = d.mem.saveMeta(ctx, end)
 		} else {
-			err = d.checkpoint(ctx, ledger.Following, func(m *meta) { end(m); m.closeGap() })
+			err = d.stand.checkpoint(ctx, ledger.Following, func(m *meta) { end(m); m.closeGap() })
 		}
 		if err != nil {
 			return err
@@ -310,7 +310,7 @@ func (r *run) leaveGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 		return nil
 	}
 	if gap.Missing == nil {
-		if err := d.saveMeta(ctx, func(m *meta) {
+		if err := d.mem.saveMeta(ctx, func(m *meta) {
 			if m.Gap == "" {
 				before := m.Cursor
 				m.GapFrom, m.GapSince = &before, d.opt.Now().UTC()
@@ -324,7 +324,7 @@ func (r *run) leaveGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 	if err != nil {
 		return err
 	}
-	from := d.snapshotMeta().Cursor
+	from := d.mem.snapshotMeta().Cursor
 	address, _ := o.Changes()
 	w := r.window(o, from)
 	defer w.close()
@@ -393,7 +393,7 @@ func (r *run) incrementBySnapshot(ctx context.Context, o *feed.Offer, m *meta) e
 	r.complete = true
 	r.mode("incremental")
 	r.why("the source does not tell its changes: compared with its list")
-	return d.saveMeta(ctx, func(m *meta) {
+	return d.mem.saveMeta(ctx, func(m *meta) {
 		end(m)
 		m.Missing.Dropped = true // the changes that were missed are named no more
 		m.closeGap()

@@ -31,12 +31,12 @@ func intentOf(kind ledger.IntentKind, ops []*op) ledger.Intent {
 // redo finishes the batches of a crash or a failed write. A batch may stand in
 // the mirror whole, in part or not at all; afterwards it does. Where there are two,
 // they are of different resources, all new: their order does not matter.
-func (d *Destination) redo(ctx context.Context) error {
-	d.unfinished.Store(false)
+func (ap *applier) redo(ctx context.Context) error {
+	ap.unfinished.Store(false)
 	for slot := range byte(ledger.Slots) {
-		err := d.redoBatch(ctx, slot)
+		err := ap.redoBatch(ctx, slot)
 		if errors.Is(err, ledger.ErrIntent) {
-			err = d.giveUp(ctx, slot, err)
+			err = ap.giveUp(ctx, slot, err)
 		}
 		if err != nil {
 			return err
@@ -47,15 +47,15 @@ func (d *Destination) redo(ctx context.Context) error {
 
 // giveUp leaves a batch to the comparison: the cursor is before it, and what stands of it
 // in the mirror is told by that, where no record has it.
-func (d *Destination) giveUp(ctx context.Context, slot byte, why error) error {
-	d.log.Error("a batch that was under way cannot be done again; the mirror is compared instead", "error", why)
-	b := d.store.Batch()
+func (ap *applier) giveUp(ctx context.Context, slot byte, why error) error {
+	ap.log.Error("a batch that was under way cannot be done again; the mirror is compared instead", "error", why)
+	b := ap.store.Batch()
 	defer b.Close()
-	return d.done(ctx, slot, b, func(m *meta) { m.OweMirror(ledger.ErrIntent.Error()) })
+	return ap.done(ctx, slot, b, func(m *meta) { m.OweMirror(ledger.ErrIntent.Error()) })
 }
 
-func (d *Destination) redoBatch(ctx context.Context, slot byte) error {
-	kind, all, err := d.led.Pending(ctx, slot)
+func (ap *applier) redoBatch(ctx context.Context, slot byte) error {
+	kind, all, err := ap.led.Pending(ctx, slot)
 	if err != nil || kind == 0 {
 		return err
 	}
@@ -68,32 +68,32 @@ func (d *Destination) redoBatch(ctx context.Context, slot byte) error {
 		ops = append(ops, o)
 	}
 	if kind == ledger.OfFiles {
-		return d.redoFiles(ctx, slot, ops)
+		return ap.redoFiles(ctx, slot, ops)
 	}
-	d.log.Info("redoing the batch that was under way", "resources", len(ops))
-	if err := d.beforeRedo(ctx); err != nil {
+	ap.log.Info("redoing the batch that was under way", "resources", len(ops))
+	if err := ap.planner.stand.beforeRedo(ctx); err != nil {
 		return err
 	}
 	var c counts
-	d.spaceL.Lock()
-	defer d.spaceL.Unlock()
+	ap.spaceL.Lock()
+	defer ap.spaceL.Unlock()
 	// What the record says may be in the mirror or not: deletions of the old and
 	// insertions of the new state are both repeated.
-	return d.content.apply(ctx, &inFlight{slot: slot}, ops, nil, &c, d.meta.Stage == ledger.Baseline, nil)
+	return ap.content.apply(ctx, &inFlight{slot: slot}, ops, nil, &c, ap.meta.Stage == ledger.Baseline, nil)
 }
 
 // cutOffBeside names another destination of the same graph whose batch has not ended, "" for
 // none: what stands of it in the mirror is in no record yet.
-func (d *Destination) cutOffBeside(ctx context.Context) (string, error) {
-	for k, err := range ledger.All(ctx, d.store) {
+func (mem *memory) cutOffBeside(ctx context.Context) (string, error) {
+	for k, err := range ledger.All(ctx, mem.store) {
 		if err != nil {
 			return "", fmt.Errorf("the batch of another destination: %w", err)
 		}
-		if k.Dest == d.dest || k.Space != d.space {
+		if k.Dest == mem.dest || k.Space != mem.space {
 			continue
 		}
 		for slot := range byte(ledger.Slots) {
-			if _, err := d.led.Of(k.Dest).Intent(ctx, slot); !errors.Is(err, kv.ErrNotFound) {
+			if _, err := mem.led.Of(k.Dest).Intent(ctx, slot); !errors.Is(err, kv.ErrNotFound) {
 				return k.Name, nil
 			}
 		}

@@ -108,10 +108,10 @@ func TestFusekiDotSegments(t *testing.T) {
 			step()
 			// Damage as an older version made it: the triples of one stand with the other.
 			d := open()
-			if err := d.ready(context.Background()); err != nil {
+			if err := d.prober.ready(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			sts, _, err := d.statementsOf(t.Context(), ledger.HashOf(s.url("/set/r/a/../c.nt")))
+			sts, _, err := d.stand.statementsOf(t.Context(), ledger.HashOf(s.url("/set/r/a/../c.nt")))
 			if err != nil || len(sts) != 1 {
 				t.Fatal(len(sts), err)
 			}

@@ -58,14 +58,14 @@ func (b *batcher) leave(ctx context.Context, loc ledger.Hash, it *feed.Item, how
 		how.Item = it.Encode()
 	}
 	locs := []ledger.Hash{loc}
-	switch f, err := d.led.Fault(ctx, loc); {
+	switch f, err := d.mem.led.Fault(ctx, loc); {
 	case err != nil:
 		return err
 	case f != nil:
 		locs = append(locs, f.Replaces...)
 	}
 	for i, at := range locs {
-		rec, err := d.led.Record(ctx, at)
+		rec, err := d.mem.led.Record(ctx, at)
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (b *batcher) leave(ctx context.Context, loc ledger.Hash, it *feed.Item, how
 			continue
 		case rec != nil && !rec.Has(ledger.FlagKept):
 			l := how
-			was, err := d.led.Leaving(ctx, at)
+			was, err := d.mem.led.Leaving(ctx, at)
 			if err != nil {
 				return err
 			}
@@ -102,20 +102,20 @@ const mostEmptied = 64 << 10
 // does. Triples left out by new settings of the mirror do not count.
 func (b *batcher) empties(ctx context.Context, p *op, empty bool) (bool, error) {
 	d := b.d
-	if p.rec == nil || !d.content.void(p.rec, empty) || len(p.replaces) > 0 || len(p.raw) > mostEmptied {
+	if p.rec == nil || !d.applier.content.void(p.rec, empty) || len(p.replaces) > 0 || len(p.raw) > mostEmptied {
 		return false, nil
 	}
-	old, err := d.led.Record(ctx, p.loc)
+	old, err := d.mem.led.Record(ctx, p.loc)
 	switch {
 	case err != nil:
 		return false, err
 	case old == nil || old.Has(ledger.FlagKept) || old.Unselected() > 0 || old.Graph.IsZero() && p.rec.Unselected()+p.rec.Unmapped() > 0:
 		return false, nil
-	case d.content.void(old, false) || old.Normal == p.rec.Normal:
+	case d.applier.content.void(old, false) || old.Normal == p.rec.Normal:
 		return false, nil
 	}
 	l := &ledger.Leaving{Since: d.opt.Now().UTC(), Item: p.it.Encode(), Becomes: p.rec.Encode(), Body: p.raw}
-	was, err := d.led.Leaving(ctx, p.loc)
+	was, err := d.mem.led.Leaving(ctx, p.loc)
 	if err != nil {
 		return false, err
 	}
@@ -134,36 +134,36 @@ func becoming(l *ledger.Leaving) (*ledger.Record, error) {
 }
 
 // begin notes and tells what is pending of a resource; false if the operation has nothing else.
-func (d *Destination) begin(ctx context.Context, b kv.Batch, o *op) bool {
-	d.tell(ctx, o)
+func (ap *applier) begin(ctx context.Context, b kv.Batch, o *op) bool {
+	ap.tell(ctx, o)
 	if o.leaves != nil {
-		d.led.PutLeaving(b, o.loc, o.leaves)
+		ap.led.PutLeaving(b, o.loc, o.leaves)
 	} else if !o.settle {
-		d.led.Stay(b, o.loc)
+		ap.led.Stay(b, o.loc)
 	}
 	if o.fault != nil {
-		d.led.PutFault(b, o.loc, o.fault)
+		ap.led.PutFault(b, o.loc, o.fault)
 		return false
 	}
-	d.led.DropFault(b, o.loc)
+	ap.led.DropFault(b, o.loc)
 	return !o.settle
 }
 
 // stay keeps listed leaving resources, unless the entry is of their next state.
-func (d *Destination) stay(ctx context.Context, v *feed.Inventory, snap kv.Reader) error {
-	if d.led.NoneLeaving() {
+func (lv *leavings) stay(ctx context.Context, v *feed.Inventory, snap kv.Reader) error {
+	if lv.led.NoneLeaving() {
 		return nil
 	}
-	b := d.store.Batch()
+	b := lv.store.Batch()
 	defer b.Close()
-	for p, err := range pairs.Of(ctx, d.led, v, snap) {
+	for p, err := range pairs.Of(ctx, lv.led, v, snap) {
 		if err != nil {
 			return err
 		}
 		if !p.There() {
 			continue
 		}
-		if l, err := d.led.Leaving(ctx, p.Loc); err != nil {
+		if l, err := lv.led.Leaving(ctx, p.Loc); err != nil {
 			return err
 		} else if l == nil {
 			continue
@@ -175,7 +175,7 @@ func (d *Destination) stay(ctx context.Context, v *feed.Inventory, snap kv.Reade
 				continue
 			}
 		}
-		d.led.Stay(b, p.Loc)
+		lv.led.Stay(b, p.Loc)
 	}
 	return b.Commit(ctx, true)
 }
@@ -191,13 +191,13 @@ type weight struct {
 }
 
 // weigh adds up the leaving resources. Those outside of the selection do not count.
-func (d *Destination) weigh(ctx context.Context, r kv.Reader) (w weight, err error) {
+func (lv *leavings) weigh(ctx context.Context, r kv.Reader) (w weight, err error) {
 	h := sha256.New()
-	for loc, l := range d.led.AllLeaving(ctx, r, nil) {
+	for loc, l := range lv.led.AllLeaving(ctx, r, nil) {
 		if l.Err != nil {
 			return w, l.Err
 		}
-		rec, err := d.led.Record(ctx, loc)
+		rec, err := lv.led.Record(ctx, loc)
 		switch {
 		case err != nil:
 			return w, err
@@ -217,14 +217,14 @@ func (d *Destination) weigh(ctx context.Context, r kv.Reader) (w weight, err err
 			}
 		}
 	}
-	m := d.snapshotMeta()
+	m := lv.snapshotMeta()
 	w.of, w.id = m.Selected(), hex.EncodeToString(h.Sum(nil)[:6])
 	return w, nil
 }
 
 // tooMuch is the reason for a person to accept it, "" for none.
-func (d *Destination) tooMuch(w weight) string {
-	ratio := d.cfg.MaxDeleteRatio
+func (lv *leavings) tooMuch(w weight) string {
+	ratio := lv.cfg.MaxDeleteRatio
 	allowed := max(int64(ratio*float64(w.of)), alwaysAllowed)
 	why, what := "", "go"
 	switch w.emptied {
@@ -246,11 +246,11 @@ func (d *Destination) tooMuch(w weight) string {
 	case w.leaving >= w.of-w.accepted:
 		why = fmt.Sprintf("all %d resources would %s: they are kept", w.leaving, what)
 	case w.leaving > allowed:
-		why = fmt.Sprintf("%d of %d resources would %s, more than the %d that are allowed (%s: %g): they are kept", w.leaving, w.of, what, allowed, d.cfg.Settings.Of("max_delete_ratio"), max(ratio, 0))
+		why = fmt.Sprintf("%d of %d resources would %s, more than the %d that are allowed (%s: %g): they are kept", w.leaving, w.of, what, allowed, lv.cfg.Settings.Of("max_delete_ratio"), max(ratio, 0))
 	default:
 		return ""
 	}
-	return why + "; if that is right: " + d.cfg.Settings.Of("rsbridge accept "+d.cfg.Name)
+	return why + "; if that is right: " + lv.cfg.Settings.Of("rsbridge accept "+lv.cfg.Name)
 }
 
 // resourcesAre begins a sentence about so many.
@@ -265,22 +265,22 @@ func resourcesAre(n int64) string {
 // empty list: it is for a mirror of a point in time.
 func (r *run) depart(ctx context.Context, free bool) error {
 	d := r.d
-	snap := d.store.Snapshot(ctx)
+	snap := d.mem.store.Snapshot(ctx)
 	defer snap.Close()
-	w, err := d.weigh(ctx, snap)
+	w, err := d.leavings.weigh(ctx, snap)
 	if err != nil {
 		return err
 	}
-	why := d.tooMuch(w)
+	why := d.leavings.tooMuch(w)
 	if free && w.empty == 0 {
 		why = ""
 	}
-	m := d.snapshotMeta()
-	news := d.telling() && (m.HeldDeletions == nil || m.HeldDeletions.ID != w.id)
+	m := d.mem.snapshotMeta()
+	news := d.fates.telling() && (m.HeldDeletions == nil || m.HeldDeletions.ID != w.id)
 	before := r.c.deleted + r.c.updated
 	b := d.batcher(ctx, &r.c, false)
 	defer b.wait()
-	for loc, l := range d.led.AllLeaving(ctx, snap, nil) {
+	for loc, l := range d.mem.led.AllLeaving(ctx, snap, nil) {
 		if l.Err != nil {
 			return l.Err
 		}
@@ -294,7 +294,7 @@ func (r *run) depart(ctx context.Context, free bool) error {
 		case why == "" || l.Accepted:
 			err = b.add(ctx, &op{loc: loc, it: it, rec: rec, raw: l.Body})
 		case news && it != nil:
-			d.tellFate("change is pending", it, "state", "held")
+			d.fates.tellFate("change is pending", it, "state", "held")
 		}
 		if err != nil {
 			return err
@@ -315,15 +315,15 @@ func (r *run) depart(ctx context.Context, free bool) error {
 		if m.HeldDeletions != nil && m.HeldDeletions.ID == w.id {
 			hold.Since = m.HeldDeletions.Since
 		}
-		d.log.Warn("deletions are held", "id", hold.ID, "reason", why)
+		d.mem.log.Warn("deletions are held", "id", hold.ID, "reason", why)
 	}
-	return d.saveMeta(ctx, func(m *meta) { m.HeldDeletions = hold })
+	return d.mem.saveMeta(ctx, func(m *meta) { m.HeldDeletions = hold })
 }
 
 // planDepart is depart for a dry run.
 func (r *run) planDepart(ctx context.Context) error {
 	d := r.d
-	w, err := d.weigh(ctx, d.store)
+	w, err := d.leavings.weigh(ctx, d.mem.store)
 	if err != nil {
 		return err
 	}
@@ -338,7 +338,7 @@ func (r *run) planDepart(ctx context.Context) error {
 	if w.leaving = *goes; r.plan.empty {
 		w.empty = w.leaving
 	}
-	why := d.tooMuch(w)
+	why := d.leavings.tooMuch(w)
 	if why == "" || !r.until.IsZero() && !r.plan.empty {
 		return nil
 	}
@@ -351,23 +351,23 @@ func (r *run) planDepart(ctx context.Context) error {
 }
 
 // acceptHeld lets exactly the held resources go at the end of this run.
-func (d *Destination) acceptHeld(ctx context.Context, id string) error {
-	switch m := d.snapshotMeta(); {
+func (lv *leavings) acceptHeld(ctx context.Context, id string) error {
+	switch m := lv.snapshotMeta(); {
 	case m.HeldDeletions == nil:
 		return fmt.Errorf("accept %s: %w: nothing is held", id, ErrNotHeld)
 	case m.HeldDeletions.ID != id:
 		return fmt.Errorf("accept %s: %w: %s is held", id, ErrNotHeld, m.HeldDeletions.ID)
 	}
-	snap := d.store.Snapshot(ctx)
+	snap := lv.store.Snapshot(ctx)
 	defer snap.Close()
-	b := d.store.Batch()
+	b := lv.store.Batch()
 	defer b.Close()
-	for loc, l := range d.led.AllLeaving(ctx, snap, nil) {
+	for loc, l := range lv.led.AllLeaving(ctx, snap, nil) {
 		if l.Err != nil {
 			return l.Err
 		}
 		l.Accepted = true
-		d.led.PutLeaving(b, loc, l.Leaving)
+		lv.led.PutLeaving(b, loc, l.Leaving)
 	}
 	return b.Commit(ctx, true)
 }
@@ -396,7 +396,7 @@ type HeldItem struct {
 // Held are the held deletions, nil for none, with up to limit of the resources after a place (Held.Next;
 // "" is the beginning).
 func (d *Destination) Held(ctx context.Context, after string, limit int) (*Held, error) {
-	m := d.snapshotMeta()
+	m := d.mem.snapshotMeta()
 	if m.HeldDeletions == nil {
 		return nil, nil
 	}
@@ -408,17 +408,17 @@ func (d *Destination) Held(ctx context.Context, after string, limit int) (*Held,
 			return nil, err
 		}
 	}
-	snap := d.store.Snapshot(ctx)
+	snap := d.mem.store.Snapshot(ctx)
 	defer snap.Close()
 	var last ledger.Hash
-	for loc, l := range d.led.AllLeaving(ctx, snap, from) {
+	for loc, l := range d.mem.led.AllLeaving(ctx, snap, from) {
 		if err := errors.Join(l.Err, ctx.Err()); err != nil {
 			return nil, err
 		}
 		if l.Accepted {
 			continue
 		}
-		rec, err := d.led.Record(ctx, loc)
+		rec, err := d.mem.led.Record(ctx, loc)
 		if err != nil {
 			return nil, err
 		}
@@ -430,18 +430,18 @@ func (d *Destination) Held(ctx context.Context, after string, limit int) (*Held,
 			out.Next = string(text)
 			break
 		}
-		out.Items = append(out.Items, HeldItem{Entity: rec.Entity, Location: rec.Loc, Label: d.labelOf(ctx, loc, rec), Empty: l.Becomes != nil})
+		out.Items = append(out.Items, HeldItem{Entity: rec.Entity, Location: rec.Loc, Label: d.leavings.labelOf(ctx, loc, rec), Empty: l.Becomes != nil})
 		last = loc
 	}
 	return out, nil
 }
 
 // labelOf is a name of an entity for people, by its kept description.
-func (d *Destination) labelOf(ctx context.Context, loc ledger.Hash, rec *ledger.Record) string {
+func (lv *leavings) labelOf(ctx context.Context, loc ledger.Hash, rec *ledger.Record) string {
 	if rec.Triples == 0 || rec.Triples > mostFormer {
 		return ""
 	}
-	ts, err := d.led.Triples(ctx, loc)
+	ts, err := lv.led.Triples(ctx, loc)
 	if err != nil {
 		return "" // only a label is lost
 	}

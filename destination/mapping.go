@@ -20,10 +20,10 @@ func mapID(text string) string {
 func (r *run) remap(ctx context.Context) (bool, error) {
 	d := r.d
 	id := mapID(d.cfg.Map)
-	m := d.snapshotMeta()
+	m := d.mem.snapshotMeta()
 	if m.Map == id || m.Stage == ledger.None {
 		if m.Map != id {
-			return false, d.saveMeta(ctx, func(m *meta) { m.Map = id })
+			return false, d.mem.saveMeta(ctx, func(m *meta) { m.Map = id })
 		}
 		return false, nil
 	}
@@ -31,23 +31,23 @@ func (r *run) remap(ctx context.Context) (bool, error) {
 	if r.dry {
 		return true, nil
 	}
-	snap := d.store.Snapshot(ctx)
+	snap := d.mem.store.Snapshot(ctx)
 	defer snap.Close()
-	b := d.store.Batch()
+	b := d.mem.store.Batch()
 	defer b.Close()
-	for loc, rec := range d.led.Records(ctx, snap) {
+	for loc, rec := range d.mem.led.Records(ctx, snap) {
 		if rec.Err != nil {
 			return false, rec.Err
 		}
 		rec.AskAgain()
-		d.led.PutRecord(b, loc, rec.Record)
+		d.mem.led.PutRecord(b, loc, rec.Record)
 		if b.Size() > 4<<20 {
 			if err := b.Commit(ctx, true); err != nil {
 				return false, err
 			}
 		}
 	}
-	return true, d.commit(ctx, b, func(m *meta) {
+	return true, d.mem.commit(ctx, b, func(m *meta) {
 		m.Map = id
 		m.OweSource("the map was changed")
 	})

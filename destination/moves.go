@@ -93,7 +93,7 @@ func sortDepartures(gone []departure) {
 func (d *Destination) findMoves(ctx context.Context, v *feed.Inventory, snap kv.Reader) (*moves, error) {
 	m := &moves{}
 	var gone []departure
-	for p, err := range pairs.Of(ctx, d.led, v, snap) {
+	for p, err := range pairs.Of(ctx, d.mem.led, v, snap) {
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func (d *Destination) findMoves(ctx context.Context, v *feed.Inventory, snap kv.
 		return m, nil
 	}
 	sortDepartures(gone)
-	for p, err := range pairs.Of(ctx, d.led, v, snap) {
+	for p, err := range pairs.Of(ctx, d.mem.led, v, snap) {
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +144,7 @@ func (d *Destination) pairMoves(ctx context.Context, items []*feed.Item) (map[le
 			continue
 		}
 		loc, entity := ledger.HashOf(it.Loc), it.Entity
-		if rec, err := d.led.Record(ctx, loc); err != nil {
+		if rec, err := d.mem.led.Record(ctx, loc); err != nil {
 			return nil, err
 		} else if rec != nil {
 			entity = rec.Entity
@@ -152,7 +152,7 @@ func (d *Destination) pairMoves(ctx context.Context, items []*feed.Item) (map[le
 		if home := homes[entity]; home != nil && entity != "" {
 			to := ledger.HashOf(home.Loc)
 			left[to] = append(left[to], loc)
-			d.superseded(it, home)
+			d.fates.superseded(it, home)
 			items[i] = nil
 		}
 	}
@@ -161,8 +161,8 @@ func (d *Destination) pairMoves(ctx context.Context, items []*feed.Item) (map[le
 
 // returned takes what the source has again out of what goes when a pending resource is
 // stored. find tells which of the locations that wait for that it has.
-func (d *Destination) returned(ctx context.Context, find func(waiting map[ledger.Hash]bool) ([]ledger.Hash, error)) error {
-	waiting, err := d.led.Replaced(ctx)
+func (mem *memory) returned(ctx context.Context, find func(waiting map[ledger.Hash]bool) ([]ledger.Hash, error)) error {
+	waiting, err := mem.led.Replaced(ctx)
 	if err != nil || len(waiting) == 0 {
 		return err
 	}
@@ -170,9 +170,9 @@ func (d *Destination) returned(ctx context.Context, find func(waiting map[ledger
 	if err != nil || len(back) == 0 {
 		return err
 	}
-	b := d.store.Batch()
+	b := mem.store.Batch()
 	defer b.Close()
-	if err := d.led.Return(ctx, b, back); err != nil {
+	if err := mem.led.Return(ctx, b, back); err != nil {
 		return err
 	}
 	return b.Commit(ctx, true)
@@ -209,15 +209,15 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 			continue
 		}
 		loc := ledger.Hash(rec.Key)
-		f, err := d.led.Fault(ctx, loc)
+		f, err := d.mem.led.Fault(ctx, loc)
 		if err != nil {
 			return nil, err
 		}
 		if f != nil {
 			f.Replace(from)
 			f.Next, f.Run = d.opt.Now().UTC(), "" // at the end of this run
-			batch := d.store.Batch()
-			d.led.PutFault(batch, loc, f)
+			batch := d.mem.store.Batch()
+			d.mem.led.PutFault(batch, loc, f)
 			err := batch.Commit(ctx, true)
 			batch.Close()
 			if err != nil {
@@ -225,7 +225,7 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 			}
 			continue
 		}
-		rec, err := d.led.Record(ctx, loc)
+		rec, err := d.mem.led.Record(ctx, loc)
 		if err == nil {
 			err = b.add(ctx, &op{loc: loc, rec: rec, replaces: from})
 		}
@@ -267,5 +267,5 @@ func (r *run) compareAgain(ctx context.Context, o *feed.Offer, known *feed.ListS
 	}
 	r.mode("baseline")
 	r.why("%s", why)
-	return true, d.checkpoint(ctx, ledger.Following, end)
+	return true, d.stand.checkpoint(ctx, ledger.Following, end)
 }

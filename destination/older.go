@@ -24,9 +24,9 @@ func (d *Destination) agrees(ctx context.Context, v *feed.Inventory, dump bool) 
 	if v.Copied {
 		return false, nil
 	}
-	snap := d.store.Snapshot(ctx)
+	snap := d.mem.store.Snapshot(ctx)
 	defer snap.Close()
-	for p, err := range pairs.WithFaults(ctx, d.led, pairs.Of(ctx, d.led, v, snap)) {
+	for p, err := range pairs.WithFaults(ctx, d.mem.led, pairs.Of(ctx, d.mem.led, v, snap)) {
 		if err != nil {
 			return false, err
 		}
@@ -50,28 +50,28 @@ func (r *run) olderDump(ctx context.Context, o *feed.Offer, m *meta, v *feed.Inv
 	}
 	all, err := d.src.ReadInventory(ctx, o, nil)
 	if err != nil {
-		d.log.Warn("the Resource Dump is older than the one that was taken, and cannot be compared with the mirror", "error", err)
+		d.mem.log.Warn("the Resource Dump is older than the one that was taken, and cannot be compared with the mirror", "error", err)
 		return nil, ctx.Err()
 	}
 	same, err := d.agrees(ctx, all, true)
 	if err == nil && same {
 		return all, nil
 	}
-	return nil, errors.Join(err, all.Close(), d.saveMeta(ctx, func(m *meta) { m.Older.Other = v.State.Digest }))
+	return nil, errors.Join(err, all.Close(), d.mem.saveMeta(ctx, func(m *meta) { m.Older.Other = v.State.Digest }))
 }
 
 // forgetUnlisted forgets what only a list named that is not served any more, and could not be had.
 // v is not taken. The list that named it is not known any more: it is compared when it is back.
 func (d *Destination) forgetUnlisted(ctx context.Context, v *feed.Inventory) error {
-	if v.Copied || v.Unread.Why() != "" || d.led.NoFaults() {
+	if v.Copied || v.Unread.Why() != "" || d.mem.led.NoFaults() {
 		return nil
 	}
-	snap := d.store.Snapshot(ctx)
+	snap := d.mem.store.Snapshot(ctx)
 	defer snap.Close()
 	b := d.batcher(ctx, &counts{}, false)
 	defer b.wait()
 	n := 0
-	for p, err := range pairs.WithFaults(ctx, d.led, pairs.Of(ctx, d.led, v, snap)) {
+	for p, err := range pairs.WithFaults(ctx, d.mem.led, pairs.Of(ctx, d.mem.led, v, snap)) {
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (d *Destination) forgetUnlisted(ctx context.Context, v *feed.Inventory) err
 	if err := b.settle(ctx); err != nil {
 		return err
 	}
-	return d.saveMeta(ctx, func(m *meta) {
+	return d.mem.saveMeta(ctx, func(m *meta) {
 		m.Inventory = feed.ListState{URL: m.Inventory.URL, At: m.Inventory.At, Ahead: m.Inventory.Ahead}
 		m.Recheck.Next = d.opt.Now().UTC()
 	})
@@ -98,11 +98,11 @@ func (d *Destination) forgetUnlisted(ctx context.Context, v *feed.Inventory) err
 // waitOlder keeps why a list or dump is not taken.
 func (r *run) waitOlder(ctx context.Context, kind resourcesync.Capability, v *feed.Inventory) error {
 	d := r.d
-	m := d.snapshotMeta()
+	m := d.mem.snapshotMeta()
 	next := feed.OlderList{Since: m.Older.Since, Other: m.Older.Other, Why: fmt.Sprintf("the %s%s is older than the one%s that was taken: it is an old copy, or the source was set back; it is taken when it is still there a day later, or at once by sync --full", feed.KindName(kind), feed.OfTime(v.State.At), feed.OfTime(m.Inventory.At))}
 	if next.Since.IsZero() {
 		next.Since = d.opt.Now().UTC()
 	}
 	r.why("the list is older than the one before, and nothing was changed")
-	return d.saveMeta(ctx, func(m *meta) { m.Older = next })
+	return d.mem.saveMeta(ctx, func(m *meta) { m.Older = next })
 }

@@ -31,7 +31,7 @@ type Other struct {
 // beside is the folder of Config.Files, a mirror of its own: with it a checkpoint tells the
 // destination.
 type beside struct {
-	*mirror
+	*sink.Full
 	folder *filesink.Folder
 }
 
@@ -40,7 +40,7 @@ func (d *Destination) openBeside() error {
 	if d.cfg.Files == "" {
 		return nil
 	}
-	if d.files != nil {
+	if d.stand.files != nil {
 		return errors.New("files: the mirror is a folder of files already")
 	}
 	path, err := filepath.Abs(d.cfg.Files)
@@ -51,20 +51,20 @@ func (d *Destination) openBeside() error {
 	if err != nil {
 		return fmt.Errorf("files: %w", err)
 	}
-	place := &sink.Place{Source: d.cfg.Source, Log: d.log}
+	place := &sink.Place{Source: d.cfg.Source, Log: d.mem.log}
 	m, err := folder.Open(place)
 	if err != nil {
 		return errors.Join(fmt.Errorf("files: %w", err), folder.Close())
 	}
-	d.cfg.Files, d.beside = path, &beside{newMirror(place, m), folder}
-	d.files = &files{d.beside.files, d, func(name ledger.Hash) []byte { return ledger.Key(ledger.KindFile, d.dest, name) }}
+	d.cfg.Files, d.stand.beside = path, &beside{sink.NewFull(place, m), folder}
+	d.stand.files = &files{d.stand.beside.Files, d.mem, func(rec *ledger.Record) rdfres.Digest { return rec.Graph }, func(name ledger.Hash) []byte { return ledger.Key(ledger.KindFile, d.mem.dest, name) }}
 	return nil
 }
 
 // claimBeside makes the folder ours, and tells whether it is new: its files are to be fetched.
 // It refuses one that holds something else. A folder with our files has lost its checkpoint.
-func (d *Destination) claimBeside(ctx context.Context) (fresh bool, err error) {
-	m := d.beside
+func (stand *standing) claimBeside(ctx context.Context) (fresh bool, err error) {
+	m := stand.beside
 	if cp, err := m.Checkpoint(ctx); err != nil || cp != nil {
 		return false, err
 	}
@@ -73,8 +73,8 @@ func (d *Destination) claimBeside(ctx context.Context) (fresh bool, err error) {
 		return false, err
 	}
 	for mark, of := range others {
-		if !d.cfg.Adopt {
-			return false, fmt.Errorf("files: folder %s is kept by the destination %q of another state: choose another folder, or give %s to take it over", d.cfg.Files, of.Name, d.cfg.Settings.Of("adopt: true"))
+		if !stand.cfg.Adopt {
+			return false, fmt.Errorf("files: folder %s is kept by the destination %q of another state: choose another folder, or give %s to take it over", stand.cfg.Files, of.Name, stand.cfg.Settings.Of("adopt: true"))
 		}
 		before, err := m.folder.Open(&sink.Place{Mark: mark})
 		if err == nil {
@@ -84,16 +84,16 @@ func (d *Destination) claimBeside(ctx context.Context) (fresh bool, err error) {
 			return false, fmt.Errorf("files: take over from %s: %w", of.Name, err)
 		}
 	}
-	if d.snapshotMeta().Files == d.cfg.Files {
-		there, _, err := d.led.ShowsSome(ctx, func(_ ledger.Hash, rec *ledger.Record) (could, there bool, err error) {
+	if stand.snapshotMeta().Files == stand.cfg.Files {
+		there, _, err := stand.led.ShowsSome(ctx, func(_ ledger.Hash, rec *ledger.Record) (could, there bool, err error) {
 			if !rec.Has(ledger.FlagNotRDF) {
 				return false, false, nil
 			}
-			return d.files.shows(ctx, rec)
+			return stand.files.shows(ctx, rec)
 		})
 		if err == nil && there {
-			if err = d.noteCompare(ctx, lostCheckpoint); err == nil {
-				err = m.Apply(ctx, &sink.Batch{}, d.checkpointOf(&d.meta))
+			if err = stand.noteCompare(ctx, lostCheckpoint); err == nil {
+				err = m.Apply(ctx, &sink.Batch{}, stand.checkpointOf(&stand.meta))
 			}
 		}
 		if err != nil || there {
@@ -104,16 +104,16 @@ func (d *Destination) claimBeside(ctx context.Context) (fresh bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("files: %w", err)
 	}
-	if !empty && !d.cfg.Adopt {
-		return false, fmt.Errorf("files: folder %s has no %s, and already holds something that rsbridge did not write: choose another one, or give %s, after which an audit finds what is not of the source", d.cfg.Files, filesink.StateFile, d.cfg.Settings.Of("adopt: true"))
+	if !empty && !stand.cfg.Adopt {
+		return false, fmt.Errorf("files: folder %s has no %s, and already holds something that rsbridge did not write: choose another one, or give %s, after which an audit finds what is not of the source", stand.cfg.Files, filesink.StateFile, stand.cfg.Settings.Of("adopt: true"))
 	}
 	return true, nil
 }
 
 // keepFiles writes the files of a batch. By the intent the next run knows which may be
 // otherwise than recorded.
-func (d *Destination) keepFiles(ctx context.Context, slot byte, ops []*op) error {
-	if d.files == nil {
+func (ap *applier) keepFiles(ctx context.Context, slot byte, ops []*op) error {
+	if ap.planner.stand.files == nil {
 		return nil
 	}
 	var some []*op
@@ -125,12 +125,12 @@ func (d *Destination) keepFiles(ctx context.Context, slot byte, ops []*op) error
 	if len(some) == 0 {
 		return nil
 	}
-	if err := d.led.Begin(ctx, slot, intentOf(ledger.OfFiles, some)); err != nil {
+	if err := ap.led.Begin(ctx, slot, intentOf(ledger.OfFiles, some)); err != nil {
 		return err
 	}
-	b := d.store.Batch()
+	b := ap.store.Batch()
 	defer b.Close()
-	files := d.files.Begin(d.names(b), len(ops))
+	files := ap.planner.stand.files.Begin(ap.planner.stand.files.names(b), len(ops))
 	defer files.Close()
 	for _, o := range some {
 		if err := ctx.Err(); err != nil {
@@ -139,7 +139,7 @@ func (d *Destination) keepFiles(ctx context.Context, slot byte, ops []*op) error
 		if err := files.Put(ctx, o.rec.Loc, o.raw, false); err != nil {
 			return fileError(err)
 		}
-		if err := d.crashAt("file"); err != nil {
+		if err := ap.crashAt("file"); err != nil {
 			return err
 		}
 	}
@@ -150,10 +150,10 @@ func (d *Destination) keepFiles(ctx context.Context, slot byte, ops []*op) error
 }
 
 // rememberOther keeps the index of what is no RDF, and tells by how many it grew.
-func (d *Destination) rememberOther(ctx context.Context, b kv.Batch, ch *delta) (by int64, err error) {
+func (ap *applier) rememberOther(ctx context.Context, b kv.Batch, ch *delta) (by int64, err error) {
 	other := func(r *ledger.Record) bool { return r != nil && r.Has(ledger.FlagNotRDF) }
 	loc, old, rec := ch.op.loc, ch.old, ch.op.rec
-	kept := rec == nil && old != nil && d.cfg.Keep == "deleted" && !ch.op.moved
+	kept := rec == nil && old != nil && ap.cfg.Keep == "deleted" && !ch.op.moved
 	if other(old) && !old.Has(ledger.FlagKept) {
 		by--
 	}
@@ -163,15 +163,15 @@ func (d *Destination) rememberOther(ctx context.Context, b kv.Batch, ch *delta) 
 	case other(rec):
 		by++
 		name := ""
-		if d.files != nil {
-			if name, err = d.files.Find(ctx, d.names(nil), rec.Loc); err != nil {
+		if ap.planner.stand.files != nil {
+			if name, err = ap.planner.stand.files.Find(ctx, ap.planner.stand.files.names(nil), rec.Loc); err != nil {
 				return 0, err
 			}
 		}
-		b.Set(ledger.Key(ledger.KindOther, d.dest, loc), []byte(name))
-	case other(old), rec == nil && old == nil && ch.op.it != nil && d.files != nil: // of the latter a crash may have left the file
-		if d.files != nil {
-			files := d.files.Begin(d.names(b), 1)
+		b.Set(ledger.Key(ledger.KindOther, ap.dest, loc), []byte(name))
+	case other(old), rec == nil && old == nil && ch.op.it != nil && ap.planner.stand.files != nil: // of the latter a crash may have left the file
+		if ap.planner.stand.files != nil {
+			files := ap.planner.stand.files.Begin(ap.planner.stand.files.names(b), 1)
 			if old != nil {
 				_, err = files.Remove(ctx, old.Loc)
 			} else {
@@ -182,7 +182,7 @@ func (d *Destination) rememberOther(ctx context.Context, b kv.Batch, ch *delta) 
 				return 0, fileError(err)
 			}
 		}
-		b.Delete(ledger.Key(ledger.KindOther, d.dest, loc))
+		b.Delete(ledger.Key(ledger.KindOther, ap.dest, loc))
 	}
 	return by, nil
 }
@@ -191,11 +191,11 @@ func (d *Destination) rememberOther(ctx context.Context, b kv.Batch, ch *delta) 
 // whether the resources that are no RDF must be fetched again.
 func (r *run) othersMoved(ctx context.Context) (bool, error) {
 	d := r.d
-	m := d.snapshotMeta()
+	m := d.mem.snapshotMeta()
 	fresh := false // as after it was removed
-	if d.beside != nil && !r.dry {
+	if d.stand.beside != nil && !r.dry {
 		var err error
-		if fresh, err = d.claimBeside(ctx); err != nil {
+		if fresh, err = d.stand.claimBeside(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -203,12 +203,12 @@ func (r *run) othersMoved(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	refetch := m.Stage != ledger.None && d.cfg.Files != ""
-	snap := d.store.Snapshot(ctx)
+	snap := d.mem.store.Snapshot(ctx)
 	defer snap.Close()
-	b := d.store.Batch()
+	b := d.mem.store.Batch()
 	defer b.Close()
 	n, some := int64(0), false
-	for loc, rec := range d.led.Records(ctx, snap) {
+	for loc, rec := range d.mem.led.Records(ctx, snap) {
 		if rec.Err != nil {
 			return false, rec.Err
 		}
@@ -219,10 +219,10 @@ func (r *run) othersMoved(ctx context.Context) (bool, error) {
 		if !rec.Has(ledger.FlagKept) {
 			n++
 		}
-		b.Set(ledger.Key(ledger.KindOther, d.dest, loc), nil)
+		b.Set(ledger.Key(ledger.KindOther, d.mem.dest, loc), nil)
 		if refetch {
 			rec.Forget()
-			d.led.PutRecord(b, loc, rec.Record)
+			d.mem.led.PutRecord(b, loc, rec.Record)
 		}
 		if b.Size() > 4<<20 {
 			if err := b.Commit(ctx, true); err != nil {
@@ -231,16 +231,16 @@ func (r *run) othersMoved(ctx context.Context) (bool, error) {
 		}
 	}
 	if m.Files != d.cfg.Files && !r.dry {
-		from := ledger.Key(ledger.KindFile, d.dest)
+		from := ledger.Key(ledger.KindFile, d.mem.dest)
 		b.DeleteRange(from, kv.PrefixEnd(from))
 		if m.Files != "" {
-			d.log.Warn("the files of resources that are no RDF are kept elsewhere now, or not any more; those of before stay", "files", m.Files, "now", d.cfg.Files)
+			d.mem.log.Warn("the files of resources that are no RDF are kept elsewhere now, or not any more; those of before stay", "files", m.Files, "now", d.cfg.Files)
 		}
 	}
 	if refetch && some {
 		r.why("files is %s: the non-RDF resources are fetched for it", d.cfg.Files)
 	}
-	err := d.commit(ctx, b, func(m *meta) {
+	err := d.mem.commit(ctx, b, func(m *meta) {
 		m.Files, m.NotRDF = d.cfg.Files, n
 		if refetch && some {
 			m.OweSource("files was changed")
@@ -250,7 +250,7 @@ func (r *run) othersMoved(ctx context.Context) (bool, error) {
 		}
 	})
 	if err == nil && fresh { // what the folder lacks is recorded before
-		err = d.beside.Apply(ctx, &sink.Batch{}, d.checkpointOf(&d.meta))
+		err = d.stand.beside.Apply(ctx, &sink.Batch{}, d.stand.checkpointOf(&d.mem.meta))
 	}
 	return refetch && some, err
 }
@@ -258,15 +258,15 @@ func (r *run) othersMoved(ctx context.Context) (bool, error) {
 // filesBeside compares the files beside a store with the records.
 func (c *mirrorCompare) filesBeside(ctx context.Context, snap kv.Reader) error {
 	d := c.d
-	if d.files == nil || d.snapshotMeta().Files != d.cfg.Files {
+	if d.stand.files == nil || d.mem.snapshotMeta().Files != d.cfg.Files {
 		return nil
 	}
 	if c.fix {
-		if _, err := d.claimBeside(ctx); err != nil {
+		if _, err := d.stand.claimBeside(ctx); err != nil {
 			return err
 		}
 	}
-	prefix := ledger.Key(ledger.KindOther, d.dest)
+	prefix := ledger.Key(ledger.KindOther, d.mem.dest)
 	for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return err
@@ -275,7 +275,7 @@ func (c *mirrorCompare) filesBeside(ctx context.Context, snap kv.Reader) error {
 			return context.Cause(ctx)
 		}
 		loc := ledger.Hash(pair.Key[len(prefix):])
-		rec, err := d.led.Record(ctx, loc)
+		rec, err := d.mem.led.Record(ctx, loc)
 		if err != nil {
 			return err
 		}
@@ -293,9 +293,9 @@ func (c *mirrorCompare) filesBeside(ctx context.Context, snap kv.Reader) error {
 // The sequence ends after the first error.
 func (d *Destination) Others(ctx context.Context) iter.Seq2[Other, error] {
 	return func(yield func(Other, error) bool) {
-		snap := d.store.Snapshot(ctx)
+		snap := d.mem.store.Snapshot(ctx)
 		defer snap.Close()
-		prefix := ledger.Key(ledger.KindOther, d.dest)
+		prefix := ledger.Key(ledger.KindOther, d.mem.dest)
 		for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			var o Other
 			if err == nil {
@@ -303,7 +303,7 @@ func (d *Destination) Others(ctx context.Context) iter.Seq2[Other, error] {
 			}
 			if err == nil {
 				var raw []byte
-				if raw, err = snap.Get(ctx, ledger.Key(ledger.KindResource, d.dest, ledger.Hash(pair.Key[len(prefix):]))); err == nil {
+				if raw, err = snap.Get(ctx, ledger.Key(ledger.KindResource, d.mem.dest, ledger.Hash(pair.Key[len(prefix):]))); err == nil {
 					var rec *ledger.Record
 					if rec, err = ledger.DecodeRecord(raw); err == nil {
 						o = Other{Location: rec.Loc, Entity: rec.Entity, File: string(pair.Value)}

@@ -16,15 +16,15 @@ import (
 
 // singles are the graphs of this store that other destinations of this state have filled
 // with all of their resources, and the names of those. A per-entity graph may not be one.
-func (d *Destination) singles(ctx context.Context) (map[string]string, error) {
-	metas, err := d.metas(ctx)
+func (stand *standing) singles(ctx context.Context) (map[string]string, error) {
+	metas, err := stand.metas(ctx)
 	graphs := map[string]string{}
 	for _, m := range metas {
 		g, single := strings.CutPrefix(m.Graph, ledger.SingleSpace)
 		if !single || g == "" || m.Stage == ledger.None {
 			continue
 		}
-		if space, err := ledger.SpaceID(ctx, d.store, ledger.Space{Target: d.target, Name: m.Graph}); err == nil && space == m.Space {
+		if space, err := ledger.SpaceID(ctx, stand.store, ledger.Space{Target: stand.target, Name: m.Graph}); err == nil && space == m.Space {
 			graphs[g] = m.Name
 		}
 	}
@@ -32,11 +32,11 @@ func (d *Destination) singles(ctx context.Context) (map[string]string, error) {
 }
 
 // singleOf is the destination that has all of its resources in a graph, "" if none has.
-func (d *Destination) singleOf(ctx context.Context, graph string) (string, error) {
-	if space, err := ledger.SpaceID(ctx, d.store, ledger.Space{Target: d.target, Name: ledger.SingleSpace + graph}); err != nil || space == 0 {
+func (stand *standing) singleOf(ctx context.Context, graph string) (string, error) {
+	if space, err := ledger.SpaceID(ctx, stand.store, ledger.Space{Target: stand.target, Name: ledger.SingleSpace + graph}); err != nil || space == 0 {
 		return "", err
 	}
-	graphs, err := d.singles(ctx)
+	graphs, err := stand.singles(ctx)
 	return graphs[graph], err
 }
 
@@ -93,24 +93,24 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	snap := d.store.Snapshot(ctx)
+	snap := d.mem.store.Snapshot(ctx)
 	defer snap.Close()
-	ghosts := d.store.Batch()
+	ghosts := d.mem.store.Batch()
 	defer ghosts.Close()
-	prefix := ledger.Key(ledger.KindGhost, d.dest)
+	prefix := ledger.Key(ledger.KindGhost, d.mem.dest)
 	ghosts.DeleteRange(prefix, kv.PrefixEnd(prefix))
 	p := &sink.Batch{}
 	flush := func(least int) error {
 		if !c.fix || len(p.OwnGraphs)+len(p.FreeGraphs) < least {
 			return nil
 		}
-		err := d.writePlan(ctx, p)
+		err := d.stand.writePlan(ctx, p)
 		p = &sink.Batch{}
 		return err
 	}
 	nextOwned, stopOwned := iter.Pull2(sorter.Sort())
 	defer stopOwned()
-	nextRec, stopRec := iter.Pull2(graphRecords(ctx, snap, d.space))
+	nextRec, stopRec := iter.Pull2(graphRecords(ctx, snap, d.mem.space))
 	defer stopRec()
 	o, oerr, ook := nextOwned()
 	r, rerr, rok := nextRec()
@@ -137,11 +137,11 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 		}
 		recorded, ours := false, false
 		if rok && r.hash == h {
-			recorded, ours = true, r.dest == d.dest
+			recorded, ours = true, r.dest == d.mem.dest
 			name = r.graph
 			r, rerr, rok = nextRec()
 		}
-		single, err := d.singleOf(ctx, name)
+		single, err := d.stand.singleOf(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 			}
 		case mine && !recorded && !others && !sink.IsOwnGraph(name) && single == "" && sink.CheckIRI("<"+name+">") == nil:
 			c.ghosts++
-			ghosts.Set(ledger.Key(ledger.KindGhost, d.dest, h), []byte(name))
+			ghosts.Set(ledger.Key(ledger.KindGhost, d.mem.dest, h), []byte(name))
 			if ghosts.Size() > 4<<20 {
 				if err := ghosts.Commit(ctx, false); err != nil {
 					return err
@@ -176,7 +176,7 @@ func (c *mirrorCompare) ghost(ctx context.Context, graph string) (bool, error) {
 	if c.ghosts == 0 || graph == "" {
 		return false, nil
 	}
-	_, err := c.d.store.Get(ctx, ledger.Key(ledger.KindGhost, c.d.dest, ledger.HashOf(graph)))
+	_, err := c.d.mem.store.Get(ctx, ledger.Key(ledger.KindGhost, c.d.mem.dest, ledger.HashOf(graph)))
 	if errors.Is(err, kv.ErrNotFound) {
 		return false, nil
 	}
@@ -189,14 +189,14 @@ func (c *mirrorCompare) dropGhosts(ctx context.Context) error {
 	if c.ghosts == 0 {
 		return nil
 	}
-	prefix := ledger.Key(ledger.KindGhost, d.dest)
+	prefix := ledger.Key(ledger.KindGhost, d.mem.dest)
 	if c.fix {
-		snap := d.store.Snapshot(ctx)
+		snap := d.mem.store.Snapshot(ctx)
 		defer snap.Close()
 		p := &sink.Batch{}
 		flush := func() error {
-			d.log.Info("mirror: removing graphs that no resource has", "graphs", len(p.DropGraphs))
-			err := d.writePlan(ctx, p)
+			d.mem.log.Info("mirror: removing graphs that no resource has", "graphs", len(p.DropGraphs))
+			err := d.stand.writePlan(ctx, p)
 			c.fixed += int64(len(p.DropGraphs))
 			c.dropped += int64(len(p.DropGraphs))
 			p = &sink.Batch{}
@@ -219,7 +219,7 @@ func (c *mirrorCompare) dropGhosts(ctx context.Context) error {
 			}
 		}
 	}
-	b := d.store.Batch()
+	b := d.mem.store.Batch()
 	defer b.Close()
 	b.DeleteRange(prefix, kv.PrefixEnd(prefix))
 	return b.Commit(ctx, false)
@@ -232,8 +232,8 @@ func (r *run) compareGraphs(ctx context.Context) error {
 	if !d.mirror.Owns() {
 		return nil
 	}
-	d.spaceL.Lock()
-	defer d.spaceL.Unlock()
+	d.mem.spaceL.Lock()
+	defer d.mem.spaceL.Unlock()
 	c := &mirrorCompare{d: d, fix: true}
 	if err := c.graphs(ctx); err != nil {
 		return fmt.Errorf("read the graphs of the mirror: %w", err)
@@ -249,45 +249,45 @@ func (r *run) compareGraphs(ctx context.Context) error {
 
 // writePlan writes what is no batch of resources, with the next checkpoint. The
 // caller holds the space.
-func (d *Destination) writePlan(ctx context.Context, p *sink.Batch) error {
-	m := d.snapshotMeta()
-	d.wrote(&m)
-	if err := d.mirror.Apply(ctx, p, d.checkpointOf(&m)); err != nil {
+func (stand *standing) writePlan(ctx context.Context, p *sink.Batch) error {
+	m := stand.snapshotMeta()
+	stand.wrote(&m)
+	if err := stand.mirror.Apply(ctx, p, stand.checkpointOf(&m)); err != nil {
 		return fmt.Errorf("repair: %w", err)
 	}
-	if err := d.crashAt("written"); err != nil {
+	if err := stand.crashAt("written"); err != nil {
 		return err
 	}
-	return d.saveMeta(context.WithoutCancel(ctx), d.wrote) // the mirror has it
+	return stand.saveMeta(context.WithoutCancel(ctx), stand.wrote) // the mirror has it
 }
 
 // takeOver makes the mark of an earlier state of this destination ours, and with
 // it the graphs that it owns.
-func (d *Destination) takeOver(ctx context.Context, mark string) error {
-	if err := d.saveMeta(ctx, func(m *meta) { m.Mark = mark }); err != nil {
+func (stand *standing) takeOver(ctx context.Context, mark string) error {
+	if err := stand.saveMeta(ctx, func(m *meta) { m.Mark = mark }); err != nil {
 		return err
 	}
-	d.markMirrors(mark)
+	stand.markMirrors(mark)
 	return nil
 }
 
 // beforeRedo notes whether the mirror is where the
 // records are: redoing it sets the checkpoint, after which nobody could tell.
-func (d *Destination) beforeRedo(ctx context.Context) error {
-	if !d.mirror.remark {
+func (stand *standing) beforeRedo(ctx context.Context) error {
+	if !stand.mirror.Remarks {
 		return nil
 	}
-	cp, err := d.mirror.Checkpoint(ctx)
+	cp, err := stand.mirror.Checkpoint(ctx)
 	if err != nil {
 		return err
 	}
-	m := d.snapshotMeta()
+	m := stand.snapshotMeta()
 	switch {
 	case m.Stage == ledger.None:
 	case cp == nil:
-		return d.noteCompare(ctx, "the mirror has lost its checkpoint")
+		return stand.noteCompare(ctx, "the mirror has lost its checkpoint")
 	case !cp.IsOf(m.Generation, m.Writer) && cp.Generation != fmt.Sprint(m.Generation+1):
-		return d.noteCompare(ctx, fmt.Sprintf("the mirror stands at write %s, our records at %d: one of them was restored from a backup", cp.Generation, m.Generation))
+		return stand.noteCompare(ctx, fmt.Sprintf("the mirror stands at write %s, our records at %d: one of them was restored from a backup", cp.Generation, m.Generation))
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (d *Destination) outdated(ctx context.Context, loc ledger.Hash, rec *ledger
 	case !was || rec.Has(ledger.FlagMapped): // there is no description
 		return true
 	}
-	ts, err := d.led.Proven(ctx, loc, rec)
+	ts, err := d.mem.led.Proven(ctx, loc, rec)
 	return err != nil || !d.obtains.Select.Selected(rec.Entity, ts)
 }
 
@@ -57,19 +57,19 @@ func (d *Destination) outdated(ctx context.Context, loc ledger.Hash, rec *ledger
 func (r *run) reselect(ctx context.Context) (bool, error) {
 	d := r.d
 	id := d.partID()
-	m := d.snapshotMeta()
+	m := d.mem.snapshotMeta()
 	if m.Stage == ledger.None {
-		return false, d.saveMeta(ctx, func(m *meta) { m.Part = id })
+		return false, d.mem.saveMeta(ctx, func(m *meta) { m.Part = id })
 	}
 	if m.Part == id {
 		return false, nil
 	}
-	snap := d.store.Snapshot(ctx)
+	snap := d.mem.store.Snapshot(ctx)
 	defer snap.Close()
-	b := d.store.Batch()
+	b := d.mem.store.Batch()
 	defer b.Close()
 	var some, back, others, unselected, unmapped int64
-	for loc, rec := range d.led.Records(ctx, snap) {
+	for loc, rec := range d.mem.led.Records(ctx, snap) {
 		if rec.Err != nil {
 			return false, rec.Err
 		}
@@ -88,7 +88,7 @@ func (r *run) reselect(ctx context.Context) (bool, error) {
 		} else {
 			rec.AskAgain()
 		}
-		d.led.PutRecord(b, loc, rec.Record)
+		d.mem.led.PutRecord(b, loc, rec.Record)
 		if b.Size() > 4<<20 {
 			if err := b.Commit(ctx, true); err != nil {
 				return false, err
@@ -99,7 +99,7 @@ func (r *run) reselect(ctx context.Context) (bool, error) {
 		r.why("select or keep was changed: %d resources are compared again", some)
 		r.reselected = true
 	}
-	return some > 0, d.commit(ctx, b, func(m *meta) {
+	return some > 0, d.mem.commit(ctx, b, func(m *meta) {
 		if m.Part = id; some > 0 {
 			m.OweSource("select or keep was changed")
 		}

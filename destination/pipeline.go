@@ -50,7 +50,7 @@ func (d *Destination) pipeline(ctx context.Context, jobs iter.Seq2[job, error], 
 			if !yield(func(ctx context.Context) *outcome {
 				o := j(ctx)
 				if o.Err == nil {
-					d.prepare(o)
+					d.applier.prepare(o)
 				}
 				return o
 			}, err) {
@@ -131,10 +131,10 @@ func (d *Destination) pipelineRaw(ctx context.Context, jobs iter.Seq2[job, error
 
 // prepare does the work on an outcome without a need for records, on all workers: hashes of the
 // statements, compression.
-func (d *Destination) prepare(o *outcome) {
+func (ap *applier) prepare(o *outcome) {
 	ts, err := o.Triples()
 	if o.Parsed = nil; err == nil && len(ts) > 0 {
-		if o.sts, err = d.mirror.Layout.Statements(o.Record.Entity, ts); err == nil {
+		if o.sts, err = ap.mirror.Layout.Statements(o.Record.Entity, ts); err == nil {
 			o.Record.Normal = sink.DigestOf(o.sts)
 		} else {
 			o.sts = nil // told when the batch is made
@@ -194,9 +194,9 @@ const earlyTriples = 400
 
 func (d *Destination) batcher(ctx context.Context, c *counts, bulk bool) *batcher {
 	b := &batcher{d: d, c: c, bulk: bulk, seen: map[ledger.Hash]bool{}}
-	if prefix := ledger.Key(ledger.KindResource, d.dest); bulk && d.snapshotMeta().Resources == 0 {
+	if prefix := ledger.Key(ledger.KindResource, d.mem.dest); bulk && d.mem.snapshotMeta().Resources == 0 {
 		b.first = &newcomers{}
-		for range d.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+		for range d.mem.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			b.first = nil // kept, or no RDF, or unreadable
 			break
 		}
@@ -224,21 +224,21 @@ func (b *batcher) outcome(ctx context.Context, o *outcome) error {
 		return err
 	}
 	p := &op{loc: ledger.HashOf(o.Item.Loc), it: o.Item, rec: o.Record, wire: o.Wire, raw: o.Raw, sts: o.sts, packed: o.packed, was: o.was, replaces: o.replaces, noValue: o.NoValue}
-	switch f, err := b.d.led.Fault(ctx, p.loc); {
+	switch f, err := b.d.mem.led.Fault(ctx, p.loc); {
 	case err != nil:
 		return err
 	case f != nil:
 		p.replaces = ledger.Union(p.replaces, f.Replaces)
 		if f.List && o.Err == nil { // what is not listed beside it may be gone now
-			if err := b.d.saveMeta(ctx, func(m *meta) { m.OweSource("a list in the place of a resource is none any more") }); err != nil {
+			if err := b.d.mem.saveMeta(ctx, func(m *meta) { m.OweSource("a list in the place of a resource is none any more") }); err != nil {
 				return err
 			}
 		}
 	}
 	if o.Err != nil {
-		b.d.log.Warn("resource is pending", "loc", clip.Middle(o.Item.Loc), "error", o.Err)
+		b.d.mem.log.Warn("resource is pending", "loc", clip.Middle(o.Item.Loc), "error", o.Err)
 		p.rec, p.wire, p.was = nil, nil, nil
-		if p.fault = b.d.newFault(ctx, o.Item, p.loc, o.Err, p.replaces...); p.fault.List {
+		if p.fault = b.d.applier.planner.faults.newFault(ctx, o.Item, p.loc, o.Err, p.replaces...); p.fault.List {
 			b.lists++
 		}
 	}
@@ -351,7 +351,7 @@ func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 	}
 	var ready *worked // of a later batch of a first baseline
 	if b.running != nil && b.first != nil {
-		ready = b.d.content.ahead(ctx, b.ops, b.busy)
+		ready = b.d.applier.content.ahead(ctx, b.ops, b.busy)
 	}
 	if err := b.makeWay(ready != nil && ready.posted && change == nil); err != nil {
 		return err
@@ -360,7 +360,7 @@ func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 		if change == nil {
 			return nil
 		}
-		return b.d.saveMeta(ctx, change)
+		return b.d.mem.saveMeta(ctx, change)
 	}
 	ops := b.ops
 	f := &inFlight{locs: b.seen, before: b.recording, held: &b.held, sent: make(chan struct{}), done: make(chan struct{})}
@@ -369,13 +369,13 @@ func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 	}
 	b.ops, b.triples, b.bytes, b.seen = nil, 0, 0, map[ledger.Hash]bool{}
 	if change != nil {
-		return b.d.apply(ctx, f, ops, ready, b.c, b.bulk, change)
+		return b.d.applier.apply(ctx, f, ops, ready, b.c, b.bulk, change)
 	}
 	b.running = f
 	go func() { // ends before wait returns
 		defer close(f.done)
 		defer f.markSent()
-		f.err = b.d.apply(ctx, f, ops, ready, b.c, b.bulk, nil)
+		f.err = b.d.applier.apply(ctx, f, ops, ready, b.c, b.bulk, nil)
 	}()
 	return nil
 }
@@ -393,7 +393,7 @@ func (b *batcher) makeWay(overlaps bool) error {
 	if isClosed(b.running.done) {
 		return b.wait()
 	}
-	if b.recording != nil && b.recording.err != nil || b.d.spaceL.waiting.Load() > 0 {
+	if b.recording != nil && b.recording.err != nil || b.d.mem.spaceL.waiting.Load() > 0 {
 		return b.wait()
 	}
 	b.recording, b.running = b.running, nil
@@ -458,12 +458,12 @@ func (f *inFlight) markSent() {
 }
 
 // inTurn waits until the batch before is recorded: nothing of this one is before it.
-func (f *inFlight) inTurn(d *Destination) error {
+func (f *inFlight) inTurn(ap *applier) error {
 	if f.before == nil {
 		return nil
 	}
 	<-f.before.done
-	if f.before = nil; d.unfinished.Load() {
+	if f.before = nil; ap.unfinished.Load() {
 		return errUnfinished
 	}
 	return nil

@@ -141,11 +141,11 @@ func TestFormer(t *testing.T) {
 	fill(b.src, 2)
 	b.sync()
 	loc := ledger.HashOf(b.src.url("/set/r/e1.nt"))
-	rec, err := b.d.led.Record(t.Context(), loc)
+	rec, err := b.d.mem.led.Record(t.Context(), loc)
 	if err != nil || rec == nil {
 		t.Fatal(rec, err)
 	}
-	was := b.d.former(t.Context(), loc, rec, nil)
+	was := b.d.applier.planner.former(t.Context(), loc, rec, nil)
 	if was == nil || len(was.sts) != int(rec.Triples) {
 		t.Fatalf("read ahead: %+v", was)
 	}
@@ -155,7 +155,7 @@ func TestFormer(t *testing.T) {
 			b.src.put("e1.nt", nt("e1", "later"))
 			b.sync()
 		}
-		ch, err := b.d.workOut(t.Context(), &op{loc: loc, was: was})
+		ch, err := b.d.applier.planner.workOut(t.Context(), &op{loc: loc, was: was})
 		if err != nil || (len(ch.oldSts) > 0) != later {
 			t.Fatalf("later %t: %d statements, %v", later, len(ch.oldSts), err)
 		}

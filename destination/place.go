@@ -63,14 +63,14 @@ func (d *Destination) follow(m *meta) {
 
 // accept refuses a doubtful offer for the moment: a site may be under repair.
 func (d *Destination) accept(ctx context.Context, o *feed.Offer) error {
-	m, now := d.snapshotMeta(), resolved(o)
+	m, now := d.mem.snapshotMeta(), resolved(o)
 	was := &m.Resolved
 	if m.Stage == ledger.None || !d.follows(&m.Identity) || !was.doubts(now, feed.IsSiteRoot(d.cfg.Source)) {
 		return nil
 	}
 	if was.Doubted.IsZero() {
 		was.Doubted = d.opt.Now().UTC()
-		if err := d.saveMeta(ctx, func(m *meta) { m.Resolved.Doubted = was.Doubted }); err != nil {
+		if err := d.mem.saveMeta(ctx, func(m *meta) { m.Resolved.Doubted = was.Doubted }); err != nil {
 			return err
 		}
 	}
@@ -84,7 +84,7 @@ func (d *Destination) accept(ctx context.Context, o *feed.Offer) error {
 // is void, and everything is compared.
 func (r *run) noteResolved(ctx context.Context, o *feed.Offer) error {
 	d := r.d
-	m := d.snapshotMeta()
+	m := d.mem.snapshotMeta()
 	was, now := m.Resolved, resolved(o)
 	same := now.To == was.To
 	if now.Runs = 1; same {
@@ -101,7 +101,7 @@ func (r *run) noteResolved(ctx context.Context, o *feed.Offer) error {
 	} else if same && was.Runs == now.Runs && was.Way == now.Way && was.Sitemap == now.Sitemap && was.Doubted.IsZero() {
 		return nil
 	}
-	return d.saveMeta(ctx, func(m *meta) {
+	return d.mem.saveMeta(ctx, func(m *meta) {
 		if m.Resolved = now; another {
 			m.leaveSource()
 			m.OweSource("the source's address leads to another place than before")

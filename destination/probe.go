@@ -35,56 +35,56 @@ var errProbedAnew = errors.New("the mirror's store was probed anew during this r
 
 // ready loads the probe of the mirror, or probes it, and brings the ownership index to its normal
 // form.
-func (d *Destination) ready(ctx context.Context) error {
-	if d.files != nil {
-		if err := d.files.Again(); err != nil {
+func (pr *prober) ready(ctx context.Context) error {
+	if pr.stand.files != nil {
+		if err := pr.stand.files.Again(); err != nil {
 			return err
 		}
 	}
-	if d.mirror.learner == nil {
-		return d.indexInForm(ctx)
+	if pr.mirror.Learner == nil {
+		return pr.indexInForm(ctx)
 	}
-	if d.mirror.learned && d.sameForm(ctx) == nil {
+	if pr.mirror.Learned && pr.sameForm(ctx) == nil {
 		return nil
 	}
-	p, err := d.probedOnce(ctx)
+	p, err := pr.probedOnce(ctx)
 	if err != nil {
 		return err
 	}
-	return d.take(ctx, p)
+	return pr.take(ctx, p)
 }
 
 // probedOnce is the probe of the mirror's store. It probes an unknown store once, even with many
 // destinations at the same time.
-func (d *Destination) probedOnce(ctx context.Context) (*probed, error) {
-	d.probeL.Lock()
-	defer d.probeL.Unlock()
-	p, err := d.probeRecord(ctx)
+func (pr *prober) probedOnce(ctx context.Context) (*probed, error) {
+	pr.probeL.Lock()
+	defer pr.probeL.Unlock()
+	p, err := pr.probeRecord(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if p == nil {
-		return d.probe(ctx, nil)
+		return pr.probe(ctx, nil)
 	}
 	if unknown := p.NormalForm.Unknown(); len(unknown) > 0 || len(p.Unanswered) > 0 {
-		d.log.Info("the mirror's store was probed by another version of rsbridge, or was busy then, and is probed again", "rules", strings.Join(unknown, ", "), "unanswered", strings.Join(p.Unanswered, ", "))
-		d.mirror.Layout.NormalForm = p.NormalForm // of the ownership index
-		return d.probe(ctx, p)
+		pr.log.Info("the mirror's store was probed by another version of rsbridge, or was busy then, and is probed again", "rules", strings.Join(unknown, ", "), "unanswered", strings.Join(p.Unanswered, ", "))
+		pr.mirror.Layout.NormalForm = p.NormalForm // of the ownership index
+		return pr.probe(ctx, p)
 	}
 	return p, nil
 }
 
 // take makes a probe valid.
-func (d *Destination) take(ctx context.Context, p *probed) error {
-	if err := d.mirror.learner.Take(&p.Findings); err != nil {
+func (pr *prober) take(ctx context.Context, p *probed) error {
+	if err := pr.mirror.Learner.Take(&p.Findings); err != nil {
 		return err
 	}
-	d.mirror.learned = true
-	return d.indexInForm(ctx)
+	pr.mirror.Learned = true
+	return pr.indexInForm(ctx)
 }
 
-func (d *Destination) probeRecord(ctx context.Context) (*probed, error) {
-	raw, err := d.store.Get(ctx, ledger.NameKey(ledger.KindProbe, d.target))
+func (pr *prober) probeRecord(ctx context.Context) (*probed, error) {
+	raw, err := pr.store.Get(ctx, ledger.NameKey(ledger.KindProbe, pr.stand.target))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -99,28 +99,28 @@ func (d *Destination) probeRecord(ctx context.Context) (*probed, error) {
 }
 
 // probe examines the store. old is the last probe, nil for none.
-func (d *Destination) probe(ctx context.Context, old *probed) (*probed, error) {
-	p := &probed{At: d.opt.Now().UTC(), Server: d.mirror.learner.Named()}
-	found, err := d.mirror.learner.Learn(ctx)
+func (pr *prober) probe(ctx context.Context, old *probed) (*probed, error) {
+	p := &probed{At: pr.opt.Now().UTC(), Server: pr.mirror.Learner.Named()}
+	found, err := pr.mirror.Learner.Learn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	p.Findings = *found
-	return p, d.saveProbe(ctx, p, old != nil)
+	return p, pr.saveProbe(ctx, p, old != nil)
 }
 
 // saveProbe remembers a probe. Before it replaces another one, every space of the store without a
 // normal form yet gets the old one.
-func (d *Destination) saveProbe(ctx context.Context, p *probed, replaces bool) error {
+func (pr *prober) saveProbe(ctx context.Context, p *probed, replaces bool) error {
 	raw, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
-	b := d.store.Batch()
+	b := pr.store.Batch()
 	defer b.Close()
 	if replaces {
-		prefix := append(ledger.NameKey(ledger.KindSpaceName, d.target), 0)
-		for pair, err := range d.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+		prefix := append(ledger.NameKey(ledger.KindSpaceName, pr.stand.target), 0)
+		for pair, err := range pr.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			if err != nil {
 				return err
 			}
@@ -128,14 +128,14 @@ func (d *Destination) saveProbe(ctx context.Context, p *probed, replaces bool) e
 				return ledger.ErrDamaged
 			}
 			k := ledger.Key(ledger.KindForm, ledger.ID(binary.BigEndian.Uint32(pair.Value)))
-			if _, err := d.store.Get(ctx, k); errors.Is(err, kv.ErrNotFound) {
-				b.Set(k, formBytes(d.mirror.Layout.NormalForm.Rules, false))
+			if _, err := pr.store.Get(ctx, k); errors.Is(err, kv.ErrNotFound) {
+				b.Set(k, formBytes(pr.mirror.Layout.NormalForm.Rules, false))
 			} else if err != nil {
 				return err
 			}
 		}
 	}
-	b.Set(ledger.NameKey(ledger.KindProbe, d.target), raw)
+	b.Set(ledger.NameKey(ledger.KindProbe, pr.stand.target), raw)
 	return b.Commit(ctx, true)
 }
 
@@ -148,9 +148,9 @@ func formBytes(rules []string, busy bool) []byte {
 }
 
 // sameForm tells whether the ownership index is in the normal form of this run.
-func (d *Destination) sameForm(ctx context.Context) error {
-	v, err := d.store.Get(ctx, ledger.Key(ledger.KindForm, d.space))
-	if err == nil && !bytes.Equal(v, formBytes(d.mirror.Layout.NormalForm.Rules, false)) || errors.Is(err, kv.ErrNotFound) {
+func (pr *prober) sameForm(ctx context.Context) error {
+	v, err := pr.store.Get(ctx, ledger.Key(ledger.KindForm, pr.space))
+	if err == nil && !bytes.Equal(v, formBytes(pr.mirror.Layout.NormalForm.Rules, false)) || errors.Is(err, kv.ErrNotFound) {
 		return errProbedAnew
 	}
 	return err
@@ -158,65 +158,65 @@ func (d *Destination) sameForm(ctx context.Context) error {
 
 // indexInForm makes the ownership index of the space anew when it was made in
 // another normal form than the store has now.
-func (d *Destination) indexInForm(ctx context.Context) error {
-	d.spaceL.Lock()
-	defer d.spaceL.Unlock()
-	err := d.sameForm(ctx)
+func (pr *prober) indexInForm(ctx context.Context) error {
+	pr.spaceL.Lock()
+	defer pr.spaceL.Unlock()
+	err := pr.sameForm(ctx)
 	if !errors.Is(err, errProbedAnew) {
 		return err
 	}
-	k := ledger.Key(ledger.KindForm, d.space)
-	_, err = d.store.Get(ctx, k)
+	k := ledger.Key(ledger.KindForm, pr.space)
+	_, err = pr.store.Get(ctx, k)
 	if errors.Is(err, kv.ErrNotFound) { // the index is in the form of the only probe there was
-		return d.setForm(ctx, k, false)
+		return pr.setForm(ctx, k, false)
 	}
 	if err != nil {
 		return err
 	}
-	d.log.Warn("the mirror's store keeps literals otherwise than it did: what belongs to whom is worked out again", "rules", strings.Join(d.mirror.Layout.NormalForm.Rules, ", "))
-	if err := d.setForm(ctx, k, true); err != nil {
+	pr.log.Warn("the mirror's store keeps literals otherwise than it did: what belongs to whom is worked out again", "rules", strings.Join(pr.mirror.Layout.NormalForm.Rules, ", "))
+	if err := pr.setForm(ctx, k, true); err != nil {
 		return err
 	}
-	if err := d.reindex(ctx); err != nil {
+	if err := pr.reindex(ctx); err != nil {
 		return fmt.Errorf("work out again what belongs to whom: %w", err)
 	}
-	if err := d.setForm(ctx, k, false); err != nil {
+	if err := pr.setForm(ctx, k, false); err != nil {
 		return err
 	}
-	return d.noteCompare(ctx, "the mirror's store keeps literals otherwise than it did")
+	return pr.noteCompare(ctx, "the mirror's store keeps literals otherwise than it did")
 }
 
-func (d *Destination) setForm(ctx context.Context, k []byte, busy bool) error {
-	b := d.store.Batch()
+func (pr *prober) setForm(ctx context.Context, k []byte, busy bool) error {
+	b := pr.store.Batch()
 	defer b.Close()
-	b.Set(k, formBytes(d.mirror.Layout.NormalForm.Rules, busy))
+	b.Set(k, formBytes(pr.mirror.Layout.NormalForm.Rules, busy))
 	return b.Commit(ctx, true)
 }
 
 // reindex makes the ownership index of the space from the kept representations of all its
 // destinations.
-func (d *Destination) reindex(ctx context.Context) error {
-	b := d.store.Batch()
+func (pr *prober) reindex(ctx context.Context) error {
+	b := pr.store.Batch()
 	defer b.Close()
 	for _, kind := range []byte{ledger.KindOwned, ledger.KindRewritten} {
-		prefix := ledger.Key(kind, d.space)
+		prefix := ledger.Key(kind, pr.space)
 		b.DeleteRange(prefix, kv.PrefixEnd(prefix))
 	}
 	if err := b.Commit(ctx, true); err != nil {
 		return err
 	}
-	snap := d.store.Snapshot(ctx)
+	snap := pr.store.Snapshot(ctx)
 	defer snap.Close()
 	n := int64(0)
 	for m, err := range ledger.All(ctx, snap) {
 		if err != nil {
 			return err
 		}
-		if m.Space != d.space {
+		if m.Space != pr.space {
 			continue
 		}
 		dest := m.Dest
-		lay := d.mirror.Layout
+		lay := pr.mirror.Layout
 		lay.Authority = m.Authority
 		if _, template, ok := bytes.Cut([]byte(m.Graph), []byte(" ")); ok && lay.PerEntity {
 			lay.Template = string(template)
@@ -227,7 +227,7 @@ func (d *Destination) reindex(ctx context.Context) error {
 				return err
 			}
 			if n++; n%1024 == 0 {
-				d.opt.Progress("ownership", n, 0)
+				pr.opt.Progress("ownership", n, 0)
 			}
 			loc := ledger.Hash(body.Key[len(prefix):])
 			raw, err := snap.Get(ctx, ledger.Key(ledger.KindResource, dest, loc))
@@ -247,7 +247,7 @@ func (d *Destination) reindex(ctx context.Context) error {
 				ts, err = ledger.ParseWire(wire)
 			}
 			if err != nil {
-				d.log.Error("kept representation is damaged; it is fetched again when the source's list is compared", "loc", rec.Loc, "error", err)
+				pr.log.Error("kept representation is damaged; it is fetched again when the source's list is compared", "loc", rec.Loc, "error", err)
 				rec.Forget()
 				b.Set(ledger.Key(ledger.KindResource, dest, loc), rec.Encode())
 				continue
@@ -263,7 +263,7 @@ func (d *Destination) reindex(ctx context.Context) error {
 			}
 			b.Set(ledger.Key(ledger.KindResource, dest, loc), rec.Encode())
 			for _, of := range sink.BySubject(sts) {
-				b.Set(ledger.OwnedKey(d.space, of.Subject, dest, loc), of.Hashes)
+				b.Set(ledger.OwnedKey(pr.space, of.Subject, dest, loc), of.Hashes)
 			}
 			if b.Size() > 4<<20 {
 				if err := b.Commit(ctx, true); err != nil {
@@ -280,42 +280,42 @@ func (d *Destination) reindex(ctx context.Context) error {
 const probePause = 24 * time.Hour
 
 // sawServer probes again if the store is another one, or another version, than the probed one.
-func (d *Destination) sawServer(ctx context.Context) error {
-	if d.mirror.learner == nil {
+func (pr *prober) sawServer(ctx context.Context) error {
+	if pr.mirror.Learner == nil {
 		return nil
 	}
-	now := d.mirror.learner.Named()
-	p, err := d.probeRecord(ctx)
+	now := pr.mirror.Learner.Named()
+	p, err := pr.probeRecord(ctx)
 	if err != nil || p == nil || now == "" || p.Server == now {
 		return err
 	}
 	if p.Server == "" { // no answer was seen then
 		p.Server = now
-		return d.saveProbe(ctx, p, false)
+		return pr.saveProbe(ctx, p, false)
 	}
-	if d.recent(p, probePause) {
+	if pr.recent(p, probePause) {
 		return nil
 	}
-	d.log.Info("the mirror's store names itself otherwise than when it was probed", "was", p.Server, "is", now)
-	_, err = d.probeAgain(ctx, p)
+	pr.log.Info("the mirror's store names itself otherwise than when it was probed", "was", p.Server, "is", now)
+	_, err = pr.probeAgain(ctx, p)
 	return err
 }
 
 // recent tells whether a probe is at most so old. A probe of the future was made by a clock set
 // back since.
-func (d *Destination) recent(p *probed, age time.Duration) bool {
-	since := d.opt.Now().Sub(p.At)
+func (pr *prober) recent(p *probed, age time.Duration) bool {
+	since := pr.opt.Now().Sub(p.At)
 	return since >= 0 && since < age
 }
 
 // probeAgain tells whether the store keeps literals otherwise than was known.
-func (d *Destination) probeAgain(ctx context.Context, old *probed) (changed bool, err error) {
-	before := d.mirror.Layout.NormalForm.Rules
-	p, err := d.probe(ctx, old)
+func (pr *prober) probeAgain(ctx context.Context, old *probed) (changed bool, err error) {
+	before := pr.mirror.Layout.NormalForm.Rules
+	p, err := pr.probe(ctx, old)
 	if err != nil {
 		return false, err
 	}
-	if err := d.take(ctx, p); err != nil {
+	if err := pr.take(ctx, p); err != nil {
 		return false, err
 	}
 	return !slices.Equal(before, p.NormalForm.Rules), nil
@@ -323,11 +323,11 @@ func (d *Destination) probeAgain(ctx context.Context, old *probed) (changed bool
 
 // unexplained takes the number of triples an audit found in another form than given, against the
 // normal form: the store may have become another one.
-func (d *Destination) unexplained(ctx context.Context, n int64) (changed bool, err error) {
-	p, err := d.probeRecord(ctx)
-	if err != nil || p == nil || n == 0 || d.recent(p, time.Hour) {
+func (pr *prober) unexplained(ctx context.Context, n int64) (changed bool, err error) {
+	p, err := pr.probeRecord(ctx)
+	if err != nil || p == nil || n == 0 || pr.recent(p, time.Hour) {
 		return false, err
 	}
-	d.log.Info("an audit found literals rewritten in a way that the probe did not see; the store is probed again", "triples", n)
-	return d.probeAgain(ctx, p)
+	pr.log.Info("an audit found literals rewritten in a way that the probe did not see; the store is probed again", "triples", n)
+	return pr.probeAgain(ctx, p)
 }

@@ -48,7 +48,7 @@ func TestNormalFormChanges(t *testing.T) {
 		b.caps.NormalForm.Rules = []string{"language-case"}
 		d := b.open()
 		batch := b.store.Batch()
-		batch.Set(ledger.Key(ledger.KindForm, d.space), formBytes(nil, true)) // as after a crash in the middle
+		batch.Set(ledger.Key(ledger.KindForm, d.mem.space), formBytes(nil, true)) // as after a crash in the middle
 		if err := batch.Commit(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
@@ -79,19 +79,19 @@ func TestRunEndsWhenProbedAnew(t *testing.T) {
 	b := newBench(t)
 	fill(b.src, 3)
 	d := b.open()
-	if err := d.ready(context.Background()); err != nil {
+	if err := d.prober.ready(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	d.opt.Progress = func(string, int64, int64) {}
 	batch := b.store.Batch()
 	defer batch.Close()
-	batch.Set(ledger.Key(ledger.KindForm, d.space), formBytes([]string{"float"}, false))
+	batch.Set(ledger.Key(ledger.KindForm, d.mem.space), formBytes([]string{"float"}, false))
 	b.src.hook = nil
 	if err := batch.Commit(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	var c counts
-	if err := d.apply(context.Background(), &inFlight{}, []*op{{loc: ledger.HashOf("x")}}, nil, &c, false, nil); err == nil || !strings.Contains(err.Error(), "probed anew") {
+	if err := d.applier.apply(context.Background(), &inFlight{}, []*op{{loc: ledger.HashOf("x")}}, nil, &c, false, nil); err == nil || !strings.Contains(err.Error(), "probed anew") {
 		t.Fatal(err)
 	}
 }
@@ -196,14 +196,14 @@ func TestIntentOfNewerVersion(t *testing.T) {
 	d := b.open()
 	batch := b.store.Batch()
 	defer batch.Close()
-	batch.Set(ledger.Key(ledger.KindIntent, d.dest), []byte{6, 1, 2, 3})
+	batch.Set(ledger.Key(ledger.KindIntent, d.mem.dest), []byte{6, 1, 2, 3})
 	if err := batch.Commit(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.Sync(context.Background(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "written by a newer rsbridge (version 6, this one knows 2)") {
 		t.Fatal(err)
 	}
-	if raw, err := b.store.Get(t.Context(), ledger.Key(ledger.KindIntent, d.dest)); err != nil || len(raw) != 4 {
+	if raw, err := b.store.Get(t.Context(), ledger.Key(ledger.KindIntent, d.mem.dest)); err != nil || len(raw) != 4 {
 		t.Fatalf("%x %v", raw, err)
 	}
 }

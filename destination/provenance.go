@@ -33,30 +33,30 @@ const (
 	provenanceTriples = 7 // of one description, at most
 )
 
-func (d *Destination) descriptionOf(loc ledger.Hash) string {
-	return descriptionPrefix + strings.TrimPrefix(d.mirror.Mark, sink.MarkPrefix) + ":" + hex.EncodeToString(loc[:])
+func (pl *planner) descriptionOf(loc ledger.Hash) string {
+	return descriptionPrefix + strings.TrimPrefix(pl.mirror.Mark, sink.MarkPrefix) + ":" + hex.EncodeToString(loc[:])
 }
 
 // provenanceOf is the provenance of a recorded description, nothing for one without triples. A
 // triple the store would change is left out.
-func (d *Destination) provenanceOf(loc ledger.Hash, r *ledger.Record, source string) []sink.Statement {
+func (pl *planner) provenanceOf(loc ledger.Hash, r *ledger.Record, source string) []sink.Statement {
 	if source == "" || r == nil || r.Triples == 0 {
 		return nil
 	}
-	subject := rdfres.NewIRI(d.descriptionOf(loc))
+	subject := rdfres.NewIRI(pl.descriptionOf(loc))
 	var out []sink.Statement
 	add := func(predicate string, o rdfres.Term) {
 		t := rdfres.Triple{S: subject, P: rdfres.NewIRI(predicate), O: o}
 		if sink.CheckTerm(string(o)) != nil {
 			return
 		}
-		n := d.mirror.Layout.NormalForm.Triple(t)
+		n := pl.mirror.Layout.NormalForm.Triple(t)
 		st := sink.Statement{Triple: t, Graph: sink.StateGraph, Subject: sink.SubjectHash(sink.StateGraph, n.S), Hash: sink.TripleHash(sink.StateGraph, n), Rewritten: n != t}
-		if d.mirror.Exact(&st) {
+		if pl.mirror.Exact(&st) {
 			out = append(out, st)
 		}
 	}
-	add(sink.PropPrefix+"keptBy", rdfres.NewIRI(d.mirror.Mark))
+	add(sink.PropPrefix+"keptBy", rdfres.NewIRI(pl.mirror.Mark))
 	add(predDerived, rdfres.NewIRI(r.Loc))
 	add(predSource, rdfres.NewIRI(source))
 	if r.Entity != "" {
@@ -79,19 +79,19 @@ func (d *Destination) provenanceOf(loc ledger.Hash, r *ledger.Record, source str
 }
 
 // planProvenance adds the changes of the provenance to a plan.
-func (d *Destination) planProvenance(p *sink.Batch, changes []*delta) error {
-	source := d.snapshotMeta().Provenance
+func (pl *planner) planProvenance(p *sink.Batch, changes []*delta) error {
+	source := pl.snapshotMeta().Provenance
 	if source == "" {
 		return nil
 	}
 	for _, ch := range changes {
 		o := ch.op
-		if o.fault != nil || o.settle || o.rec == nil && ch.old == nil || o.rec == nil && d.cfg.Keep == "deleted" && !o.moved {
+		if o.fault != nil || o.settle || o.rec == nil && ch.old == nil || o.rec == nil && pl.cfg.Keep == "deleted" && !o.moved {
 			continue
 		}
-		before, after := d.provenanceOf(o.loc, ch.old, source), d.provenanceOf(o.loc, o.rec, source)
+		before, after := pl.provenanceOf(o.loc, ch.old, source), pl.provenanceOf(o.loc, o.rec, source)
 		if ch.old != nil && ch.old.Graph.IsZero() { // forgotten: the present provenance is unknown
-			p.ClearSubjects = append(p.ClearSubjects, d.descriptionOf(o.loc))
+			p.ClearSubjects = append(p.ClearSubjects, pl.descriptionOf(o.loc))
 			p.Add = append(p.Add, after...)
 			continue
 		}
@@ -119,7 +119,7 @@ func (d *Destination) planProvenance(p *sink.Batch, changes []*delta) error {
 // setting or of the source's address.
 func (r *run) provenanceMoved(ctx context.Context) error {
 	d := r.d
-	m := d.snapshotMeta()
+	m := d.mem.snapshotMeta()
 	source := ""
 	if d.cfg.Provenance {
 		source = d.cfg.Source
@@ -128,31 +128,31 @@ func (r *run) provenanceMoved(ctx context.Context) error {
 		return nil
 	}
 	if m.Stage == ledger.None || !d.mirror.Tells() {
-		return d.saveMeta(ctx, func(m *meta) { m.Provenance = source })
+		return d.mem.saveMeta(ctx, func(m *meta) { m.Provenance = source })
 	}
-	d.spaceL.Lock()
-	defer d.spaceL.Unlock()
-	d.log.Info("mirror: the provenance of all descriptions is written anew", "source", source)
+	d.mem.spaceL.Lock()
+	defer d.mem.spaceL.Unlock()
+	d.mem.log.Info("mirror: the provenance of all descriptions is written anew", "source", source)
 	r.why("the provenance in the mirror is made anew")
-	snap := d.store.Snapshot(ctx)
+	snap := d.mem.store.Snapshot(ctx)
 	defer snap.Close()
 	p := &sink.Batch{}
 	flush := func(least int) error {
 		if len(p.ClearSubjects)+len(p.Add) < least {
 			return nil
 		}
-		err := d.writePlan(ctx, p)
+		err := d.stand.writePlan(ctx, p)
 		p = &sink.Batch{}
 		return err
 	}
-	for loc, rec := range d.led.Records(ctx, snap) {
+	for loc, rec := range d.mem.led.Records(ctx, snap) {
 		if rec.Err != nil {
 			return rec.Err
 		}
 		if m.Provenance != "" {
-			p.ClearSubjects = append(p.ClearSubjects, d.descriptionOf(loc))
+			p.ClearSubjects = append(p.ClearSubjects, d.applier.planner.descriptionOf(loc))
 		}
-		p.Add = append(p.Add, d.provenanceOf(loc, rec.Record, source)...)
+		p.Add = append(p.Add, d.applier.planner.provenanceOf(loc, rec.Record, source)...)
 		if err := flush(2000); err != nil {
 			return err
 		}
@@ -160,13 +160,13 @@ func (r *run) provenanceMoved(ctx context.Context) error {
 	if err := flush(1); err != nil {
 		return err
 	}
-	return d.saveMeta(ctx, func(m *meta) { m.Provenance = source })
+	return d.mem.saveMeta(ctx, func(m *meta) { m.Provenance = source })
 }
 
 // provenance compares the provenance in the mirror with the records.
 func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 	d := c.d
-	source := d.snapshotMeta().Provenance
+	source := d.mem.snapshotMeta().Provenance
 	if source == "" {
 		return nil
 	}
@@ -179,11 +179,11 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 		s, p := ledger.HashOf(string(t.S)), ledger.HashOf(string(t.P))
 		return sorter.Add(append(append(append(make([]byte, 0, 33), s[:]...), p[:]...), whose), append(append([]byte{}, loc[:]...), t.AppendLine(nil)...))
 	}
-	for loc, rec := range d.led.Records(ctx, snap) {
+	for loc, rec := range d.mem.led.Records(ctx, snap) {
 		if rec.Err != nil {
 			return rec.Err
 		}
-		for _, st := range d.provenanceOf(loc, rec.Record, source) {
+		for _, st := range d.applier.planner.provenanceOf(loc, rec.Record, source) {
 			if err := add(st.Triple, loc, 'e'); err != nil {
 				return err
 			}

@@ -91,7 +91,7 @@ func TestProvenance(t *testing.T) {
 				}
 				if rnd.IntN(2) == 0 {
 					d := b.open()
-					d.crash = cutAfter(rnd.IntN(6))
+					d.mem.crash = cutAfter(rnd.IntN(6))
 					d.Sync(context.Background(), SyncOptions{})
 				}
 				if rep := b.sync(); !rep.InSync {
@@ -106,7 +106,7 @@ func TestProvenance(t *testing.T) {
 			s.put("e2.nt", nt("e2", "x"))
 			b.sync()
 			mark := b.d.mirror.Mark
-			sub1, sub2 := b.d.descriptionOf(ledger.HashOf(s.url("/set/r/e1.nt"))), b.d.descriptionOf(ledger.HashOf(s.url("/set/r/e2.nt")))
+			sub1, sub2 := b.d.applier.planner.descriptionOf(ledger.HashOf(s.url("/set/r/e1.nt"))), b.d.applier.planner.descriptionOf(ledger.HashOf(s.url("/set/r/e2.nt")))
 			b.mir.exec("DELETE WHERE { GRAPH <" + sink.StateGraph + "> { <" + sub1 + "> ?p ?o } } ;\nINSERT DATA { GRAPH <" + sink.StateGraph + "> {\n<" + sub2 + "> <" + predDigest + "> \"sha-256:00\" .\n<" + descriptionPrefix + "nobody> <" + sink.PropPrefix + "keptBy> <" + mark + "> .\n} }")
 			a, err := b.open().Audit(context.Background(), AuditOptions{})
 			if err != nil || a.Different != 2 || a.Extra != 1 {

@@ -14,8 +14,8 @@ import (
 
 // ownsGraph tells of the record of a per-entity graph whether it is of this
 // destination. Others in the same store have theirs: their audits tell of them.
-func (d *Destination) ownsGraph(record []byte) bool {
-	return len(record) >= 20 && ledger.ID(binary.BigEndian.Uint32(record)) == d.dest
+func (mem *memory) ownsGraph(record []byte) bool {
+	return len(record) >= 20 && ledger.ID(binary.BigEndian.Uint32(record)) == mem.dest
 }
 
 // readEntities reads the graphs that are ours: owned by a resource or in the
@@ -37,11 +37,11 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 		if v, ok := ours[g]; ok {
 			return v, nil
 		}
-		owner, err := d.store.Get(ctx, ledger.Key(ledger.KindGraph, d.space, ledger.HashOf(g)))
+		owner, err := d.mem.store.Get(ctx, ledger.Key(ledger.KindGraph, d.mem.space, ledger.HashOf(g)))
 		if err != nil && !errors.Is(err, kv.ErrNotFound) {
 			return false, err
 		}
-		v := err == nil && d.ownsGraph(owner)
+		v := err == nil && d.mem.ownsGraph(owner)
 		if err != nil {
 			if v = named && strings.HasPrefix(g, before) && strings.HasSuffix(g, after); !v {
 				if v, err = c.ghost(ctx, g); err != nil {
@@ -62,15 +62,15 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 }
 
 func (c *mirrorCompare) readEntitiesOneByOne(ctx context.Context, add func(string, rdfres.Triple) error) error {
-	prefix := ledger.Key(ledger.KindGraph, c.d.space)
-	for pair, err := range c.d.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+	prefix := ledger.Key(ledger.KindGraph, c.d.mem.space)
+	for pair, err := range c.d.mem.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return err
 		}
 		if len(pair.Value) < 20 {
 			return ledger.ErrDamaged
 		}
-		if !c.d.ownsGraph(pair.Value) {
+		if !c.d.mem.ownsGraph(pair.Value) {
 			continue
 		}
 		g := string(pair.Value[20:])

@@ -26,13 +26,13 @@ type recheck struct {
 // without a change. The cursor stays.
 func (r *run) compareDue(ctx context.Context, o *feed.Offer) error {
 	d := r.d
-	m := d.snapshotMeta()
+	m := d.mem.snapshotMeta()
 	due := m.Recheck
 	switch {
 	case r.dry || r.compared || due == (recheck{}) || !o.Followed() || !m.Until.IsZero():
 		return nil
 	case !o.Listed(): // the changes alone tell what the source has
-		return d.saveMeta(ctx, func(m *meta) { m.Recheck = recheck{} })
+		return d.mem.saveMeta(ctx, func(m *meta) { m.Recheck = recheck{} })
 	case strings.HasPrefix(m.HeldGap, "gap:"): // a person decides
 		return nil
 	case due.Why == "" && (m.HeldGap != "" || m.gap() != ""):
@@ -48,7 +48,7 @@ func (r *run) compareDue(ctx context.Context, o *feed.Offer) error {
 	if err == nil || due.Why != "" || ctx.Err() != nil || d.ownFailure(err) {
 		return err
 	}
-	d.log.Warn("the mirror rests on one list, and the next one cannot be had", "error", err)
+	d.mem.log.Warn("the mirror rests on one list, and the next one cannot be had", "error", err)
 	return nil
 }
 
@@ -57,7 +57,7 @@ func (r *run) compareDue(ctx context.Context, o *feed.Offer) error {
 func (d *Destination) anotherDump(ctx context.Context, o *feed.Offer, m *meta) (bool, error) {
 	dl, r, err := d.src.Docs.Document(ctx, fetch.Request{URL: o.ResourceDump, ETag: m.Inventory.ETag, Modified: m.Inventory.Modified}, resourcesync.ResourceDump)
 	if err != nil {
-		d.log.Warn("the mirror rests on one Resource Dump, and it cannot be had again", "error", err)
+		d.mem.log.Warn("the mirror rests on one Resource Dump, and it cannot be had again", "error", err)
 		return false, nil
 	}
 	defer dl.Close()
@@ -65,7 +65,7 @@ func (d *Destination) anotherDump(ctx context.Context, o *feed.Offer, m *meta) (
 	case !same && r.Head().SnapshotTime().Equal(m.Inventory.At):
 		return true, nil
 	case !same, d.opt.Now().Sub(m.Recheck.Next) >= feed.DoubtLasts:
-		return false, d.saveMeta(ctx, func(m *meta) { m.Recheck = recheck{} })
+		return false, d.mem.saveMeta(ctx, func(m *meta) { m.Recheck = recheck{} })
 	}
 	return false, nil
 }
@@ -76,7 +76,7 @@ func (r *run) compareNext(ctx context.Context, o *feed.Offer, m *meta) error {
 	if err != nil {
 		return err
 	}
-	done := func() error { return d.saveMeta(ctx, func(m *meta) { m.Recheck = recheck{} }) }
+	done := func() error { return d.mem.saveMeta(ctx, func(m *meta) { m.Recheck = recheck{} }) }
 	if proven {
 		return done()
 	}
@@ -127,7 +127,7 @@ func (r *run) mend(ctx context.Context, o *feed.Offer, v *feed.Inventory) error 
 	if err != nil {
 		return err
 	}
-	return d.saveMeta(ctx, func(m *meta) {
+	return d.mem.saveMeta(ctx, func(m *meta) {
 		before := m.Cursor
 		end(m)
 		if m.Until.IsZero() {
@@ -150,7 +150,7 @@ func (d *Destination) provenByInventory(ctx context.Context, o *feed.Offer) (boo
 	}
 	want, err := feed.ParseGraph(root.Digest)
 	if err != nil {
-		d.log.Info("the source's inventory is passed over", "why", err)
+		d.mem.log.Info("the source's inventory is passed over", "why", err)
 		return false, nil
 	}
 	v, err := newInventoryAudit(&auditRun{d: d, offer: o, depth: "store"})

@@ -18,7 +18,7 @@ import (
 // confirmed passes over the comparison of a baseline with the next list.
 func (b *bench) confirmed() {
 	b.t.Helper()
-	if err := b.open().saveMeta(b.t.Context(), func(m *meta) { m.Recheck = recheck{} }); err != nil {
+	if err := b.open().mem.saveMeta(b.t.Context(), func(m *meta) { m.Recheck = recheck{} }); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -252,7 +252,7 @@ func TestConfirmedByInventory(t *testing.T) {
 		s.put("e3.nt", nt("e3", "second"))
 		before := s.requests["/set/resourcelist.xml"]
 		rep := b.sync()
-		if due := b.open().snapshotMeta().Recheck; !rep.InSync || (due != recheck{}) != wrong { // what it changed rests on that list
+		if due := b.open().mem.snapshotMeta().Recheck; !rep.InSync || (due != recheck{}) != wrong { // what it changed rests on that list
 			t.Errorf("wrong %t: %+v, and %+v is due", wrong, rep, due)
 		}
 		if read := s.requests["/set/resourcelist.xml"] > before; read != wrong {

@@ -114,7 +114,7 @@ func TestRelocateInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.crash = crashAfter(0)
+	d.mem.crash = crashAfter(0)
 	if err := d.takePlace(context.Background(), k.space); !errors.Is(err, errCrash) {
 		t.Fatal(err)
 	}

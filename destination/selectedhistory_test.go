@@ -369,7 +369,7 @@ func (h *selectedHistory) checkCounts(what string) {
 	h.t.Helper()
 	d := h.open()
 	var selected, unselected int64
-	for _, rec := range d.led.Records(h.t.Context(), d.store) {
+	for _, rec := range d.mem.led.Records(h.t.Context(), d.mem.store) {
 		switch {
 		case rec.Err != nil:
 			h.t.Fatal(rec.Err)
@@ -461,7 +461,7 @@ func (h *selectedHistory) play() {
 			d := h.open()
 			point := cutAfter(r.IntN(6))
 			if r.IntN(2) == 0 {
-				d.crash = point
+				d.mem.crash = point
 			} else {
 				storeMirror(d).Fault = point
 			}

@@ -420,7 +420,7 @@ func TestFolder(t *testing.T) {
 				}
 				d := b.openSink(sink)
 				if rnd.IntN(3) == 0 {
-					d.crash = cutAfter(rnd.IntN(6))
+					d.mem.crash = cutAfter(rnd.IntN(6))
 					d.Sync(context.Background(), SyncOptions{})
 					d = b.openSink(sink)
 				}
@@ -491,7 +491,7 @@ func TestFolderReturnsAfterCrash(t *testing.T) {
 		}
 		s.remove("dir/x.nt")
 		d := b.openSink(sink)
-		d.crash = cutAt("written")
+		d.mem.crash = cutAt("written")
 		if _, err := d.Sync(context.Background(), SyncOptions{}); !errors.Is(err, errInjected) {
 			t.Fatal(err)
 		}

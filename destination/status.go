@@ -15,16 +15,16 @@ import (
 
 // Status tells where the destination stands, from its records alone.
 func (d *Destination) Status(ctx context.Context) (Status, error) {
-	m := d.snapshotMeta()
+	m := d.mem.snapshotMeta()
 	s := Status{InSync: m.inSync(), Resources: m.Selected(), NotRDF: m.NotRDF, Unmapped: m.Unmapped, Unselected: m.Unselected, Sequence: m.Cursor.Sequence(), LastAudit: m.LastAudit, LastError: m.LastError, Interrupted: m.Interrupted, Held: m.waits(), Decision: m.told() != "", Source: m.Source, Absent: m.Absent, Unpublished: m.Unpublished.Sequence}
 	s.BehindSeconds = m.behind(d.opt.Now(), m.LastError != "")
 	s.LastPoll, s.LastSync, s.Until = timeOrNil(m.LastPoll), timeOrNil(m.LastSync), timeOrNil(m.Until)
 	var err error
-	if s.Pending, err = d.led.CountFaults(ctx); err != nil {
+	if s.Pending, err = d.mem.led.CountFaults(ctx); err != nil {
 		return s, fmt.Errorf("status of %s: %w", d.cfg.Name, err)
 	}
 	s.InSync = s.InSync && s.Pending == 0
-	for _, f := range d.led.Faults(ctx) {
+	for _, f := range d.mem.led.Faults(ctx) {
 		if f.Err != nil {
 			return s, fmt.Errorf("status of %s: %w", d.cfg.Name, f.Err)
 		}
@@ -53,7 +53,7 @@ func timeOrNil(t time.Time) *time.Time {
 // nothing, then what the last audit found. The sequence ends after the first error.
 func (d *Destination) Differences(ctx context.Context) iter.Seq2[Difference, error] {
 	return func(yield func(Difference, error) bool) {
-		for _, f := range d.led.Faults(ctx) {
+		for _, f := range d.mem.led.Faults(ctx) {
 			if f.Err != nil {
 				yield(Difference{}, f.Err)
 				return
@@ -62,11 +62,11 @@ func (d *Destination) Differences(ctx context.Context) iter.Seq2[Difference, err
 				return
 			}
 		}
-		prefix := ledger.Key(ledger.KindDiff, d.dest)
-		snap := d.store.Snapshot(ctx)
+		prefix := ledger.Key(ledger.KindDiff, d.mem.dest)
+		snap := d.mem.store.Snapshot(ctx)
 		defer snap.Close()
-		if n := d.snapshotMeta().Unmapped; n > 0 {
-			for _, rec := range d.led.Records(ctx, snap) {
+		if n := d.mem.snapshotMeta().Unmapped; n > 0 {
+			for _, rec := range d.mem.led.Records(ctx, snap) {
 				err := rec.Err
 				if err == nil {
 					err = ctx.Err()

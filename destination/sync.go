@@ -116,14 +116,14 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	err := r.sync(ctx)
 	if r.departs && ctx.Err() == nil && (err == nil || !d.ownFailure(err)) {
 		// Nobody relies yet on the result of the first run.
-		err = errors.Join(err, r.depart(ctx, !r.until.IsZero() || d.snapshotMeta().LastSync.IsZero()))
+		err = errors.Join(err, r.depart(ctx, !r.until.IsZero() || d.mem.snapshotMeta().LastSync.IsZero()))
 	}
 	switch {
 	case err != nil:
 	case r.dry:
 		err = r.planDepart(ctx)
 	default:
-		err = d.putWhole(ctx)
+		err = d.putter.putWhole(ctx)
 	}
 	d.obtains.Settle()
 	d.src.Settle()
@@ -132,8 +132,8 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	if ferr := r.finish(ended, start, err, ctx.Err() != nil); ferr != nil {
 		err = errors.Join(err, ferr)
 	}
-	err = errors.Join(err, d.led.KeepCount(ended))
-	d.repeats.Settle(d.log)
+	err = errors.Join(err, d.mem.led.KeepCount(ended))
+	d.repeats.Settle(d.mem.log)
 	if err != nil {
 		return r.rep, fmt.Errorf("sync %s: %w", d.cfg.Name, err)
 	}
@@ -143,27 +143,27 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 func (r *run) sync(ctx context.Context) error {
 	d := r.d
 	if r.dry {
-		if err := d.known(ctx); err != nil {
+		if err := d.prober.known(ctx); err != nil {
 			return err
 		}
 	} else {
-		if err := d.ready(ctx); err != nil {
+		if err := d.prober.ready(ctx); err != nil {
 			return err
 		}
-		if err := d.redo(ctx); err != nil {
+		if err := d.applier.redo(ctx); err != nil {
 			return fmt.Errorf("finish the batch that was under way: %w", err)
 		}
-		if err := d.led.LookForFaults(ctx); err != nil {
+		if err := d.mem.led.LookForFaults(ctx); err != nil {
 			return err
 		}
-		if err := d.led.LookForLeaving(ctx); err != nil {
+		if err := d.mem.led.LookForLeaving(ctx); err != nil {
 			return err
 		}
-		if err := d.led.LookForDoubts(ctx); err != nil {
+		if err := d.mem.led.LookForDoubts(ctx); err != nil {
 			return err
 		}
 		if r.accept != "" {
-			if err := d.acceptHeld(ctx, r.accept); err != nil {
+			if err := d.leavings.acceptHeld(ctx, r.accept); err != nil {
 				return err
 			}
 			r.why("what was held was accepted")
@@ -173,7 +173,7 @@ func (r *run) sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.setAuthority(ctx, offer.Authority); err != nil {
+	if err := d.stand.setAuthority(ctx, offer.Authority); err != nil {
 		return err
 	}
 	if err := d.src.StillNamed(ctx, offer); err != nil {
@@ -184,7 +184,7 @@ func (r *run) sync(ctx context.Context) error {
 			return err
 		}
 	}
-	m := d.snapshotMeta()
+	m := d.mem.snapshotMeta()
 	if err := r.checkMirror(ctx, &m); err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (r *run) sync(ctx context.Context) error {
 		if err := r.noteResolved(ctx, offer); err != nil {
 			return err
 		}
-		if err := d.sawServer(ctx); err != nil {
+		if err := d.prober.sawServer(ctx); err != nil {
 			return err
 		}
 	}
@@ -221,7 +221,7 @@ func (r *run) sync(ctx context.Context) error {
 		return r.syncUntil(ctx, offer)
 	}
 	r.full = r.full || r.remapped || reselected || moved
-	if m = d.snapshotMeta(); m.CompareSource != "" && !r.full {
+	if m = d.mem.snapshotMeta(); m.CompareSource != "" && !r.full {
 		r.why("a comparison with the source was not finished")
 		r.full = true
 	}
@@ -245,14 +245,14 @@ func (r *run) sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m = d.snapshotMeta(); r.dry && m.CompareMirror != "" {
+	if m = d.mem.snapshotMeta(); r.dry && m.CompareMirror != "" {
 		r.why("%s: everything in the mirror would be compared", m.CompareMirror)
 	} else if m.CompareMirror != "" {
 		r.why("%s: everything in the mirror is compared", m.CompareMirror)
 		if err := r.compareMirror(ctx); err != nil {
 			return err
 		}
-		if d.snapshotMeta().CompareSource != "" { // some kept data cannot be trusted any more
+		if d.mem.snapshotMeta().CompareSource != "" { // some kept data cannot be trusted any more
 			if err := r.baseline(ctx, offer); err != nil {
 				return err
 			}
@@ -272,7 +272,7 @@ func (r *run) sync(ctx context.Context) error {
 	if err := r.increment(ctx, offer, 0); err != nil {
 		return err
 	}
-	if m = d.snapshotMeta(); offer.Followed() && offer.Listed() && r.complete && !r.compared && r.root.Beyond(&m.Cursor) {
+	if m = d.mem.snapshotMeta(); offer.Followed() && offer.Listed() && r.complete && !r.compared && r.root.Beyond(&m.Cursor) {
 		if _, err := r.takeNewer(ctx, offer, &m, "the Change Dump ends before the source's newest change"); err != nil {
 			return err
 		}
@@ -297,7 +297,7 @@ func (r *run) sync(ctx context.Context) error {
 // foreign data.
 func (r *run) checkMirror(ctx context.Context, m *meta) error {
 	d := r.d
-	if !d.mirror.remark {
+	if !d.mirror.Remarks {
 		return nil
 	}
 	cp, err := d.mirror.Checkpoint(ctx)
@@ -306,26 +306,26 @@ func (r *run) checkMirror(ctx context.Context, m *meta) error {
 	}
 	if m.Stage != ledger.None {
 		if cp != nil {
-			return d.noteCompare(ctx, m.otherWrite(cp))
+			return d.mem.noteCompare(ctx, m.otherWrite(cp))
 		}
-		if err := d.isTheMirror(ctx); err != nil {
+		if err := d.stand.isTheMirror(ctx); err != nil {
 			return err
 		}
-		return d.noteCompare(ctx, lostCheckpoint)
+		return d.mem.noteCompare(ctx, lostCheckpoint)
 	}
-	ours, err := d.ourMarks(ctx)
+	ours, err := d.stand.ourMarks(ctx)
 	if err != nil {
 		return err
 	}
-	marks, err := d.mirror.Others(ctx, d.graphName())
+	marks, err := d.mirror.Others(ctx, d.stand.graphName())
 	if err != nil {
 		return fmt.Errorf("read the state graph of the mirror: %w", err)
 	}
 	var earlier, shared, foreign string // of this destination, of another one of this state, of somebody else
 	for _, mark := range slices.Sorted(maps.Keys(marks)) {
 		switch other := marks[mark]; {
-		case other.Graph != d.graphName() && (!d.cfg.Adopt || slices.Contains(d.cfg.Names, other.Name)): // adopted only from a removed one
-			return fmt.Errorf("%s is the graph %s, the mirror of %q: a dump has one graph; nothing was changed: give both the same %s, or choose another file", d.at(), other.Graph, other.Name, d.cfg.Settings.Of("graph_iri"))
+		case other.Graph != d.stand.graphName() && (!d.cfg.Adopt || slices.Contains(d.cfg.Names, other.Name)): // adopted only from a removed one
+			return fmt.Errorf("%s is the graph %s, the mirror of %q: a dump has one graph; nothing was changed: give both the same %s, or choose another file", d.stand.at(), other.Graph, other.Name, d.cfg.Settings.Of("graph_iri"))
 		case slices.Contains(ours, mark):
 			shared = mark
 		case other.Name == d.cfg.Name && other.Source == d.cfg.Source:
@@ -336,27 +336,27 @@ func (r *run) checkMirror(ctx context.Context, m *meta) error {
 	}
 	switch {
 	case earlier != "" && d.mirror.Layout.PerEntity && !d.cfg.Adopt:
-		return fmt.Errorf("the graphs %s of %s were kept by a destination %q of the same source, whose records are lost or elsewhere; nothing was changed: bring its state back, or give %s to take the graphs over, after which those of them that the source does not have are removed", d.graphName(), d.at(), marks[earlier].Name, d.cfg.Settings.Of("adopt: true"))
+		return fmt.Errorf("the graphs %s of %s were kept by a destination %q of the same source, whose records are lost or elsewhere; nothing was changed: bring its state back, or give %s to take the graphs over, after which those of them that the source does not have are removed", d.stand.graphName(), d.stand.at(), marks[earlier].Name, d.cfg.Settings.Of("adopt: true"))
 	case foreign != "" && shared == "" && !d.cfg.Adopt: // with an earlier one too: a comparison would remove its data
-		return fmt.Errorf("graph %s of %s is the mirror of %q (%s), kept by another rsbridge, or by this one with a state that is lost; nothing was changed: choose another %s, bring the state back, or give %s to take it over", d.graphName(), d.at(), marks[foreign].Name, marks[foreign].Source, d.cfg.Settings.Of("graph_iri"), d.cfg.Settings.Of("adopt: true"))
+		return fmt.Errorf("graph %s of %s is the mirror of %q (%s), kept by another rsbridge, or by this one with a state that is lost; nothing was changed: choose another %s, bring the state back, or give %s to take it over", d.stand.graphName(), d.stand.at(), marks[foreign].Name, marks[foreign].Source, d.cfg.Settings.Of("graph_iri"), d.cfg.Settings.Of("adopt: true"))
 	case earlier != "":
 		if !r.dry {
-			if err := d.takeOver(ctx, earlier); err != nil {
+			if err := d.stand.takeOver(ctx, earlier); err != nil {
 				return err
 			}
 		}
 		r.why("the mirror was kept by an earlier state of this destination, which is lost")
-		return d.noteCompare(ctx, "the mirror was written by an earlier state of this destination")
+		return d.mem.noteCompare(ctx, "the mirror was written by an earlier state of this destination")
 	case cp != nil: // our own, of later records
-		return d.noteCompare(ctx, "the mirror was written by a later state of this destination")
-	case shared != "" && d.mirror.files != nil && !d.cfg.Adopt:
-		return fmt.Errorf("%s is the mirror of the destination %q: a folder is for one; nothing was changed: choose another one", d.at(), marks[shared].Name)
+		return d.mem.noteCompare(ctx, "the mirror was written by a later state of this destination")
+	case shared != "" && d.mirror.Files != nil && !d.cfg.Adopt:
+		return fmt.Errorf("%s is the mirror of the destination %q: a folder is for one; nothing was changed: choose another one", d.stand.at(), marks[shared].Name)
 	case shared != "":
-		return d.sharesWith(ctx)
+		return d.stand.sharesWith(ctx)
 	case foreign != "":
 		return nil // adopted
 	}
-	return d.refuseForeign(ctx)
+	return d.stand.refuseForeign(ctx)
 }
 
 // otherWrite is the reason for a comparison: mirror and records stand at different writes. "" is
@@ -369,67 +369,67 @@ func (m *meta) otherWrite(cp *sink.Checkpoint) string {
 }
 
 // refuseForeign refuses a place with data.
-func (d *Destination) refuseForeign(ctx context.Context) error {
-	singles, err := d.singles(ctx)
+func (stand *standing) refuseForeign(ctx context.Context) error {
+	singles, err := stand.singles(ctx)
 	if err != nil {
 		return err
 	}
-	empty, err := d.mirror.IsEmpty(ctx, maps.Keys(singles))
+	empty, err := stand.mirror.IsEmpty(ctx, maps.Keys(singles))
 	if err != nil {
 		return fmt.Errorf("ask whether the mirror is empty: %w", err)
 	}
-	if !empty && !d.cfg.Adopt {
-		what, other := "graph "+d.graphName()+" of "+d.at(), d.cfg.Settings.Of("graph_iri")
+	if !empty && !stand.cfg.Adopt {
+		what, other := "graph "+stand.graphName()+" of "+stand.at(), stand.cfg.Settings.Of("graph_iri")
 		switch {
-		case d.mirror.learner == nil: // a folder, a dump
-			what, other = d.at(), "one"
-		case d.mirror.Layout.PerEntity:
-			what = "the store of " + d.at()
+		case stand.mirror.Learner == nil: // a folder, a dump
+			what, other = stand.at(), "one"
+		case stand.mirror.Layout.PerEntity:
+			what = "the store of " + stand.at()
 		}
-		return fmt.Errorf("%s already holds something that rsbridge did not write; nothing was changed: choose another %s, empty it, or give %s to make it this mirror", what, other, d.cfg.Settings.Of("adopt: true"))
+		return fmt.Errorf("%s already holds something that rsbridge did not write; nothing was changed: choose another %s, empty it, or give %s to make it this mirror", what, other, stand.cfg.Settings.Of("adopt: true"))
 	}
 	return nil
 }
 
 // isTheMirror refuses a place with data, but without a checkpoint and without our last writes:
 // it is another one at the same address.
-func (d *Destination) isTheMirror(ctx context.Context) error {
-	if !d.mirror.Asks() && d.mirror.files == nil {
+func (stand *standing) isTheMirror(ctx context.Context) error {
+	if !stand.mirror.Asks() && stand.mirror.Files == nil {
 		return nil
 	}
 	some := false
-	there, asked, err := d.led.ShowsSome(ctx, func(loc ledger.Hash, rec *ledger.Record) (could, there bool, err error) {
+	there, asked, err := stand.led.ShowsSome(ctx, func(loc ledger.Hash, rec *ledger.Record) (could, there bool, err error) {
 		some = some || rec.Triples > 0
-		if d.mirror.files != nil {
-			return d.files.shows(ctx, rec)
+		if stand.mirror.Files != nil {
+			return stand.files.shows(ctx, rec)
 		}
-		st := d.plainTriple(ctx, loc, rec)
+		st := stand.plainTriple(ctx, loc, rec)
 		if st == nil {
 			return false, false, nil
 		}
-		there, err = d.mirror.Has(ctx, st)
+		there, err = stand.mirror.Has(ctx, st)
 		return true, there, err
 	})
 	if err != nil || there || asked == 0 && some { // of none of them it can be told
 		return err
 	}
 	if asked == 0 { // what is there may be of another destination
-		if other, err := d.neighbour(ctx); err != nil || other != "" {
+		if other, err := stand.neighbour(ctx); err != nil || other != "" {
 			return err
 		}
 	}
-	if err := d.refuseForeign(ctx); err != nil {
+	if err := stand.refuseForeign(ctx); err != nil {
 		return fmt.Errorf("the mirror has lost its checkpoint and its data: %w", err)
 	}
 	return nil
 }
 
 // plainTriple is a triple of a resource unchanged in every store, nil for none.
-func (d *Destination) plainTriple(ctx context.Context, loc ledger.Hash, rec *ledger.Record) *sink.Statement {
+func (stand *standing) plainTriple(ctx context.Context, loc ledger.Hash, rec *ledger.Record) *sink.Statement {
 	if rec.Triples == 0 {
 		return nil
 	}
-	sts, err := d.recordedStatements(ctx, loc, rec)
+	sts, err := stand.recordedStatements(ctx, loc, rec)
 	if err != nil {
 		return nil // told when it is compared
 	}
@@ -444,19 +444,19 @@ func (d *Destination) plainTriple(ctx context.Context, loc ledger.Hash, rec *led
 
 // sharesWith refuses a graph kept before by a removed destination alone: nobody would remove
 // its data.
-func (d *Destination) sharesWith(ctx context.Context) error {
-	if len(d.cfg.Names) == 0 {
+func (stand *standing) sharesWith(ctx context.Context) error {
+	if len(stand.cfg.Names) == 0 {
 		return nil
 	}
-	metas, err := d.metas(ctx)
+	metas, err := stand.metas(ctx)
 	if err != nil {
 		return err
 	}
 	former := ""
 	for name, m := range metas {
 		switch {
-		case name == d.cfg.Name || m.Stage == ledger.None || m.Space != d.space:
-		case slices.Contains(d.cfg.Names, name):
+		case name == stand.cfg.Name || m.Stage == ledger.None || m.Space != stand.space:
+		case slices.Contains(stand.cfg.Names, name):
 			return nil // a catalogue: sources come and go
 		default:
 			former = name
@@ -465,27 +465,27 @@ func (d *Destination) sharesWith(ctx context.Context) error {
 	if former == "" {
 		return nil
 	}
-	return fmt.Errorf("graph %s of %s was kept by the destination %q of this state, which is not configured any more, and what it has there would stay; nothing was changed: give this one that name (it may have another source), choose another %s, or remove it: %s", d.graphName(), d.at(), former, d.cfg.Settings.Of("graph_iri"), d.cfg.Settings.Of("rsbridge forget "+former))
+	return fmt.Errorf("graph %s of %s was kept by the destination %q of this state, which is not configured any more, and what it has there would stay; nothing was changed: give this one that name (it may have another source), choose another %s, or remove it: %s", stand.graphName(), stand.at(), former, stand.cfg.Settings.Of("graph_iri"), stand.cfg.Settings.Of("rsbridge forget "+former))
 }
 
 // lostCheckpoint is the strongest reason for a comparison: files without a resource stay.
 const lostCheckpoint = "the mirror has lost its checkpoint"
 
-func (d *Destination) noteCompare(ctx context.Context, why string) error {
-	if was := d.meta.CompareMirror; why == "" || was == why || was != "" && why != lostCheckpoint {
+func (mem *memory) noteCompare(ctx context.Context, why string) error {
+	if was := mem.meta.CompareMirror; why == "" || was == why || was != "" && why != lostCheckpoint {
 		return nil
 	}
-	d.log.Warn("mirror must be compared", "why", why)
-	return d.saveMeta(ctx, func(m *meta) { m.CompareMirror = why })
+	mem.log.Warn("mirror must be compared", "why", why)
+	return mem.saveMeta(ctx, func(m *meta) { m.CompareMirror = why })
 }
 
 // ourMarks are the marks of all destinations of this state; of a dump, replaced as a whole, the
 // ones with records for the same dump.
-func (d *Destination) ourMarks(ctx context.Context) ([]string, error) {
-	metas, err := d.metas(ctx)
+func (stand *standing) ourMarks(ctx context.Context) ([]string, error) {
+	metas, err := stand.metas(ctx)
 	var marks []string
 	for _, m := range metas {
-		if !d.putsWhole() || m.Space == d.space {
+		if !stand.putsWhole() || m.Space == stand.space {
 			marks = append(marks, m.Mark)
 		}
 	}
@@ -493,29 +493,29 @@ func (d *Destination) ourMarks(ctx context.Context) ([]string, error) {
 }
 
 // checkpoint writes the stage into mirror and records.
-func (d *Destination) checkpoint(ctx context.Context, stage ledger.Stage, change func(*meta)) error {
-	next := d.snapshotMeta()
+func (stand *standing) checkpoint(ctx context.Context, stage ledger.Stage, change func(*meta)) error {
+	next := stand.mem.snapshotMeta()
 	next.Stage = stage
-	d.wrote(&next)
+	stand.wrote(&next)
 	if change != nil {
 		change(&next)
 	}
-	if err := d.mirror.Apply(ctx, &sink.Batch{}, d.checkpointOf(&next)); err != nil {
+	if err := stand.mirror.Apply(ctx, &sink.Batch{}, stand.checkpointOf(&next)); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	if err := d.crashAt("checkpoint"); err != nil {
+	if err := stand.crashAt("checkpoint"); err != nil {
 		return err
 	}
-	before := d.snapshotMeta().Cursor
-	err := d.saveMeta(context.WithoutCancel(ctx), func(m *meta) {
+	before := stand.mem.snapshotMeta().Cursor
+	err := stand.saveMeta(context.WithoutCancel(ctx), func(m *meta) {
 		m.Stage = stage
-		d.wrote(m)
+		stand.wrote(m)
 		if change != nil {
 			change(m)
 		}
 	})
 	if err == nil {
-		d.tellPassed(&before, &next.Cursor)
+		stand.fates.tellPassed(&before, &next.Cursor)
 	}
 	return err
 }
@@ -527,12 +527,12 @@ func (r *run) retry(ctx context.Context) error {
 	b := d.batcher(ctx, &r.c, false)
 	defer b.wait()
 	jobs := func(yield func(job, error) bool) {
-		for _, f := range d.led.Faults(ctx) {
+		for _, f := range d.mem.led.Faults(ctx) {
 			if f.Err != nil {
 				yield(nil, f.Err)
 				return
 			}
-			if f.Run == d.runName() || (!r.atOnce && f.Waits(now, d.lim.retryMax)) {
+			if f.Run == d.applier.planner.faults.runName() || (!r.atOnce && f.Waits(now, d.lim.retryMax)) {
 				continue
 			}
 			it, err := feed.DecodeItem(f.Item)
@@ -549,7 +549,7 @@ func (r *run) retry(ctx context.Context) error {
 	err := d.pipeline(ctx, jobs, func(o *outcome) error {
 		n++
 		d.opt.Progress("retry", n, 0)
-		f, err := d.led.Fault(ctx, ledger.HashOf(o.Item.Loc))
+		f, err := d.mem.led.Fault(ctx, ledger.HashOf(o.Item.Loc))
 		if err != nil {
 			return err
 		}
@@ -572,7 +572,7 @@ func (r *run) retry(ctx context.Context) error {
 // for long are looked for in the same list.
 func (r *run) unlisted(ctx context.Context, o *feed.Offer) error {
 	d := r.d
-	m := d.snapshotMeta()
+	m := d.mem.snapshotMeta()
 	if !o.Followed() || !m.Until.IsZero() || m.told() != "" {
 		return nil
 	}
@@ -590,7 +590,7 @@ func (r *run) unlisted(ctx context.Context, o *feed.Offer) error {
 	}
 	v, err := d.src.ReadInventory(ctx, o, nil)
 	if err != nil {
-		d.log.Warn("some of what the source told of fails, and its list cannot be had", "error", err)
+		d.mem.log.Warn("some of what the source told of fails, and its list cannot be had", "error", err)
 		return nil
 	}
 	if v.Stale(&m.Cursor) {
@@ -621,16 +621,16 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 	}
 	rep.NotRDF = r.notRDF
 	if rep.Unmapped = r.c.unmapped; rep.Unmapped > 0 {
-		d.log.Warn("map makes nothing of some descriptions", "resources", rep.Unmapped, "one", r.c.nothing)
+		d.mem.log.Warn("map makes nothing of some descriptions", "resources", rep.Unmapped, "one", r.c.nothing)
 	}
 	if rep.MapErrors, rep.MapError = r.c.mapErrors, r.c.mapError; rep.MapErrors > 0 {
-		d.log.Warn("an expression of map has no value for some descriptions", "resources", rep.MapErrors, "one", rep.MapError)
+		d.mem.log.Warn("an expression of map has no value for some descriptions", "resources", rep.MapErrors, "one", rep.MapError)
 	}
 	if !r.dry {
 		rep.Bytes = d.fetch.Received()
 	}
 	var oldest time.Time
-	for _, f := range d.led.Faults(ctx) {
+	for _, f := range d.mem.led.Faults(ctx) {
 		if f.Err != nil {
 			return f.Err
 		}
@@ -655,13 +655,13 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 		if err := d.notePublished(ctx, r.root); err != nil {
 			return err
 		}
-		if d.snapshotMeta().Older != (feed.OlderList{}) {
-			if err := d.saveMeta(ctx, func(m *meta) { m.Older = feed.OlderList{} }); err != nil {
+		if d.mem.snapshotMeta().Older != (feed.OlderList{}) {
+			if err := d.mem.saveMeta(ctx, func(m *meta) { m.Older = feed.OlderList{} }); err != nil {
 				return err
 			}
 		}
 	}
-	m := d.snapshotMeta()
+	m := d.mem.snapshotMeta()
 	if why := m.notPublished(); why != "" {
 		if r.why("%s", why); oldest.IsZero() || m.Unpublished.Since.Before(oldest) {
 			oldest = m.Unpublished.Since
@@ -692,7 +692,7 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 		}
 		return nil
 	}
-	err := d.saveMeta(ctx, func(m *meta) {
+	err := d.mem.saveMeta(ctx, func(m *meta) {
 		m.InSync = rep.InSync && r.until.IsZero()
 		if r.complete && r.until.IsZero() {
 			m.LastPoll = start.UTC()
@@ -706,7 +706,7 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 			m.LastError = clip.Middle(webguard.MaskedText(runErr.Error()))
 		}
 	})
-	m = d.snapshotMeta()
+	m = d.mem.snapshotMeta()
 	rep.BehindSeconds = m.behind(now, runErr != nil && !stopped)
 	return err
 }

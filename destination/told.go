@@ -14,69 +14,69 @@ import (
 // told, again.
 
 // tell tells the fate of the change of an op, and of a pending one for the same resource.
-func (d *Destination) tell(ctx context.Context, o *op) {
-	if !d.telling() {
+func (ap *applier) tell(ctx context.Context, o *op) {
+	if !ap.fates.telling() {
 		return
 	}
 	change := o.it != nil && o.it.Change != ""
 	again := false
-	if f, err := d.led.Fault(ctx, o.loc); err == nil && f != nil {
+	if f, err := ap.led.Fault(ctx, o.loc); err == nil && f != nil {
 		if it, err := feed.DecodeItem(f.Item); err == nil && it.Change != "" {
 			if again = change && it.Identity() == o.it.Identity(); !again {
-				d.superseded(it, o.it)
+				ap.fates.superseded(it, o.it)
 			}
 		}
 	}
-	if l, err := d.led.Leaving(ctx, o.loc); err == nil && l != nil && !o.settle {
+	if l, err := ap.led.Leaving(ctx, o.loc); err == nil && l != nil && !o.settle {
 		if it, err := deletionOf(l); err == nil && it != nil && !(change && it.Identity() == o.it.Identity()) {
-			d.superseded(it, o.it)
+			ap.fates.superseded(it, o.it)
 		}
 	}
 	switch {
 	case !change:
 	case o.leaves != nil: // and told again when it goes, or is held
-		d.tellFate("change is pending", o.it, "state", "leaving")
+		ap.fates.tellFate("change is pending", o.it, "state", "leaving")
 	case o.fault == nil:
-		d.tellFate("change is applied", o.it)
+		ap.fates.tellFate("change is applied", o.it)
 	case !again:
-		d.tellFate("change is pending", o.it, "state", o.fault.State, "error", o.fault.Reason)
+		ap.fates.tellFate("change is pending", o.it, "state", o.fault.State, "error", o.fault.Reason)
 	}
 }
 
-func (d *Destination) telling() bool {
-	return d.planning == nil && d.log.Enabled(context.Background(), slog.LevelDebug)
+func (ft *fates) telling() bool {
+	return !ft.quiet && ft.log.Enabled(context.Background(), slog.LevelDebug)
 }
 
 // superseded tells it of a change; by is nil, or of no change, if a list or dump took its
 // place.
-func (d *Destination) superseded(it, by *feed.Item) {
+func (ft *fates) superseded(it, by *feed.Item) {
 	switch {
-	case !d.telling():
+	case !ft.telling():
 	case by == nil || by.Change == "":
-		d.tellFate("change is superseded", it, "by_list", true)
+		ft.tellFate("change is superseded", it, "by_list", true)
 	default:
-		d.tellFate("change is superseded", it, "by", by.Sequence, "by_time", by.Time)
+		ft.tellFate("change is superseded", it, "by", by.Sequence, "by_time", by.Time)
 	}
 }
 
-func (d *Destination) tellFate(fate string, it *feed.Item, more ...any) {
-	d.log.Debug(fate, append([]any{"sequence", it.Sequence, "change", it.Change, "time", it.Time, "loc", it.Loc}, more...)...)
+func (ft *fates) tellFate(fate string, it *feed.Item, more ...any) {
+	ft.log.Debug(fate, append([]any{"sequence", it.Sequence, "change", it.Change, "time", it.Time, "loc", it.Loc}, more...)...)
 }
 
 // tellThrough tells the position of the applied changes.
-func (d *Destination) tellThrough(c *feed.Cursor) {
-	if !d.telling() {
+func (ft *fates) tellThrough(c *feed.Cursor) {
+	if !ft.telling() {
 		return
 	}
-	d.log.Debug("changes are applied", "through", c.Number(), "until", c.Time())
+	ft.log.Debug("changes are applied", "through", c.Number(), "until", c.Time())
 }
 
 // tellPassed tells of the changes passed over by a comparison.
-func (d *Destination) tellPassed(before, after *feed.Cursor) {
-	if !d.telling() {
+func (ft *fates) tellPassed(before, after *feed.Cursor) {
+	if !ft.telling() {
 		return
 	}
 	if after.Number() > before.Number() || after.Sequence() == nil && after.Time().After(before.Time()) {
-		d.log.Debug("changes are superseded by a list", "after", before.Number(), "through", after.Number(), "from", before.Time(), "until", after.Time())
+		ft.log.Debug("changes are superseded by a list", "after", before.Number(), "through", after.Number(), "from", before.Time(), "until", after.Time())
 	}
 }

@@ -21,7 +21,7 @@ type unpublished struct {
 // notePublished keeps the source's changes before the run that no list or dump had at its end.
 // root is of the beginning.
 func (d *Destination) notePublished(ctx context.Context, root *feed.InventoryDoc) error {
-	m := d.snapshotMeta()
+	m := d.mem.snapshotMeta()
 	var next unpublished
 	if root.Beyond(&m.Cursor) {
 		if next = m.Unpublished; next.Sequence == 0 {
@@ -34,7 +34,7 @@ func (d *Destination) notePublished(ctx context.Context, root *feed.InventoryDoc
 	if next == m.Unpublished {
 		return nil
 	}
-	return d.saveMeta(ctx, func(m *meta) { m.Unpublished = next })
+	return d.mem.saveMeta(ctx, func(m *meta) { m.Unpublished = next })
 }
 
 // notPublished says so in words, "" if everything is published.

@@ -37,14 +37,14 @@ func (r *run) syncUntil(ctx context.Context, o *feed.Offer) error {
 		return err
 	}
 	r.atOnce = true
-	if why := d.snapshotMeta().CompareMirror; why != "" { // first, to fetch the untrusted kept ones
+	if why := d.mem.snapshotMeta().CompareMirror; why != "" { // first, to fetch the untrusted kept ones
 		r.why("%s: everything in the mirror is compared", why)
 		if err := r.compareMirror(ctx); err != nil {
 			v.Close()
 			return err
 		}
 	}
-	if err := d.checkpoint(ctx, ledger.Baseline, func(m *meta) { d.follow(m); m.Until = r.until }); err != nil {
+	if err := d.stand.checkpoint(ctx, ledger.Baseline, func(m *meta) { d.follow(m); m.Until = r.until }); err != nil {
 		v.Close()
 		return err
 	}
@@ -53,7 +53,7 @@ func (r *run) syncUntil(ctx context.Context, o *feed.Offer) error {
 		return err
 	}
 	r.complete, r.departs = true, true
-	return d.checkpoint(ctx, ledger.Following, func(m *meta) {
+	return d.stand.checkpoint(ctx, ledger.Following, func(m *meta) {
 		end(m)
 		m.Gap = ""
 		m.Inventory = feed.ListState{}
@@ -64,14 +64,14 @@ func (r *run) syncUntil(ctx context.Context, o *feed.Offer) error {
 // leaveUntil goes on to the present from a mirror of a point in time.
 func (r *run) leaveUntil(ctx context.Context) error {
 	d := r.d
-	m := d.snapshotMeta()
+	m := d.mem.snapshotMeta()
 	if m.Until.IsZero() {
 		return nil
 	}
 	r.why("the mirror stood at %s, as was asked for, and goes on to the present", feed.Stamp(m.Until))
 	again := m.Cursor.Sequence() == nil // lists without numbers may not tell whether they reach back to then
 	r.full = r.full || again
-	return d.saveMeta(ctx, func(m *meta) {
+	return d.mem.saveMeta(ctx, func(m *meta) {
 		if m.Until = (time.Time{}); again {
 			m.OweSource("the mirror was one of a time")
 		}

@@ -12,8 +12,8 @@ import (
 
 // keepVersion puts the old state of a replaced or deleted resource, at its present or former
 // location, among the versions.
-func (d *Destination) keepVersion(ctx context.Context, b kv.Batch, number uint64, loc ledger.Hash, o *op, old *ledger.Record) error {
-	until := d.opt.Now().UTC()
+func (ap *applier) keepVersion(ctx context.Context, b kv.Batch, number uint64, loc ledger.Hash, o *op, old *ledger.Record) error {
+	until := ap.opt.Now().UTC()
 	switch {
 	case o.rec != nil && !o.rec.Changed.IsZero():
 		until = o.rec.Changed
@@ -22,7 +22,7 @@ func (d *Destination) keepVersion(ctx context.Context, b kv.Batch, number uint64
 	case o.rec != nil && o.rec.LastMod.After(old.Since()) && o.rec.LastMod.Before(until): // of a list
 		until = o.rec.LastMod
 	}
-	if err := d.led.KeepVersion(ctx, b, number, loc, old, until, o.rec == nil); err != nil {
+	if err := ap.led.KeepVersion(ctx, b, number, loc, old, until, o.rec == nil); err != nil {
 		return fmt.Errorf("keep the version of %s: %w", clip.Middle(old.Loc), err)
 	}
 	return nil
@@ -30,11 +30,11 @@ func (d *Destination) keepVersion(ctx context.Context, b kv.Batch, number uint64
 
 // leftBefore is the unapplied deletion of a resource back again, nil for none: a version ends
 // with it.
-func (d *Destination) leftBefore(ctx context.Context, ch *delta) (*op, error) {
-	if d.cfg.Keep != "versions" || ch.old == nil || ch.op.rec == nil {
+func (ap *applier) leftBefore(ctx context.Context, ch *delta) (*op, error) {
+	if ap.cfg.Keep != "versions" || ch.old == nil || ch.op.rec == nil {
 		return nil, nil
 	}
-	l, err := d.led.Leaving(ctx, ch.op.loc)
+	l, err := ap.led.Leaving(ctx, ch.op.loc)
 	if err != nil || l == nil {
 		return nil, err
 	}
@@ -46,18 +46,18 @@ func (d *Destination) leftBefore(ctx context.Context, ch *delta) (*op, error) {
 }
 
 // keepLeft keeps the version of a resource back without a change.
-func (d *Destination) keepLeft(ctx context.Context, b kv.Batch, past *uint64, ch *delta) error {
-	left, err := d.leftBefore(ctx, ch)
+func (ap *applier) keepLeft(ctx context.Context, b kv.Batch, past *uint64, ch *delta) error {
+	left, err := ap.leftBefore(ctx, ch)
 	if err != nil || left == nil {
 		return err
 	}
 	*past++
-	return d.keepVersion(ctx, b, d.meta.Versions+*past, ch.op.loc, left, ch.old)
+	return ap.keepVersion(ctx, b, ap.meta.Versions+*past, ch.op.loc, left, ch.old)
 }
 
 // Versions yields the seen former versions of an entity, the oldest first. keep: versions keeps
 // each version in a Change List. A source with mementos gives the bytes of all, another source
 // only those current at some poll. The sequence ends after the first error.
 func (d *Destination) Versions(ctx context.Context, entity string) iter.Seq2[ledger.Version, error] {
-	return d.led.Versions(ctx, entity)
+	return d.mem.led.Versions(ctx, entity)
 }

@@ -119,13 +119,13 @@ func TestVirtuosoValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := d.probeRecord(t.Context())
+	p, err := d.prober.probeRecord(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.NormalForm.Rules = old
 	d.mirror.Layout.NormalForm = p.NormalForm
-	if err := errors.Join(d.saveProbe(t.Context(), p, false), d.setForm(t.Context(), ledger.Key(ledger.KindForm, d.space), false), d.reindex(t.Context())); err != nil {
+	if err := errors.Join(d.prober.saveProbe(t.Context(), p, false), d.prober.setForm(t.Context(), ledger.Key(ledger.KindForm, d.mem.space), false), d.prober.reindex(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	store.Run(t, "DELETE DATA { GRAPH <"+store.Graph+"> { "+line("apart", "1", "negativeInteger")+" } }")

@@ -18,23 +18,23 @@ import (
 // A mirror without updates of its own is put whole, once, at the end of a run.
 
 // putsWhole tells of a mirror replaced as a whole, at the end of a run.
-func (d *Destination) putsWhole() bool { return d.mirror.whole != nil }
+func (stand *standing) putsWhole() bool { return stand.mirror.Whole != nil }
 
 // putWhole puts the single graph of a store without updates from the records of all its
 // destinations.
-func (d *Destination) putWhole(ctx context.Context) error {
-	if !d.putsWhole() || !d.meta.Ahead && !d.mirror.whole.Absent() {
+func (pu *putter) putWhole(ctx context.Context) error {
+	if !pu.stand.putsWhole() || !pu.meta.Ahead && !pu.mirror.Whole.Absent() {
 		return nil
 	}
-	d.spaceL.Lock()
-	defer d.spaceL.Unlock()
+	pu.spaceL.Lock()
+	defer pu.spaceL.Unlock()
 	var owned int64
 	both, putting := errgroup.WithContext(ctx) // the end of putting waits for a disk or a store
-	both.Go(func() error { return d.putLines(putting) })
-	countable := d.mirror.Countable()
+	both.Go(func() error { return pu.putLines(putting) })
+	countable := pu.mirror.Countable()
 	if countable {
 		both.Go(func() (err error) {
-			owned, err = d.owned(putting)
+			owned, err = pu.owned(putting)
 			return err
 		})
 	}
@@ -42,31 +42,31 @@ func (d *Destination) putWhole(ctx context.Context) error {
 		return fmt.Errorf("put the graph: %w", err)
 	}
 	if countable {
-		if held, err := d.mirror.Count(ctx); err != nil {
-			d.log.Debug("what was put cannot be counted", "error", err)
+		if held, err := pu.mirror.Count(ctx); err != nil {
+			pu.log.Debug("what was put cannot be counted", "error", err)
 		} else if held < owned {
 			return fmt.Errorf("put the graph: %w: %d triples are not there", sink.ErrUnconfirmed, owned-held)
 		}
 	}
-	if err := d.crashAt("written"); err != nil {
+	if err := pu.crashAt("written"); err != nil {
 		return err
 	}
-	return d.checkpoint(ctx, d.meta.Stage, func(m *meta) { m.Ahead = false })
+	return pu.stand.checkpoint(ctx, pu.meta.Stage, func(m *meta) { m.Ahead = false })
 }
 
 // putLines replaces the graph.
-func (d *Destination) putLines(ctx context.Context) error {
-	metas, err := d.metas(ctx)
+func (pu *putter) putLines(ctx context.Context) error {
+	metas, err := pu.metas(ctx)
 	if err != nil {
 		return err
 	}
 	var authorities []string
 	for _, name := range slices.Sorted(maps.Keys(metas)) {
-		if m := metas[name]; m.Space == d.space {
+		if m := metas[name]; m.Space == pu.space {
 			authorities = append(authorities, m.Authority)
 		}
 	}
-	return d.mirror.whole.Replace(ctx, authorities, func(put sink.PutPart) error { return d.eachWhole(ctx, put) })
+	return pu.mirror.Whole.Replace(ctx, authorities, func(put sink.PutPart) error { return pu.eachWhole(ctx, put) })
 }
 
 // partBytes are about those of the lines of a part.
@@ -74,7 +74,7 @@ const partBytes = 64 << 10
 
 // eachWhole hands out the single graph, with its blank nodes, whole resources at a time. They
 // are read beside put.
-func (d *Destination) eachWhole(ctx context.Context, put sink.PutPart) error {
+func (pu *putter) eachWhole(ctx context.Context, put sink.PutPart) error {
 	type part struct {
 		authority string
 		lines     []byte
@@ -83,7 +83,7 @@ func (d *Destination) eachWhole(ctx context.Context, put sink.PutPart) error {
 	both, ctx := errgroup.WithContext(ctx)
 	both.Go(func() error {
 		defer close(ready)
-		return d.readWhole(ctx, func(authority string, lines []byte) (empty []byte, err error) {
+		return pu.readWhole(ctx, func(authority string, lines []byte) (empty []byte, err error) {
 			select {
 			case ready <- part{authority, lines}:
 			case <-ctx.Done():
@@ -109,15 +109,15 @@ func (d *Destination) eachWhole(ctx context.Context, put sink.PutPart) error {
 }
 
 // readWhole gives the lines away, for a buffer to read on into.
-func (d *Destination) readWhole(ctx context.Context, give func(authority string, lines []byte) (empty []byte, err error)) error {
-	snap := d.store.Snapshot(ctx)
+func (pu *putter) readWhole(ctx context.Context, give func(authority string, lines []byte) (empty []byte, err error)) error {
+	snap := pu.store.Snapshot(ctx)
 	defer snap.Close()
 	var lines, one []byte
 	for m, err := range ledger.All(ctx, snap) {
 		if err != nil {
 			return err
 		}
-		if m.Space != d.space {
+		if m.Space != pu.space {
 			continue
 		}
 		prefix := ledger.Key(ledger.KindBody, m.Dest)
@@ -154,4 +154,58 @@ func pull(s *extsort.Sorter) (next func() (ledger.Hash, bool, error), stop func(
 		}
 		return h, ok, err
 	}, stop
+}
+
+// missing is how many triples the graph of the mirror has less than the records
+// of all destinations that write into it say; 0 where it cannot be counted.
+func (pu *putter) missing(ctx context.Context) (int64, error) {
+	if pu.mirror.Layout.PerEntity || !pu.mirror.Countable() {
+		return 0, nil
+	}
+	var held, owned int64
+	both, ctx := errgroup.WithContext(ctx) // the one takes the store as long as the other us
+	both.Go(func() (err error) {
+		held, err = pu.mirror.Count(ctx)
+		return err
+	})
+	both.Go(func() (err error) {
+		owned, err = pu.owned(ctx)
+		return err
+	})
+	err := both.Wait()
+	return max(0, owned-held), err
+}
+
+// owned is how many triples the records say that the graph has.
+func (pu *putter) owned(ctx context.Context) (n int64, err error) {
+	snap := pu.store.Snapshot(ctx)
+	defer snap.Close()
+	for g, err := range pu.groups(ctx, snap) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return 0, err
+		}
+		n += int64(len(g.owned) / 16)
+	}
+	return n, nil
+}
+
+// provedComplete notes a comparison where the mirror holds less than was written.
+func (r *run) provedComplete(ctx context.Context) error {
+	d := r.d
+	if d.stand.putsWhole() {
+		return nil // its graph is put whole at the end of the run
+	}
+	d.mem.spaceL.Lock()
+	defer d.mem.spaceL.Unlock()
+	n, err := d.putter.missing(ctx)
+	if err != nil {
+		return fmt.Errorf("count what the mirror holds: %w", err)
+	}
+	if n == 0 {
+		return nil
+	}
+	return d.mem.noteCompare(ctx, fmt.Sprintf("the mirror holds %d triples less than it confirmed", n))
 }

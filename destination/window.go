@@ -74,7 +74,7 @@ func (w *window) add(ctx context.Context, c feed.Change) error {
 		}
 	}
 	if i, ok := w.items[loc]; ok && !passed {
-		w.d.superseded(w.order[i], c.Item)
+		w.d.fates.superseded(w.order[i], c.Item)
 		w.order[i] = nil // only the last counts
 	}
 	if !passed {
@@ -98,7 +98,7 @@ func (w *window) unmet() error {
 // again tells whether the last collected change is older than the cursor, as with
 // overlapping lists. The run after an interrupted one may not meet it.
 func (w *window) again() bool {
-	was := w.d.snapshotMeta().Cursor
+	was := w.d.mem.snapshotMeta().Cursor
 	return w.at.Precedes(&was)
 }
 
@@ -133,11 +133,11 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 		return err
 	}
 	if len(items) > 0 && w.ahead == nil && !w.again() { // the cursor moves behind the last of them, and a part may stand in the mirror before
-		if err := d.saveMeta(ctx, func(m *meta) { m.Cursor.SetAhead(w.at.Newest()) }); err != nil {
+		if err := d.mem.saveMeta(ctx, func(m *meta) { m.Cursor.SetAhead(w.at.Newest()) }); err != nil {
 			return err
 		}
 	}
-	if err := d.returned(ctx, func(waiting map[ledger.Hash]bool) (back []ledger.Hash, err error) {
+	if err := d.mem.returned(ctx, func(waiting map[ledger.Hash]bool) (back []ledger.Hash, err error) {
 		for _, it := range items {
 			if it != nil && it.Bad == "" && it.Change != "deleted" && waiting[ledger.HashOf(it.Loc)] {
 				back = append(back, ledger.HashOf(it.Loc))
@@ -160,7 +160,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 			}
 			loc := ledger.HashOf(it.Loc)
 			it.Tried = true
-			rec, err := d.led.Record(ctx, loc)
+			rec, err := d.mem.led.Record(ctx, loc)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -175,7 +175,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 					if j = w.fromPackage(it); j == nil {
 						j = by(d.obtains.Update(it, loc, rec))
 					}
-					j = d.withFormer(j, loc, rec)
+					j = d.applier.planner.withFormer(j, loc, rec)
 				}
 			default:
 				if p := w.fromPackage(it); p != nil {
@@ -207,17 +207,17 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 		}
 	})
 	if err == nil && len(items) > 0 && !w.stays {
-		d.tellThrough(&at)
+		d.fates.tellThrough(&at)
 	}
 	return err
 }
 
 // withFormer reads the former state of a resource beside the others.
-func (d *Destination) withFormer(j job, loc ledger.Hash, rec *ledger.Record) job {
+func (pl *planner) withFormer(j job, loc ledger.Hash, rec *ledger.Record) job {
 	return func(ctx context.Context) *outcome {
 		o := j(ctx)
 		if o.Err == nil {
-			o.was, o.Before = d.former(ctx, loc, rec, o.Before), nil
+			o.was, o.Before = pl.former(ctx, loc, rec, o.Before), nil
 		}
 		return o
 	}
@@ -269,7 +269,7 @@ func (w *window) packagesFor(ctx context.Context, items []*feed.Item) error {
 			if ctx.Err() != nil {
 				return err
 			}
-			d.log.Warn("the Change Dump could not be used; changes are fetched one by one", "error", err)
+			d.mem.log.Warn("the Change Dump could not be used; changes are fetched one by one", "error", err)
 			w.dump = ""
 			return nil
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -44,7 +45,7 @@ func page(w http.ResponseWriter, _ *http.Request) bool {
 	return true
 }
 
-func (b *bench) alone(repair bool, says string) AuditReport {
+func (b *bench) alone(repair bool, says string) keep.AuditReport {
 	b.t.Helper()
 	rep, err := b.open().Audit(context.Background(), AuditOptions{Repair: repair})
 	if err != nil || rep.Equal || !strings.Contains(rep.SourceError, says) {
@@ -104,7 +105,7 @@ func TestRepairThatNeedsItsSource(t *testing.T) {
 		b.sync()
 		loc := b.src.url("/set/r/e2.nt")
 		batch := b.store.Batch()
-		batch.Set(ledger.Key(ledger.KindBody, b.d.mem.dest, ledger.HashOf(loc)), ledger.Pack([]byte(nt("e2", "damaged"))))
+		batch.Set(ledger.Key(ledger.KindBody, b.d.mem.Dest, ledger.HashOf(loc)), ledger.Pack([]byte(nt("e2", "damaged"))))
 		if err := batch.Commit(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +118,7 @@ func TestRepairThatNeedsItsSource(t *testing.T) {
 			if whole { // and of what is not proven nothing is put
 				left = 2
 			}
-			i := slices.IndexFunc(rep.Named, func(d Difference) bool { return d.Location == loc })
+			i := slices.IndexFunc(rep.Named, func(d keep.Difference) bool { return d.Location == loc })
 			if rep.Missing+rep.Different != int64(left) || i < 0 || !strings.Contains(rep.Named[i].Detail, "only the source can give it again") {
 				t.Fatalf("%+v", rep)
 			}

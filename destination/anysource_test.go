@@ -113,7 +113,7 @@ func (b *bench) forgetBody(loc string) {
 	d := b.open()
 	batch := b.store.Batch()
 	defer batch.Close()
-	batch.Set(ledger.Key(ledger.KindBody, d.mem.dest, ledger.HashOf(loc)), ledger.Pack([]byte("damaged")))
+	batch.Set(ledger.Key(ledger.KindBody, d.mem.Dest, ledger.HashOf(loc)), ledger.Pack([]byte("damaged")))
 	if err := batch.Commit(b.t.Context(), true); err != nil {
 		b.t.Fatal(err)
 	}

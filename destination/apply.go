@@ -15,6 +15,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/destination/sink"
@@ -74,7 +75,7 @@ func (pl *planner) former(ctx context.Context, loc ledger.Hash, rec *ledger.Reco
 	}
 	var err error
 	if ts == nil {
-		if ts, err = pl.led.Triples(ctx, loc); err != nil {
+		if ts, err = pl.Ledger.Triples(ctx, loc); err != nil {
 			return nil
 		}
 	}
@@ -88,15 +89,6 @@ func (pl *planner) former(ctx context.Context, loc ledger.Hash, rec *ledger.Reco
 // of tells whether it is the state of a record.
 func (f *former) of(rec *ledger.Record) bool {
 	return f != nil && bytes.Equal(f.rec.Encode(), rec.Encode())
-}
-
-// recordedStatements are those of the kept representation, taken unchecked.
-func (stand *standing) recordedStatements(ctx context.Context, loc ledger.Hash, rec *ledger.Record) ([]sink.Statement, error) {
-	ts, err := stand.led.Triples(ctx, loc)
-	if err != nil {
-		return nil, err
-	}
-	return stand.mirror.Layout.Statements(rec.Entity, ts)
 }
 
 // counts of the effects of batches.
@@ -149,8 +141,8 @@ var errOverlap = errors.New("graph belongs to another resource")
 // crash anywhere between them is mended by redoing the batch. change moves the cursor in the same
 // commit as the records. A resource refused by the mirror is taken out and remembered. ready is the
 // batch worked out ahead, or nil.
-func (ap *applier) apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
-	defer f.hold(ap.spaceL)()
+func (ap *applier) apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*keep.Meta)) error {
+	defer f.hold(ap.SpaceLock)()
 	if ap.unfinished.Load() {
 		return errUnfinished
 	}
@@ -165,7 +157,7 @@ func (ap *applier) apply(ctx context.Context, f *inFlight, ops []*op, ready *wor
 // redone it.
 var errUnfinished = errors.New("a batch before this one could not be written")
 
-func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error {
+func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*keep.Meta)) error {
 	d := of.d
 	if err := d.prober.sameForm(ctx); err != nil {
 		return err
@@ -178,7 +170,7 @@ func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready 
 		return err
 	}
 	// The mirror refuses something. If it refuses everything it is broken.
-	if herr := d.mirror.Apply(ctx, &sink.Batch{}, d.stand.checkpointOf(&d.mem.meta)); herr != nil {
+	if herr := d.mirror.Apply(ctx, &sink.Batch{}, d.stand.CheckpointOf(&d.mem.Meta)); herr != nil {
 		return fmt.Errorf("the mirror takes no writes: %w", err)
 	}
 	writes := 0
@@ -193,15 +185,17 @@ func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready 
 	if writes > 1 {
 		// Parts of the whole may stand in the mirror already. Should this run end
 		// between the halves, only a comparison would find them.
-		before := d.mem.meta.CompareMirror
-		if err := d.mem.saveMeta(ctx, func(m *meta) { m.CompareMirror = "a batch that the mirror refused was taken apart and not finished" }); err != nil {
+		before := d.mem.Meta.CompareMirror
+		if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) {
+			m.CompareMirror = "a batch that the mirror refused was taken apart and not finished"
+		}); err != nil {
 			return err
 		}
 		half := len(ops) / 2
 		if err := of.apply(ctx, f, ops[:half], nil, c, false, nil); err != nil {
 			return err
 		}
-		return of.apply(ctx, f, ops[half:], nil, c, false, func(m *meta) {
+		return of.apply(ctx, f, ops[half:], nil, c, false, func(m *keep.Meta) {
 			m.CompareMirror = before
 			if change != nil {
 				change(m)
@@ -212,7 +206,7 @@ func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready 
 		if o.fault != nil || o.settle {
 			continue
 		}
-		d.mem.log.Warn("mirror: resource refused", "loc", d.applier.locOf(ctx, o), "error", err)
+		d.mem.Log.Warn("mirror: resource refused", "loc", d.applier.locOf(ctx, o), "error", err)
 		if uerr := d.applier.undo(ctx, o); uerr != nil {
 			return fmt.Errorf("%w (and taking it back: %w)", err, uerr)
 		}
@@ -244,7 +238,7 @@ func (ap *applier) locOf(ctx context.Context, o *op) string {
 	case o.it != nil:
 		return o.it.Loc
 	}
-	if r, err := ap.led.Record(ctx, o.loc); err == nil && r != nil {
+	if r, err := ap.Ledger.Record(ctx, o.loc); err == nil && r != nil {
 		return r.Loc
 	}
 	return ""
@@ -339,7 +333,7 @@ func (pl *planner) work(ctx context.Context, ops []*op, c *counts) (*worked, err
 		return nil, err
 	}
 	w := &worked{changes: changes, plan: &sink.Batch{}, small: small}
-	if !pl.stand.putsWhole() {
+	if !pl.stand.PutsWhole() {
 		w.plan, err = pl.plan(ctx, changes, batch)
 	}
 	if err == nil {
@@ -386,7 +380,7 @@ func (pl *planner) canPost(p *sink.Batch) bool {
 	return pl.mirror.CanBulk() && len(p.Remove)+len(p.ClearSubjects) == 0 && pl.mirror.Postable(p.Add)
 }
 
-func (ap *applier) applyOnce(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) (err error) {
+func (ap *applier) applyOnce(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*keep.Meta)) (err error) {
 	if ready == nil {
 		if ready, err = ap.planner.work(ctx, ops, c); err != nil {
 			return err
@@ -394,10 +388,10 @@ func (ap *applier) applyOnce(ctx context.Context, f *inFlight, ops []*op, ready 
 	}
 	changes, p := ready.changes, ready.plan
 	posted, written := false, false // all of it; with the checkpoint of the next generation
-	if ap.planner.stand.putsWhole() {
+	if ap.planner.stand.PutsWhole() {
 		inner := change // records run ahead
 		if slices.ContainsFunc(changes, func(ch *delta) bool { return !ch.same }) {
-			change = func(m *meta) {
+			change = func(m *keep.Meta) {
 				m.Ahead = true
 				if inner != nil {
 					inner(m)
@@ -408,11 +402,11 @@ func (ap *applier) applyOnce(ctx context.Context, f *inFlight, ops []*op, ready 
 		if ready.intent == nil {
 			ready.intent = intentOf(ledger.OfStore, ops)
 		}
-		if err := ap.led.Begin(ctx, f.slot, ready.intent); err != nil {
+		if err := ap.Ledger.Begin(ctx, f.slot, ready.intent); err != nil {
 			return err
 		}
 		ready.intent = nil // it may be as large as the rest of the batch
-		if err := ap.crashAt("intent"); err != nil {
+		if err := ap.CrashAt("intent"); err != nil {
 			return err
 		}
 		if ready.small > 0 {
@@ -430,27 +424,27 @@ func (ap *applier) applyOnce(ctx context.Context, f *inFlight, ops []*op, ready 
 			posted = true
 		default:
 			written = true
-			next := ap.meta
-			ap.wrote(&next)
+			next := ap.Meta
+			ap.Wrote(&next)
 			if change != nil {
 				change(&next)
 			}
-			err = ap.mirror.Apply(ctx, p, ap.planner.stand.checkpointOf(&next))
+			err = ap.mirror.Apply(ctx, p, ap.planner.stand.CheckpointOf(&next))
 		}
 		if err == nil {
-			err = ap.crashAt("written")
+			err = ap.CrashAt("written")
 		}
 	}
 	if err == nil && posted {
 		f.markSent()
-		err = ap.crashAt("sent")
+		err = ap.CrashAt("sent")
 	}
 	if unfinished := f.inTurn(ap); err != nil || unfinished != nil {
 		return cmp.Or(unfinished, err)
 	}
-	return ap.remember(ctx, f.slot, changes, c, func(m *meta) {
+	return ap.remember(ctx, f.slot, changes, c, func(m *keep.Meta) {
 		if written {
-			ap.wrote(m)
+			ap.Wrote(m)
 		}
 		if change != nil {
 			change(m)
@@ -534,26 +528,19 @@ func (pl *planner) keptElsewhere(ctx context.Context, ch *delta, ending map[ledg
 	if !pl.mirror.Layout.PerEntity || ch.newGraph == "" || ch.newGraph == ch.oldGraph {
 		return nil, nil
 	}
-	owner, ok, err := pl.led.Ownership().GraphOwner(ctx, ch.newGraph)
-	if err != nil || !ok || owner.Dest != pl.dest {
+	owner, ok, err := pl.Ledger.Ownership().GraphOwner(ctx, ch.newGraph)
+	if err != nil || !ok || owner.Dest != pl.Dest {
 		return nil, err
 	}
 	loc := owner.Loc
-	rec, err := pl.led.Record(ctx, loc)
+	rec, err := pl.Ledger.Record(ctx, loc)
 	if err != nil || rec == nil || loc == ch.op.loc || rec.Entity != ch.op.rec.Entity {
 		return nil, err
 	}
-	if l, err := pl.led.Leaving(ctx, loc); err != nil || (l == nil || l.Becomes != nil) && !rec.Has(ledger.FlagKept) && !ending[loc] {
+	if l, err := pl.Ledger.Leaving(ctx, loc); err != nil || (l == nil || l.Becomes != nil) && !rec.Has(ledger.FlagKept) && !ending[loc] {
 		return nil, err
 	}
 	return []ledger.Hash{loc}, nil
-}
-
-func (mem *memory) crashAt(point string) error {
-	if mem.crash != nil {
-		return mem.crash(point)
-	}
-	return nil
 }
 
 // workOut compares an op with the record.
@@ -565,7 +552,7 @@ func (pl *planner) workOut(ctx context.Context, o *op) (*delta, error) {
 	var old *ledger.Record
 	var err error
 	if !o.fresh {
-		if old, err = pl.led.Record(ctx, o.loc); err != nil {
+		if old, err = pl.Ledger.Record(ctx, o.loc); err != nil {
 			return nil, err
 		}
 	}
@@ -588,10 +575,10 @@ func (pl *planner) workOut(ctx context.Context, o *op) (*delta, error) {
 	if old != nil && old.Triples > 0 {
 		if o.was.of(old) {
 			ch.oldSts = o.was.sts
-		} else if ch.oldSts, err = pl.stand.recordedStatements(ctx, o.loc, old); errors.Is(err, ledger.ErrDamaged) || errors.Is(err, kv.ErrNotFound) {
+		} else if ch.oldSts, err = pl.stand.RecordedStatements(ctx, o.loc, old); errors.Is(err, ledger.ErrDamaged) || errors.Is(err, kv.ErrNotFound) {
 			// The index has its triples; only a comparison finds those to remove from the
 			// mirror.
-			pl.log.Error("kept representation is damaged", "loc", old.Loc, "error", err)
+			pl.Log.Error("kept representation is damaged", "loc", old.Loc, "error", err)
 			ch.lost = true
 		} else if err != nil {
 			return nil, err
@@ -632,7 +619,7 @@ func (pl *planner) workOut(ctx context.Context, o *op) (*delta, error) {
 func (pl *planner) refuseOverlaps(ctx context.Context, changes []*delta, c *counts) error {
 	leaves := map[string]bool{} // graphs given up in this batch
 	for _, ch := range changes {
-		if ch.oldGraph != "" && ch.oldGraph != ch.newGraph && pl.led.Ownership().OwnsGraph(ctx, ch.oldGraph, ch.op.loc) {
+		if ch.oldGraph != "" && ch.oldGraph != ch.newGraph && pl.Ledger.Ownership().OwnsGraph(ctx, ch.oldGraph, ch.op.loc) {
 			leaves[ch.oldGraph] = true
 		}
 	}
@@ -644,16 +631,16 @@ func (pl *planner) refuseOverlaps(ctx context.Context, changes []*delta, c *coun
 		var other string
 		if l, ok := taken[ch.newGraph]; ok && l != ch.op.loc {
 			other = "a resource of the same batch"
-		} else if o, ok, err := pl.led.Ownership().GraphOwner(ctx, ch.newGraph); err != nil {
+		} else if o, ok, err := pl.Ledger.Ownership().GraphOwner(ctx, ch.newGraph); err != nil {
 			return err
 		} else if ok && !leaves[ch.newGraph] {
-			if o != (ledger.Owner{Dest: pl.dest, Loc: ch.op.loc}) {
+			if o != (ledger.Owner{Dest: pl.Dest, Loc: ch.op.loc}) {
 				other = "another resource"
-				if r, err := pl.led.Of(o.Dest).Record(ctx, o.Loc); err == nil && r != nil {
+				if r, err := pl.Ledger.Of(o.Dest).Record(ctx, o.Loc); err == nil && r != nil {
 					other = r.Loc
 				}
 			}
-		} else if name, err := pl.stand.singleOf(ctx, ch.newGraph); err != nil {
+		} else if name, err := pl.stand.SingleOf(ctx, ch.newGraph); err != nil {
 			return err
 		} else if name != "" {
 			other = "destination " + strconv.Quote(name) + fmt.Sprintf(", which has everything in it (give either another %s)", pl.cfg.Settings.Of("graph_iri"))
@@ -701,7 +688,7 @@ func (pl *planner) plan(ctx context.Context, changes []*delta, batch map[ledger.
 		return found
 	}
 	left := func(ch *delta) bool {
-		return pl.mirror.Layout.PerEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && pl.led.Ownership().OwnsGraph(ctx, ch.oldGraph, ch.op.loc)
+		return pl.mirror.Layout.PerEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && pl.Ledger.Ownership().OwnsGraph(ctx, ch.oldGraph, ch.op.loc)
 	}
 	candidates := map[ledger.Hash][]*sink.Statement{} // by subject
 	asked := map[ledger.Hash]bool{}
@@ -710,7 +697,7 @@ func (pl *planner) plan(ctx context.Context, changes []*delta, batch map[ledger.
 			continue
 		}
 		if ch.oldGraph != "" && len(ch.oldSts) > 0 && left(ch) {
-			if name, err := pl.stand.singleOf(ctx, ch.oldGraph); err != nil {
+			if name, err := pl.stand.SingleOf(ctx, ch.oldGraph); err != nil {
 				return nil, err
 			} else if name == "" {
 				p.DropGraphs = append(p.DropGraphs, ch.oldGraph)
@@ -799,11 +786,11 @@ const unownedEach = 64
 // batch has it.
 func (pl *planner) ownedElsewhere(ctx context.Context, subj ledger.Hash, sts []*sink.Statement, batch map[ledger.Hash]bool) ([]bool, error) {
 	owned := make([]bool, len(sts))
-	for o, err := range pl.led.Ownership().Owners(ctx, subj) {
+	for o, err := range pl.Ledger.Ownership().Owners(ctx, subj) {
 		if err != nil {
 			return nil, err
 		}
-		if o.Dest == pl.dest && batch[o.Loc] {
+		if o.Dest == pl.Dest && batch[o.Loc] {
 			continue
 		}
 		for i, st := range sts {
@@ -814,9 +801,9 @@ func (pl *planner) ownedElsewhere(ctx context.Context, subj ledger.Hash, sts []*
 }
 
 // remember writes the new records and the changed meta in one commit.
-func (ap *applier) remember(ctx context.Context, slot byte, changes []*delta, c *counts, change func(*meta)) error {
+func (ap *applier) remember(ctx context.Context, slot byte, changes []*delta, c *counts, change func(*keep.Meta)) error {
 	ctx = context.WithoutCancel(ctx) // the mirror has it: so have the records, and the position
-	b := ap.store.Batch()
+	b := ap.Store.Batch()
 	defer b.Close()
 	size := 0
 	for _, ch := range changes {
@@ -857,7 +844,7 @@ func (ap *applier) remember(ctx context.Context, slot byte, changes []*delta, c 
 				resources--
 				n.became(ch.old, nil, false)
 			}
-			ap.led.PutRecord(b, o.loc, &kept)
+			ap.Ledger.PutRecord(b, o.loc, &kept)
 			continue
 		}
 		switch {
@@ -874,7 +861,7 @@ func (ap *applier) remember(ctx context.Context, slot byte, changes []*delta, c 
 			if ch.old != nil && ch.old.Has(ledger.FlagKept) {
 				resources++
 			}
-			ap.led.PutRecord(b, o.loc, o.rec)
+			ap.Ledger.PutRecord(b, o.loc, o.rec)
 			continue
 		case ch.old == nil:
 			if ch.leaves == 0 {
@@ -907,12 +894,12 @@ func (ap *applier) remember(ctx context.Context, slot byte, changes []*delta, c 
 		}
 		if ap.cfg.Keep == "versions" && ch.old != nil && !ch.old.Has(ledger.FlagKept) && (next.rec == nil || next.rec.Graph != ch.old.Graph) {
 			past++
-			if err := ap.keepVersion(ctx, b, ap.meta.Versions+past, o.loc, next, ch.old); err != nil {
+			if err := ap.keepVersion(ctx, b, ap.Meta.Versions+past, o.loc, next, ch.old); err != nil {
 				return err
 			}
 		}
 		if ch.lost {
-			if err := ap.led.Ownership().DisownAll(ctx, b, o.loc); err != nil {
+			if err := ap.Ledger.Ownership().DisownAll(ctx, b, o.loc); err != nil {
 				return err
 			}
 			lost = true
@@ -926,31 +913,31 @@ func (ap *applier) remember(ctx context.Context, slot byte, changes []*delta, c 
 			before[ch.oldSts[i].Subject] = true
 		}
 		for _, of := range after {
-			ap.led.Ownership().Own(b, o.loc, of)
+			ap.Ledger.Ownership().Own(b, o.loc, of)
 			delete(before, of.Subject)
 		}
 		for subj := range before {
-			ap.led.Ownership().Disown(b, o.loc, subj)
+			ap.Ledger.Ownership().Disown(b, o.loc, subj)
 		}
-		if ap.mirror.Layout.PerEntity && ch.oldGraph != "" && ch.oldGraph != ch.newGraph && ap.led.Ownership().OwnsGraph(ctx, ch.oldGraph, o.loc) {
-			ap.led.Ownership().DropGraph(b, ch.oldGraph)
+		if ap.mirror.Layout.PerEntity && ch.oldGraph != "" && ch.oldGraph != ch.newGraph && ap.Ledger.Ownership().OwnsGraph(ctx, ch.oldGraph, o.loc) {
+			ap.Ledger.Ownership().DropGraph(b, ch.oldGraph)
 		}
 		if o.rec == nil {
-			ap.led.Drop(b, o.loc)
+			ap.Ledger.Drop(b, o.loc)
 			continue
 		}
-		ap.led.PutRecord(b, o.loc, o.rec)
+		ap.Ledger.PutRecord(b, o.loc, o.rec)
 		if o.packed == nil {
 			o.packed = ledger.Pack(o.wire)
 		}
-		ap.led.PutBody(b, o.loc, o.packed)
+		ap.Ledger.PutBody(b, o.loc, o.packed)
 	}
 	for _, ch := range changes { // after the deletions of moved graphs
 		if ap.mirror.Layout.PerEntity && ch.newGraph != "" && ch.newGraph != ch.oldGraph {
-			ap.led.Ownership().PutGraph(b, ch.newGraph, ch.op.loc)
+			ap.Ledger.Ownership().PutGraph(b, ch.newGraph, ch.op.loc)
 		}
 	}
-	if err := ap.done(ctx, slot, b, func(m *meta) {
+	if err := ap.Done(ctx, slot, b, func(m *keep.Meta) {
 		m.Resources += resources
 		m.NotRDF += others
 		m.Unselected += unselected
@@ -966,7 +953,7 @@ func (ap *applier) remember(ctx context.Context, slot byte, changes []*delta, c 
 		return err
 	}
 	c.add(n)
-	return ap.crashAt("recorded")
+	return ap.CrashAt("recorded")
 }
 
 // undo brings the partial writes of a refused op back to the record.
@@ -1009,7 +996,7 @@ func (ap *applier) undo(ctx context.Context, o *op) error {
 }
 
 func (pl *planner) ownedByAny(ctx context.Context, subj, triple ledger.Hash) (bool, error) {
-	for o, err := range pl.led.Ownership().Owners(ctx, subj) {
+	for o, err := range pl.Ledger.Ownership().Owners(ctx, subj) {
 		if err != nil || ledger.Holds(o.Hashes, triple) {
 			return err == nil, err
 		}
@@ -1042,7 +1029,7 @@ func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, 
 	if errors.As(err, &doubtful) {
 		f.Doubted, f.Came = fa.runName(), doubtful.came.String()
 	}
-	if old, ferr := fa.led.Fault(ctx, loc); ferr == nil && old != nil {
+	if old, ferr := fa.Ledger.Fault(ctx, loc); ferr == nil && old != nil {
 		f.First = old.First
 		if f.Came != "" && old.Came == f.Came {
 			f.Doubted = old.Doubted
@@ -1065,4 +1052,4 @@ func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, 
 }
 
 // runName names the run under way.
-func (fa *faults) runName() string { return fmt.Sprint(fa.writer, " ", fa.fetch.Run()) }
+func (fa *faults) runName() string { return fmt.Sprint(fa.Writer, " ", fa.fetch.Run()) }

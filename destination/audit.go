@@ -12,10 +12,10 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/destination/pairs"
-	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -28,22 +28,22 @@ import (
 // the source, and audits again: the report is of the second audit, Repaired of the differences gone since.
 // An unreachable source ends an audit without anything else to compare. With the depth store the mirror is
 // compared, and repaired, all the same, and the report says so.
-func (d *Destination) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
+func (d *Destination) Audit(ctx context.Context, o AuditOptions) (keep.AuditReport, error) {
 	rep, err := d.audit(ctx, o)
-	err = errors.Join(err, d.mem.led.KeepCount(ctx))
+	err = errors.Join(err, d.mem.Ledger.KeepCount(ctx))
 	d.obtains.Settle()
 	d.src.Settle()
 	d.twins = nil
-	d.repeats.Settle(d.mem.log)
+	d.repeats.Settle(d.mem.Log)
 	if err != nil {
 		return rep, fmt.Errorf("audit %s: %w", d.cfg.Name, err)
 	}
 	return rep, nil
 }
 
-func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
+func (d *Destination) audit(ctx context.Context, o AuditOptions) (keep.AuditReport, error) {
 	start := d.opt.Now()
-	rep := AuditReport{Name: d.cfg.Name, Depth: o.Depth, Time: start.UTC()}
+	rep := keep.AuditReport{Name: d.cfg.Name, Depth: o.Depth, Time: start.UTC()}
 	switch o.Depth {
 	case "":
 		rep.Depth = "store"
@@ -55,19 +55,19 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 	if err := d.prober.ready(ctx); err != nil {
 		return rep, err
 	}
-	if d.mem.snapshotMeta().Stage == ledger.None {
+	if d.mem.SnapshotMeta().Stage == ledger.None {
 		return rep, errors.New("nothing was mirrored yet: run sync first")
 	}
 	if err := d.applier.redo(ctx); err != nil {
 		return rep, fmt.Errorf("finish the batch that was under way: %w", err)
 	}
-	if err := d.mem.led.LookForLeaving(ctx); err != nil {
+	if err := d.mem.Ledger.LookForLeaving(ctx); err != nil {
 		return rep, err
 	}
-	if err := d.mem.led.LookForDoubts(ctx); err != nil {
+	if err := d.mem.Ledger.LookForDoubts(ctx); err != nil {
 		return rep, err
 	}
-	if err := d.mem.led.LookForFaults(ctx); err != nil {
+	if err := d.mem.Ledger.LookForFaults(ctx); err != nil {
 		return rep, err
 	}
 	offer, err := d.discover(ctx)
@@ -80,10 +80,10 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 		switch {
 		case err != nil:
 		case cp != nil:
-			m := d.mem.snapshotMeta()
-			err = d.mem.noteCompare(ctx, m.otherWrite(cp))
+			m := d.mem.SnapshotMeta()
+			err = d.mem.NoteCompare(ctx, m.OtherWrite(cp))
 		case o.Repair:
-			err = d.stand.isTheMirror(ctx)
+			err = d.stand.IsTheMirror(ctx)
 		}
 		if err != nil {
 			return rep, fmt.Errorf("read the checkpoint: %w", err)
@@ -97,12 +97,12 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 		return rep, err
 	case changed:
 		a = &auditRun{d: d, offer: offer, depth: rep.Depth, fix: o.Repair, silent: a.silent}
-		rep = AuditReport{Name: rep.Name, Depth: rep.Depth, Time: rep.Time}
+		rep = keep.AuditReport{Name: rep.Name, Depth: rep.Depth, Time: rep.Time}
 		if err := a.once(ctx, &rep); err != nil {
 			return rep, err
 		}
 	}
-	if o.Repair && rep.findings()+a.fixed > 0 {
+	if o.Repair && rep.Findings()+a.fixed > 0 {
 		first := rep
 		if a.silent == nil && (a.sourceDiffers || a.refetch > 0) {
 			r := &run{d: d, full: true, atOnce: true}
@@ -116,19 +116,19 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 			}
 		}
 		a = &auditRun{d: d, offer: offer, depth: rep.Depth, second: true, silent: a.silent}
-		rep = AuditReport{Name: first.Name, Depth: first.Depth, Time: first.Time}
+		rep = keep.AuditReport{Name: first.Name, Depth: first.Depth, Time: first.Time}
 		if err := a.once(ctx, &rep); err != nil {
 			return rep, err
 		}
-		if rep.Repaired = max(0, first.findings()-rep.findings()); rep.Repaired > 0 {
-			rep.Mended = first.mendedBy(&rep)
+		if rep.Repaired = max(0, first.Findings()-rep.Findings()); rep.Repaired > 0 {
+			rep.Mended = first.MendedBy(&rep)
 		}
 	}
 	rep.Bytes = d.fetch.Received()
 	rep.Seconds = math.Round(d.opt.Now().Sub(start).Seconds()*1000) / 1000
 	kept := rep
 	kept.Named, kept.Mended = firstNamed(kept.Named), firstNamed(kept.Mended)
-	return rep, d.mem.saveMeta(context.WithoutCancel(ctx), func(m *meta) {
+	return rep, d.mem.SaveMeta(context.WithoutCancel(ctx), func(m *keep.Meta) {
 		m.LastAudit = &kept
 		if rep.Equal && rep.Depth != "inventory" {
 			m.CompareMirror = ""
@@ -152,7 +152,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (AuditReport, e
 }
 
 // firstNamed are the kept differences of a report.
-func firstNamed(all []Difference) []Difference { return all[:min(len(all), 20)] }
+func firstNamed(all []keep.Difference) []keep.Difference { return all[:min(len(all), 20)] }
 
 // repairFromSource fetches resources changed at the source.
 func (r *run) repairFromSource(ctx context.Context, o *feed.Offer) error {
@@ -162,7 +162,7 @@ func (r *run) repairFromSource(ctx context.Context, o *feed.Offer) error {
 		if err != nil {
 			return err
 		}
-		if c := d.mem.snapshotMeta().Cursor; v.Stale(&c) {
+		if c := d.mem.SnapshotMeta().Cursor; v.Stale(&c) {
 			err = v.Close()
 		} else {
 			err = r.mend(ctx, o, v)
@@ -176,7 +176,7 @@ func (r *run) repairFromSource(ctx context.Context, o *feed.Offer) error {
 	}
 	err := r.retry(ctx)
 	if err == nil {
-		err = r.depart(ctx, !d.mem.snapshotMeta().Until.IsZero())
+		err = r.depart(ctx, !d.mem.SnapshotMeta().Until.IsZero())
 	}
 	return err
 }
@@ -253,7 +253,7 @@ func (a *auditRun) event(loc ledger.Hash, rank byte, e event) error {
 	return a.events.Add(append(append(make([]byte, 0, 17), loc[:]...), rank), raw)
 }
 
-func (a *auditRun) once(ctx context.Context, rep *AuditReport) error {
+func (a *auditRun) once(ctx context.Context, rep *keep.AuditReport) error {
 	d := a.d
 	var err error
 	if a.events, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/8); err != nil {
@@ -286,8 +286,8 @@ func (a *auditRun) sawRewritten(ctx context.Context, rec *ledger.Record) {
 	if w.n++; len(w.named) == 20 {
 		return
 	}
-	w.named = append(w.named, Difference{Entity: rec.Entity, Location: rec.Loc, Kind: "rewritten", Detail: ownForm})
-	sts, err := a.d.stand.recordedStatements(ctx, ledger.HashOf(rec.Loc), rec)
+	w.named = append(w.named, keep.Difference{Entity: rec.Entity, Location: rec.Loc, Kind: "rewritten", Detail: ownForm})
+	sts, err := a.d.stand.RecordedStatements(ctx, ledger.HashOf(rec.Loc), rec)
 	if err != nil {
 		return // the audit tells the error
 	}
@@ -304,7 +304,7 @@ func (a *auditRun) sawRewritten(ctx context.Context, rec *ledger.Record) {
 // rewrittenOnes are resources with literals in the store's own form.
 type rewrittenOnes struct {
 	n      int64
-	named  []Difference
+	named  []keep.Difference
 	recast map[ledger.Hash]recast
 }
 
@@ -337,7 +337,7 @@ func (a *auditRun) withoutSource(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil || a.depth != "store" && !errors.As(err, &gap) {
 		return err
 	}
-	a.d.mem.log.Warn("audit: the source does not tell what it has; the mirror is compared with what is recorded", "error", err)
+	a.d.mem.Log.Warn("audit: the source does not tell what it has; the mirror is compared with what is recorded", "error", err)
 	a.silent = err
 	return nil
 }
@@ -346,7 +346,7 @@ func (a *auditRun) withoutSource(ctx context.Context, err error) error {
 // its list, for the names of the differences.
 func (a *auditRun) source(ctx context.Context) error {
 	d := a.d
-	a.from = d.mem.snapshotMeta().Cursor
+	a.from = d.mem.SnapshotMeta().Cursor
 	if a.silent == nil {
 		var err error
 		a.root, err = d.src.InventoryRoot(ctx, a.offer)
@@ -367,7 +367,7 @@ func (a *auditRun) source(ctx context.Context) error {
 		}
 		a.rewritten = rewrittenOnes{}
 	}
-	snap := d.mem.store.Snapshot(ctx)
+	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
 	v, err := a.list(ctx)
 	if err != nil {
@@ -400,13 +400,13 @@ func (a *auditRun) source(ctx context.Context) error {
 		return since.IsZero() || since.After(v.At) || told > time.Minute && !since.Add(told).Before(v.At)
 	}
 	n, unseen, kept := int64(0), int64(0), false
-	lists, err := d.mem.led.Lists(ctx)
+	lists, err := d.mem.Ledger.Lists(ctx)
 	if err != nil {
 		return err
 	}
 	v.Unread.Lists(lists)
 	partial := v.Unread.Why()
-	for p, err := range pairs.WithFaults(ctx, d.mem.led, pairs.Of(ctx, d.mem.led, v, snap)) {
+	for p, err := range pairs.WithFaults(ctx, d.mem.Ledger, pairs.Of(ctx, d.mem.Ledger, v, snap)) {
 		if err != nil {
 			return err
 		}
@@ -430,7 +430,7 @@ func (a *auditRun) source(ctx context.Context) error {
 			continue
 		case p.There() && p.Here():
 			v, why := p.Item.Differs(p.Record)
-			leaves, lerr := d.mem.led.Leaving(ctx, p.Loc)
+			leaves, lerr := d.mem.Ledger.Leaving(ctx, p.Loc)
 			if lerr != nil {
 				return lerr
 			}
@@ -464,7 +464,7 @@ func (a *auditRun) source(ctx context.Context) error {
 		}
 		a.sourceDiffers = true
 	}
-	if m := d.mem.snapshotMeta(); kept && m.HeldDeletions != nil && a.lost == nil { // it may be among the held ones
+	if m := d.mem.SnapshotMeta(); kept && m.HeldDeletions != nil && a.lost == nil { // it may be among the held ones
 		a.lost = errors.New(m.HeldDeletions.Reason)
 	}
 	if a.silent == nil && !told {
@@ -478,8 +478,8 @@ func (a *auditRun) source(ctx context.Context) error {
 	case a.ahead: // the present answer may be of unpublished changes
 	case a.depth == "origin":
 		return a.origin(ctx, v, snap)
-	case a.silent == nil && d.mem.snapshotMeta().Until.IsZero():
-		if m := d.mem.snapshotMeta(); !a.offer.Followed() && !(a.offer.ResourceList == "" && v.Taken(&m.position.Position) && m.CompareSource == "") { // a taken dump has them
+	case a.silent == nil && d.mem.SnapshotMeta().Until.IsZero():
+		if m := d.mem.SnapshotMeta(); !a.offer.Followed() && !(a.offer.ResourceList == "" && v.Taken(&m.Reading.Position) && m.CompareSource == "") { // a taken dump has them
 			a.untold = unseen
 		}
 		return a.withoutSource(ctx, a.confirmTaken(ctx, snap))
@@ -519,7 +519,7 @@ func (a *auditRun) confirmTaken(ctx context.Context, snap kv.Reader) error {
 		return a.otherAnswer(o)
 	})
 	if unknown > 0 {
-		d.mem.log.Warn("audit: what was received without a promise cannot be confirmed", "resources", unknown, "error", a.lost)
+		d.mem.Log.Warn("audit: what was received without a promise cannot be confirmed", "resources", unknown, "error", a.lost)
 	}
 	return errors.Join(err, b.writeMarks(ctx))
 }
@@ -533,12 +533,12 @@ func (a *auditRun) listed() bool {
 // unreachable source.
 func (a *auditRun) list(ctx context.Context) (v *feed.Inventory, err error) {
 	d := a.d
-	from := d.mem.snapshotMeta().Cursor
+	from := d.mem.SnapshotMeta().Cursor
 	if a.listed() {
 		if v, err = d.src.ReadInventory(ctx, a.offer, nil); err != nil {
 			return nil, err
 		}
-		m := d.mem.snapshotMeta()
+		m := d.mem.SnapshotMeta()
 		if err := unproven(v, &m); err != nil {
 			return nil, errors.Join(err, v.Close())
 		}
@@ -547,11 +547,11 @@ func (a *auditRun) list(ctx context.Context) (v *feed.Inventory, err error) {
 		}
 		if a.older = v.Stale(&from); a.older {
 			a.listAt = v.At
-			a.taken = v.Taken(&m.position.Position) && m.CompareSource == ""
+			a.taken = v.Taken(&m.Reading.Position) && m.CompareSource == ""
 			if m.Gap != "" {
 				a.lost = errors.New(m.Gap)
 			}
-			d.mem.log.Warn("audit: of what is mirrored of later changes the source's list tells nothing", "why", errStaleList)
+			d.mem.Log.Warn("audit: of what is mirrored of later changes the source's list tells nothing", "why", errStaleList)
 		}
 		return v, nil
 	}
@@ -575,8 +575,8 @@ func (a *auditRun) list(ctx context.Context) (v *feed.Inventory, err error) {
 			}
 			return d.src.EachChange(ctx, a.offer, &from, false, add)
 		}
-		if m := d.mem.snapshotMeta(); m.gap() != "" {
-			a.lost = errors.New(m.gap())
+		if m := d.mem.SnapshotMeta(); m.Lost() != "" {
+			a.lost = errors.New(m.Lost())
 		}
 		return err
 	})
@@ -590,7 +590,7 @@ func (a *auditRun) list(ctx context.Context) (v *feed.Inventory, err error) {
 func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader) error {
 	d := a.d
 	jobs := func(yield func(job, error) bool) {
-		for p, err := range pairs.Of(ctx, d.mem.led, v, snap) {
+		for p, err := range pairs.Of(ctx, d.mem.Ledger, v, snap) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -640,7 +640,7 @@ func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader
 					}
 					if err := d.obtains.PlaceAllowed(rec.Via); err != nil {
 						a.unasked.Add(1)
-						d.mem.log.Debug("audit: the first source is not asked", "loc", rec.Loc, "via", rec.Via, "error", err)
+						d.mem.Log.Debug("audit: the first source is not asked", "loc", rec.Loc, "via", rec.Via, "error", err)
 						break
 					}
 					a.origins.Add(1)
@@ -677,7 +677,7 @@ const otherGraph = "the source gives another graph than is recorded"
 func (a *auditRun) otherAnswer(o *outcome) error {
 	a.sourceDiffers = true
 	e := event{Entity: o.Record.Entity, Location: o.Record.Loc, Detail: otherGraph}
-	if a.d.mem.snapshotMeta().Until.IsZero() {
+	if a.d.mem.SnapshotMeta().Until.IsZero() {
 		e.Came, e.Item = a.d.applier.stateOf(o.Record).String(), o.Item.Encode()
 	}
 	return a.event(ledger.HashOf(o.Record.Loc), rankDifferent, e)
@@ -687,7 +687,7 @@ func (a *auditRun) otherAnswer(o *outcome) error {
 // in the same run does not take it.
 func (a *auditRun) doubt(ctx context.Context, b kv.Batch, loc ledger.Hash, e *event) (*ledger.Fault, error) {
 	d := a.d
-	f, err := d.mem.led.Fault(ctx, loc)
+	f, err := d.mem.Ledger.Fault(ctx, loc)
 	if err != nil || f != nil {
 		return f, err
 	}
@@ -701,28 +701,28 @@ func (a *auditRun) doubt(ctx context.Context, b kv.Batch, loc ledger.Hash, e *ev
 	}
 	it.Tried = true
 	f = d.applier.planner.faults.newFault(ctx, it, loc, &doubtfulError{"differs from what is recorded, and the source tells of no change", came})
-	d.mem.led.PutFault(b, loc, f)
+	d.mem.Ledger.PutFault(b, loc, f)
 	return f, nil
 }
 
 // conclude makes one Difference of all events of a resource, keeps them, and
 // counts.
-func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
+func (a *auditRun) conclude(ctx context.Context, rep *keep.AuditReport) error {
 	d := a.d
-	m := d.mem.snapshotMeta()
+	m := d.mem.SnapshotMeta()
 	rep.Resources, rep.Inventory, rep.Origins = m.Selected(), a.inventory, a.origins.Load()
-	rep.Held = cmp.Or(m.told(), m.gap())
+	rep.Held = cmp.Or(m.Told(), m.Lost())
 	if n := a.unasked.Load(); n > 0 {
 		rep.Unasked = n
-		d.mem.log.Warn("audit: first sources are on hosts that are not allowed, and were not asked", "resources", n, "allow_by", d.cfg.Settings.Of("allow"))
+		d.mem.Log.Warn("audit: first sources are on hosts that are not allowed, and were not asked", "resources", n, "allow_by", d.cfg.Settings.Of("allow"))
 	}
-	beside, err := d.mem.cutOffBeside(ctx)
+	beside, err := d.mem.CutOffBeside(ctx)
 	if err != nil {
 		return err
 	}
-	b := d.mem.store.Batch()
+	b := d.mem.Store.Batch()
 	defer b.Close()
-	prefix := ledger.Key(ledger.KindDiff, d.mem.dest)
+	prefix := ledger.Key(ledger.KindDiff, d.mem.Dest)
 	b.DeleteRange(prefix, kv.PrefixEnd(prefix))
 	var (
 		have   ledger.Hash
@@ -740,7 +740,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		if !some {
 			return nil
 		}
-		diff := Difference{Entity: ev.Entity, Location: ev.Location, Graph: ev.Graph, Detail: ev.Detail}
+		diff := keep.Difference{Entity: ev.Entity, Location: ev.Location, Graph: ev.Graph, Detail: ev.Detail}
 		if excess > 0 {
 			diff.Detail = excessOf(excess, ev.Graph, ev.Detail)
 		}
@@ -763,7 +763,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 			diff.Kind = "different"
 			if lacks > 0 && first == rankMirrorLacks {
 				diff.Detail = fmt.Sprintf("%d of its triples are not in the mirror", lacks)
-				if all, err := d.stand.statementCount(ctx, have); err == nil && lacks >= all {
+				if all, err := d.stand.StatementCount(ctx, have); err == nil && lacks >= all {
 					diff.Kind, diff.Detail = "missing", "none of its triples is in the mirror"
 				}
 			}
@@ -785,7 +785,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		case "different":
 			rep.Different++
 		case "rewritten":
-			rec, err := d.mem.led.Record(ctx, have)
+			rec, err := d.mem.Ledger.Record(ctx, have)
 			if err == nil && rec != nil && rec.Has(ledger.FlagRewritten) {
 				return nil // counted with the normal form
 			}
@@ -798,7 +798,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		if err != nil {
 			return err
 		}
-		b.Set(ledger.Key(ledger.KindDiff, d.mem.dest, have), raw)
+		b.Set(ledger.Key(ledger.KindDiff, d.mem.Dest, have), raw)
 		if b.Size() > 4<<20 {
 			return b.Commit(ctx, false)
 		}
@@ -870,7 +870,7 @@ func (a *auditRun) conclude(ctx context.Context, rep *AuditReport) error {
 		rep.SourceError = fmt.Sprintf("of %d resources its list tells neither a hash nor an older lastmod, and it has no Change List; depth origin asks for each of them", a.untold)
 		rep.ProvenUntil = timeOrNil(m.AskedAll)
 	}
-	rep.judge()
+	rep.Judge()
 	return b.Commit(ctx, true)
 }
 
@@ -884,28 +884,4 @@ func excessOf(n int, graph, line string) string {
 		return fmt.Sprintf("the mirror has a triple%s that no resource owns: %s", in, line)
 	}
 	return fmt.Sprintf("the mirror has %d triples%s that no resource owns, one of them %s", n, in, line)
-}
-
-// statementCount is how many triples a resource has in the mirror's normal form.
-func (stand *standing) statementCount(ctx context.Context, loc ledger.Hash) (int, error) {
-	sts, _, err := stand.statementsOf(ctx, loc)
-	return len(sts), err
-}
-
-// statementsOf computes the statements of a recorded resource in the mirror, from its kept representation,
-// proven by its digest.
-func (stand *standing) statementsOf(ctx context.Context, loc ledger.Hash) ([]sink.Statement, *ledger.Record, error) {
-	rec, err := stand.led.Record(ctx, loc)
-	if err != nil {
-		return nil, nil, err
-	}
-	if rec == nil {
-		return nil, nil, kv.ErrNotFound
-	}
-	ts, err := stand.led.Proven(ctx, loc, rec)
-	if err != nil {
-		return nil, rec, err
-	}
-	sts, err := stand.mirror.Layout.Statements(rec.Entity, ts)
-	return sts, rec, err
 }

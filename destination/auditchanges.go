@@ -27,7 +27,7 @@ func (a *auditRun) published(ctx context.Context, open bool) error {
 		return err
 	}
 	defer v.Close()
-	for _, f := range d.mem.led.Faults(ctx) {
+	for _, f := range d.mem.Ledger.Faults(ctx) {
 		if f.Err != nil {
 			return f.Err
 		}
@@ -62,7 +62,7 @@ func (a *auditRun) proven(it *feed.Item) bool { return a.inventory != "" && it.S
 // unread adds the changes after the cursor.
 func (a *auditRun) unread(ctx context.Context, v *feed.Inventory, open bool) error {
 	d := a.d
-	m := d.mem.snapshotMeta()
+	m := d.mem.SnapshotMeta()
 	if !a.offer.Followed() || !m.Until.IsZero() {
 		return nil
 	}
@@ -113,11 +113,11 @@ func (a *auditRun) unread(ctx context.Context, v *feed.Inventory, open bool) err
 // unapplied makes a finding of a change that is published, unless the mirror is proven to have it.
 func (a *auditRun) unapplied(ctx context.Context, loc ledger.Hash, it *feed.Item) error {
 	d := a.d
-	rec, err := d.mem.led.Record(ctx, loc)
+	rec, err := d.mem.Ledger.Record(ctx, loc)
 	if err != nil {
 		return err
 	}
-	f, err := d.mem.led.Fault(ctx, loc)
+	f, err := d.mem.Ledger.Fault(ctx, loc)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/extsort"
@@ -27,12 +28,12 @@ func (c *mirrorCompare) byHash(ctx context.Context, snap kv.Reader, later *subje
 	if err := c.readHashes(ctx, sorter, later); err != nil {
 		return err
 	}
-	nextOwned, stopOwned := iter.Pull2(c.d.mem.groups(ctx, snap))
+	nextOwned, stopOwned := iter.Pull2(c.d.mem.Groups(ctx, snap))
 	defer stopOwned()
 	g, gerr, gok := nextOwned()
 	n := int64(0)
 	compare := func(subj ledger.Hash, hashes []ledger.Hash) error { // first of what is owned alone
-		for gok && gerr == nil && string(g.subj[:]) < string(subj[:]) {
+		for gok && gerr == nil && string(g.Subj[:]) < string(subj[:]) {
 			if err := c.hashesDiffer(ctx, g, nil, later); err != nil {
 				return err
 			}
@@ -47,8 +48,8 @@ func (c *mirrorCompare) byHash(ctx context.Context, snap kv.Reader, later *subje
 			}
 			c.d.opt.Progress("subjects", n, 0)
 		}
-		if !gok || g.subj != subj {
-			return c.hashesDiffer(ctx, &group{subj: subj}, hashes, later)
+		if !gok || g.Subj != subj {
+			return c.hashesDiffer(ctx, &keep.Group{Subj: subj}, hashes, later)
 		}
 		if err := c.hashesDiffer(ctx, g, hashes, later); err != nil {
 			return err
@@ -138,18 +139,18 @@ func (c *mirrorCompare) readHashes(ctx context.Context, sorter *extsort.Sorter, 
 
 // hashesDiffer compares one subject; hashes are those of its triples in the mirror, in
 // any order.
-func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *group, hashes []ledger.Hash, later *subjectList) error {
-	if len(hashes) == 0 && !slices.ContainsFunc(g.owners, func(o ledger.Owner) bool { return o.Dest == c.d.mem.dest }) {
+func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *keep.Group, hashes []ledger.Hash, later *subjectList) error {
+	if len(hashes) == 0 && !slices.ContainsFunc(g.Owners, func(o ledger.Owner) bool { return o.Dest == c.d.mem.Dest }) {
 		return nil // in a graph of another destination
 	}
 	if len(hashes) > c.d.lim.diffCap {
-		return later.Add(g.subj[:])
+		return later.Add(g.Subj[:])
 	}
 	slices.SortFunc(hashes, ledger.Hash.Compare)
 	hashes = slices.Compact(hashes)
 	var missing []ledger.Hash
-	var extra []held
-	owned := g.owned
+	var extra []keep.Held
+	owned := g.Owned
 	for _, h := range hashes {
 		for len(owned) > 0 && string(owned[:16]) < string(h[:]) {
 			missing = append(missing, ledger.Hash(owned))
@@ -158,7 +159,7 @@ func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *group, hashes []led
 		if len(owned) > 0 && string(owned[:16]) == string(h[:]) {
 			owned = owned[16:]
 		} else {
-			extra = append(extra, held{hash: h})
+			extra = append(extra, keep.Held{Hash: h})
 		}
 	}
 	for h := range slices.Chunk(owned, 16) {
@@ -168,13 +169,13 @@ func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *group, hashes []led
 		return nil
 	}
 	if len(extra) > 0 { // what the store has made of others need not be read again
-		tolerated, err := c.d.mem.tolerated(ctx, g.subj)
+		tolerated, err := c.d.mem.Tolerated(ctx, g.Subj)
 		if err != nil {
 			return err
 		}
-		made := g.explained(tolerated, missing, extra)
-		if slices.ContainsFunc(extra, func(e held) bool { return !made[e.hash] }) {
-			return later.Add(g.subj[:])
+		made := g.Explained(tolerated, missing, extra)
+		if slices.ContainsFunc(extra, func(e keep.Held) bool { return !made[e.Hash] }) {
+			return later.Add(g.Subj[:])
 		}
 	}
 	return c.differ(ctx, g, missing, extra)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -178,7 +179,7 @@ func TestAuditSeesWhatIsPublished(t *testing.T) {
 					fill(s, 5)
 					b.freezeList()
 					b.syncNow()
-					audit := func(o AuditOptions) AuditReport {
+					audit := func(o AuditOptions) keep.AuditReport {
 						t.Helper()
 						s.now = s.now.Add(time.Minute)
 						s.date, b.clock = s.now, s.now

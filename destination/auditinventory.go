@@ -56,7 +56,7 @@ func (a *auditRun) byInventory(ctx context.Context) (done bool, err error) {
 	}
 	defer v.local.Close()
 	if err := v.compare(ctx); errors.Is(err, feed.ErrInventory) {
-		d.mem.log.Info("the source's inventory is passed over, its list is compared", "why", err)
+		d.mem.Log.Info("the source's inventory is passed over, its list is compared", "why", err)
 		return false, nil
 	} else if err != nil {
 		return false, err
@@ -129,10 +129,10 @@ func (v *inventoryAudit) compare(ctx context.Context) error {
 // collect sorts what is recorded by the keys of the inventory.
 func (v *inventoryAudit) collect(ctx context.Context) error {
 	d := v.a.d
-	snap := d.mem.store.Snapshot(ctx)
+	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
 	n := int64(0)
-	for loc, rec := range d.mem.led.Records(ctx, snap) {
+	for loc, rec := range d.mem.Ledger.Records(ctx, snap) {
 		if rec.Err != nil {
 			return rec.Err
 		}
@@ -266,7 +266,7 @@ func (v *inventoryAudit) tell(ctx context.Context) error {
 		if ok && there.graph == graph {
 			continue
 		}
-		r, err := d.mem.led.Record(ctx, loc)
+		r, err := d.mem.Ledger.Record(ctx, loc)
 		if err != nil || r == nil {
 			return errors.Join(err, ctx.Err())
 		}
@@ -275,7 +275,7 @@ func (v *inventoryAudit) tell(ctx context.Context) error {
 			err = v.a.event(loc, rankExtra, event{Entity: r.Entity, Location: r.Loc, Detail: "it is mirrored, the source does not have it any more"})
 		} else {
 			var f *ledger.Fault
-			if f, err = d.mem.led.Fault(ctx, loc); err == nil {
+			if f, err = d.mem.Ledger.Fault(ctx, loc); err == nil {
 				err = v.a.event(loc, rankDifferent, event{Entity: r.Entity, Location: r.Loc, Detail: fmt.Sprintf("the source says graph digest %s, recorded is %s%s", there.graph, graph, faultNote(f))})
 			}
 		}
@@ -288,7 +288,7 @@ func (v *inventoryAudit) tell(ctx context.Context) error {
 		known[e.entity] = nil
 	}
 	delete(known, "")
-	for _, f := range d.mem.led.Faults(ctx) {
+	for _, f := range d.mem.Ledger.Faults(ctx) {
 		if f.Err != nil {
 			return f.Err
 		}

@@ -10,9 +10,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/destination/keep"
 )
 
-func (b *bench) inventoryAudit(repair bool) AuditReport {
+func (b *bench) inventoryAudit(repair bool) keep.AuditReport {
 	b.t.Helper()
 	clear(b.src.requests)
 	rep, err := b.open().Audit(context.Background(), AuditOptions{Depth: "inventory", Repair: repair})

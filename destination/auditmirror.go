@@ -12,6 +12,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/clip"
@@ -50,7 +51,7 @@ type mirrorCompare struct {
 // compareMirror is the comparison of Sync if state and mirror do not stand at the same write.
 func (r *run) compareMirror(ctx context.Context) error {
 	d := r.d
-	mc := &mirrorCompare{d: d, fix: true, spare: d.mem.snapshotMeta().CompareMirror == lostCheckpoint, event: func(ledger.Hash, byte, event) error { return nil }}
+	mc := &mirrorCompare{d: d, fix: true, spare: d.mem.SnapshotMeta().CompareMirror == keep.LostCheckpoint, event: func(ledger.Hash, byte, event) error { return nil }}
 	if err := mc.run(ctx); err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (r *run) compareMirror(ctx context.Context) error {
 	} else if mc.strays > 0 {
 		r.why("files without a resource were removed, %d", mc.strays)
 	}
-	if mc.fixed > 0 && !d.mem.snapshotMeta().Ahead { // a snapshot sink is written at the end
+	if mc.fixed > 0 && !d.mem.SnapshotMeta().Ahead { // a snapshot sink is written at the end
 		lacking := 0 // writes confirmed again and again, and not done
 		again := &mirrorCompare{d: d, second: true, event: func(_ ledger.Hash, rank byte, _ event) error {
 			if rank == rankMirrorLacks {
@@ -83,13 +84,13 @@ func (r *run) compareMirror(ctx context.Context) error {
 	if mc.refetch > 0 {
 		r.full = true
 	}
-	return d.stand.checkpoint(ctx, d.mem.snapshotMeta().Stage, func(m *meta) { m.CompareMirror, m.Damage = "", "" })
+	return d.stand.Checkpoint(ctx, d.mem.SnapshotMeta().Stage, func(m *keep.Meta) { m.CompareMirror, m.Damage = "", "" })
 }
 
 func (c *mirrorCompare) run(ctx context.Context) error {
 	d := c.d
-	d.mem.spaceL.Lock() // nobody else writes into the graph meanwhile
-	defer d.mem.spaceL.Unlock()
+	d.mem.SpaceLock.Lock() // nobody else writes into the graph meanwhile
+	defer d.mem.SpaceLock.Unlock()
 	return d.applier.content.compare(ctx, c)
 }
 
@@ -111,7 +112,7 @@ func (of descriptions) compare(ctx context.Context, c *mirrorCompare) error {
 	}
 	later := &subjectList{Keys: keys}
 	defer later.Close()
-	snap := d.mem.store.Snapshot(ctx)
+	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
 	if err := c.byHash(ctx, snap, later); err != nil {
 		return err
@@ -156,21 +157,6 @@ func (c *mirrorCompare) read(ctx context.Context, add func(graph string, t, norm
 	return nil
 }
 
-// held is one triple as the mirror holds it.
-type held struct {
-	hash  ledger.Hash
-	graph string
-	line  string
-}
-
-// group is everything about one subject.
-type group struct {
-	subj   ledger.Hash
-	owned  []byte // sorted, without doubles
-	owners []ledger.Owner
-	lists  [][]byte
-}
-
 // byTriple compares the subjects of a list, triple by triple.
 func (c *mirrorCompare) byTriple(ctx context.Context, snap kv.Reader, of *subjectList) error {
 	d := c.d
@@ -203,7 +189,7 @@ func (c *mirrorCompare) byTriple(ctx context.Context, snap kv.Reader, of *subjec
 // merge compares the subjects of a list with triples of the mirror: key subject and
 // triple hash in normal form, value graph, zero byte, line.
 func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap kv.Reader, of *subjectList) error {
-	nextOwned, stopOwned := iter.Pull2(c.d.mem.groups(ctx, snap))
+	nextOwned, stopOwned := iter.Pull2(c.d.mem.Groups(ctx, snap))
 	defer stopOwned()
 	nextHeld, stopHeld := iter.Pull2(sorter.Sort())
 	defer stopHeld()
@@ -215,18 +201,18 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 		if err != nil {
 			return err
 		}
-		cur := group{subj: ledger.Hash(rec.Key)}
-		if n > 0 && cur.subj == before {
+		cur := keep.Group{Subj: ledger.Hash(rec.Key)}
+		if n > 0 && cur.Subj == before {
 			continue
 		}
-		before = cur.subj
-		for gok && gerr == nil && string(g.subj[:]) < string(cur.subj[:]) {
+		before = cur.Subj
+		for gok && gerr == nil && string(g.Subj[:]) < string(cur.Subj[:]) {
 			g, gerr, gok = nextOwned()
 		}
 		if gok && gerr != nil {
 			return gerr
 		}
-		for hok && herr == nil && string(h.Key[:16]) < string(cur.subj[:]) {
+		for hok && herr == nil && string(h.Key[:16]) < string(cur.Subj[:]) {
 			h, herr, hok = nextHeld()
 		}
 		if n++; n%1024 == 0 {
@@ -235,22 +221,22 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 			}
 			c.d.opt.Progress("subjects", int64(n), of.Len())
 		}
-		if gok && g.subj == cur.subj {
+		if gok && g.Subj == cur.Subj {
 			cur = *g
 		}
-		seen := make([]bool, len(cur.owned)/16)
-		var extra []held
+		seen := make([]bool, len(cur.Owned)/16)
+		var extra []keep.Held
 		over := 0
 		var last ledger.Hash
-		for hok && herr == nil && string(h.Key[:16]) == string(cur.subj[:]) {
+		for hok && herr == nil && string(h.Key[:16]) == string(cur.Subj[:]) {
 			var hash ledger.Hash
 			copy(hash[:], h.Key[16:32])
-			if i, ok := ledger.Find(cur.owned, hash); ok {
+			if i, ok := ledger.Find(cur.Owned, hash); ok {
 				seen[i] = true
 			} else if hash != last || len(extra) == 0 && over == 0 {
 				graph, line, _ := strings.Cut(string(h.Value), "\x00")
 				if len(extra) < c.d.lim.diffCap {
-					extra = append(extra, held{hash, graph, line})
+					extra = append(extra, keep.Held{Hash: hash, Graph: graph, Line: line})
 				} else {
 					over++
 				}
@@ -264,7 +250,7 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 		var missing []ledger.Hash
 		for i, ok := range seen {
 			if !ok {
-				missing = append(missing, ledger.Hash(cur.owned[i*16:i*16+16]))
+				missing = append(missing, ledger.Hash(cur.Owned[i*16:i*16+16]))
 			}
 		}
 		if len(missing)+len(extra) > 0 {
@@ -276,59 +262,6 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 	return nil
 }
 
-// groups yields the ownership index by subject.
-func (mem *memory) groups(ctx context.Context, snap kv.Reader) iter.Seq2[*group, error] {
-	return func(yield func(*group, error) bool) {
-		prefix := ledger.Key(ledger.KindOwned, mem.space)
-		var g *group
-		for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			subj, o, ok := ledger.SplitOwned(pair.Key)
-			if !ok || len(pair.Value)%16 != 0 {
-				yield(nil, fmt.Errorf("%w: ownership", ledger.ErrDamaged))
-				return
-			}
-			if g != nil && g.subj != subj {
-				if !yield(g.done(), nil) {
-					return
-				}
-				g = nil
-			}
-			if g == nil {
-				g = &group{subj: subj}
-			}
-			g.owners = append(g.owners, o)
-			g.lists = append(g.lists, slices.Clone(pair.Value))
-		}
-		if g != nil {
-			yield(g.done(), nil)
-		}
-	}
-}
-
-func (g *group) done() *group {
-	if len(g.lists) == 1 {
-		g.owned = g.lists[0]
-		return g
-	}
-	var all []ledger.Hash
-	for _, l := range g.lists {
-		for i := 0; i+16 <= len(l); i += 16 {
-			all = append(all, ledger.Hash(l[i:i+16]))
-		}
-	}
-	slices.SortFunc(all, ledger.Hash.Compare)
-	all = slices.Compact(all)
-	g.owned = make([]byte, 0, 16*len(all))
-	for _, h := range all {
-		g.owned = append(g.owned, h[:]...)
-	}
-	return g
-}
-
 // lack is an owned triple missing from the mirror.
 type lack struct {
 	hash  ledger.Hash
@@ -336,54 +269,18 @@ type lack struct {
 	owner ledger.Owner
 }
 
-// tolerated are the triples of a subject rewritten by the store itself, each with its form there. Older
-// records without both (empty) do not count.
-func (mem *memory) tolerated(ctx context.Context, subj ledger.Hash) (map[ledger.Hash]ledger.Hash, error) {
-	var all map[ledger.Hash]ledger.Hash
-	prefix := ledger.Key(ledger.KindRewritten, mem.space, subj)
-	for pair, err := range mem.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
-		if err != nil {
-			return nil, err
-		}
-		if len(pair.Value) != 16 {
-			continue
-		}
-		if all == nil {
-			all = map[ledger.Hash]ledger.Hash{}
-		}
-		all[ledger.Hash(pair.Key[len(prefix):])] = ledger.Hash(pair.Value)
-	}
-	return all, nil
-}
-
-// explained are the mirror's triples made by the store of missing ones: extra ones without an owner, or
-// owned ones. A form made and then removed by somebody explains nothing.
-func (g *group) explained(tolerated map[ledger.Hash]ledger.Hash, missing []ledger.Hash, extra []held) map[ledger.Hash]bool {
-	if len(tolerated) == 0 {
-		return nil
-	}
-	made := map[ledger.Hash]bool{}
-	for _, h := range missing {
-		m, ok := tolerated[h]
-		if ok && (slices.ContainsFunc(extra, func(e held) bool { return e.hash == m }) || ledger.Holds(g.owned, m) && !slices.Contains(missing, m)) {
-			made[m] = true
-		}
-	}
-	return made
-}
-
 // differ works on one subject with other triples than owned.
-func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.Hash, extra []held) error {
+func (c *mirrorCompare) differ(ctx context.Context, g *keep.Group, missing []ledger.Hash, extra []keep.Held) error {
 	d := c.d
-	tolerated, err := d.mem.tolerated(ctx, g.subj)
+	tolerated, err := d.mem.Tolerated(ctx, g.Subj)
 	if err != nil {
 		return err
 	}
-	made := g.explained(tolerated, missing, extra)
+	made := g.Explained(tolerated, missing, extra)
 	var ownerHere *ledger.Owner
-	for i := range g.owners {
-		if g.owners[i].Dest == d.mem.dest {
-			ownerHere = &g.owners[i]
+	for i := range g.Owners {
+		if g.Owners[i].Dest == d.mem.Dest {
+			ownerHere = &g.Owners[i]
 			break
 		}
 	}
@@ -392,14 +289,14 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 	var others []lack // of other destinations
 	for _, h := range missing {
 		l := lack{hash: h}
-		for i, o := range g.owners {
-			if ledger.Holds(g.lists[i], h) {
-				if l.owner = o; o.Dest == d.mem.dest {
+		for i, o := range g.Owners {
+			if ledger.Holds(g.Lists[i], h) {
+				if l.owner = o; o.Dest == d.mem.Dest {
 					break
 				}
 			}
 		}
-		if l.owner.Dest != d.mem.dest { // its own audit tells
+		if l.owner.Dest != d.mem.Dest { // its own audit tells
 			others = append(others, l)
 			continue
 		}
@@ -418,13 +315,13 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 	kept := extra[:0]
 	triples := make([]rdfres.Triple, 0, len(extra))
 	for _, e := range extra {
-		if made[e.hash] {
+		if made[e.Hash] {
 			if ownerHere != nil {
 				rewritten[ownerHere.Loc] = cmp.Or(rewritten[ownerHere.Loc], ownForm)
 			}
 			continue
 		}
-		q, ok, err := rdfres.ParseLine([]byte(strings.TrimSuffix(e.line, "\n")))
+		q, ok, err := rdfres.ParseLine([]byte(strings.TrimSuffix(e.Line, "\n")))
 		if err != nil || !ok {
 			return fmt.Errorf("triple of the mirror: %w", err)
 		}
@@ -439,7 +336,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 		if l.st != nil {
 			for i := range extra {
 				t := triples[i]
-				if paired[i] || t.P != l.st.Triple.P || extra[i].graph != l.st.Graph || t.O.Kind() != rdfres.KindLiteral || l.st.Triple.O.Kind() != rdfres.KindLiteral {
+				if paired[i] || t.P != l.st.Triple.P || extra[i].Graph != l.st.Graph || t.O.Kind() != rdfres.KindLiteral || l.st.Triple.O.Kind() != rdfres.KindLiteral {
 					continue
 				}
 				if d.mirror.SameValue(l.st.Triple.O, t.O) {
@@ -459,8 +356,8 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 		c.unseen++
 		rewritten[l.owner.Loc] = rewritingOf(l.st.Triple, triples[match].O)
 		if c.second { // it was repaired and is otherwise again: the store's way, once and for all
-			b := d.mem.store.Batch()
-			b.Set(ledger.Key(ledger.KindRewritten, d.mem.space, g.subj, l.hash), extra[match].hash[:])
+			b := d.mem.Store.Batch()
+			b.Set(ledger.Key(ledger.KindRewritten, d.mem.Space, g.Subj, l.hash), extra[match].Hash[:])
 			err := b.Commit(ctx, true)
 			b.Close()
 			if err != nil {
@@ -492,24 +389,24 @@ func (c *mirrorCompare) differ(ctx context.Context, g *group, missing []ledger.H
 			others = slices.Delete(others, of, of+1)
 			continue
 		}
-		ghost, err := c.ghost(ctx, e.graph)
+		ghost, err := c.ghost(ctx, e.Graph)
 		if err != nil {
 			return err
 		}
 		if ghost { // it goes whole
-			detail := "the mirror has graph " + clip.Middle(e.graph) + ", which this destination wrote and no resource has"
-			if err := c.event(ledger.HashOf("graph\x00"+e.graph), rankNoSubject, event{Entity: d.mirror.Layout.EntityOf(e.graph), Graph: e.graph, Detail: detail}); err != nil {
+			detail := "the mirror has graph " + clip.Middle(e.Graph) + ", which this destination wrote and no resource has"
+			if err := c.event(ledger.HashOf("graph\x00"+e.Graph), rankNoSubject, event{Entity: d.mirror.Layout.EntityOf(e.Graph), Graph: e.Graph, Detail: detail}); err != nil {
 				return err
 			}
 			continue
 		}
 		if c.fix {
-			st := sink.Statement{Triple: t, Graph: e.graph, Subject: g.subj, Hash: e.hash, Shown: true}
+			st := sink.Statement{Triple: t, Graph: e.Graph, Subject: g.Subj, Hash: e.Hash, Shown: true}
 			st.Rewritten = d.mirror.Layout.NormalForm.Triple(t) != t
 			c.plan.Remove = append(c.plan.Remove, st)
 		}
 		if excess.Triples++; excess.Triples == 1 {
-			excess.Entity, excess.Graph, excess.Detail = cmp.Or(t.S.IRI(), string(t.S)), e.graph, clip.Middle(strings.TrimSpace(e.line))
+			excess.Entity, excess.Graph, excess.Detail = cmp.Or(t.S.IRI(), string(t.S)), e.Graph, clip.Middle(strings.TrimSpace(e.Line))
 		}
 	}
 	if excess.Triples > 0 {
@@ -536,7 +433,7 @@ func (c *mirrorCompare) tellExcess(ctx context.Context, owner *ledger.Owner, e e
 	}
 	key := "entity\x00" + e.Entity + "\x00" + e.Graph
 	if e.Graph != "" {
-		switch _, ours, err := c.d.mem.led.Ownership().GraphOwner(ctx, e.Graph); {
+		switch _, ours, err := c.d.mem.Ledger.Ownership().GraphOwner(ctx, e.Graph); {
 		case err != nil:
 			return err
 		case !ours:
@@ -556,7 +453,7 @@ func (c *mirrorCompare) madeOf(ctx context.Context, others []lack, t rdfres.Trip
 		l := &others[i]
 		if l.st == nil {
 			var err error
-			if l.st, err = c.d.stand.theirs(ctx, l.owner, l.hash); err != nil {
+			if l.st, err = c.d.stand.Theirs(ctx, l.owner, l.hash); err != nil {
 				return -1, err
 			}
 		}
@@ -567,29 +464,9 @@ func (c *mirrorCompare) madeOf(ctx context.Context, others []lack, t rdfres.Trip
 	return -1, nil
 }
 
-// theirs is a triple owned by another destination in the same graph, an empty one if its kept
-// representation is damaged.
-func (stand *standing) theirs(ctx context.Context, o ledger.Owner, hash ledger.Hash) (*sink.Statement, error) {
-	m, err := ledger.MetaOf(ctx, stand.store, o.Dest)
-	if err != nil {
-		return nil, fmt.Errorf("another destination of this graph: %w", err)
-	}
-	lay := stand.mirror.Layout
-	lay.Authority = m.Authority
-	other := &standing{memory: &memory{store: stand.store, led: stand.led.Of(o.Dest), dest: o.Dest}, mirror: &sink.Full{Place: &sink.Place{Layout: lay}}}
-	sts, _, err := other.statementsOf(ctx, o.Loc)
-	if err != nil && !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, kv.ErrNotFound) {
-		return nil, err
-	}
-	if i := slices.IndexFunc(sts, func(st sink.Statement) bool { return st.Hash == hash }); i >= 0 {
-		return &sts[i], nil
-	}
-	return &sink.Statement{}, nil
-}
-
 func (c *mirrorCompare) tell(ctx context.Context, loc ledger.Hash, rank byte, e event) error {
 	e.Broken = c.broken[loc]
-	if rec, err := c.d.mem.led.Record(ctx, loc); err == nil && rec != nil {
+	if rec, err := c.d.mem.Ledger.Record(ctx, loc); err == nil && rec != nil {
 		e.Entity, e.Location = rec.Entity, rec.Loc
 	}
 	return c.event(loc, rank, e)
@@ -600,7 +477,7 @@ func (c *mirrorCompare) tell(ctx context.Context, loc ledger.Hash, rank byte, e 
 func (c *mirrorCompare) statement(ctx context.Context, loc, h ledger.Hash) (*sink.Statement, error) {
 	if c.lastSts == nil || c.lastLoc != loc {
 		c.lastLoc, c.lastSts = loc, map[ledger.Hash]*sink.Statement{}
-		sts, rec, err := c.d.stand.statementsOf(ctx, loc)
+		sts, rec, err := c.d.stand.StatementsOf(ctx, loc)
 		if err != nil && !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, kv.ErrNotFound) {
 			return nil, err
 		}
@@ -608,7 +485,7 @@ func (c *mirrorCompare) statement(ctx context.Context, loc, h ledger.Hash) (*sin
 			c.broken[loc] = true
 			c.refetch++
 			if c.fix && !c.alone && rec != nil {
-				c.d.mem.log.Warn("kept representation is not as recorded; it is fetched again", "loc", rec.Loc)
+				c.d.mem.Log.Warn("kept representation is not as recorded; it is fetched again", "loc", rec.Loc)
 				if err := c.forget(ctx, loc, rec, "a kept representation is not as recorded"); err != nil {
 					return nil, err
 				}
@@ -625,22 +502,22 @@ func (c *mirrorCompare) statement(ctx context.Context, loc, h ledger.Hash) (*sin
 // without a promise only that is taken at once.
 func (c *mirrorCompare) forget(ctx context.Context, loc ledger.Hash, rec *ledger.Record, why string) error {
 	d := c.d
-	f, err := d.mem.led.Fault(ctx, loc)
+	f, err := d.mem.Ledger.Fault(ctx, loc)
 	if err != nil {
 		return err
 	}
-	b := d.mem.store.Batch()
+	b := d.mem.Store.Batch()
 	defer b.Close()
 	if came := d.applier.stateOf(rec); f == nil && came != (rdfres.Digest{}) {
 		f = d.applier.planner.faults.newFault(ctx, recordedEntry(rec), loc, &doubtfulError{"has to be what was recorded", came})
 		f.Next, f.Doubted = f.First, asRecorded
-		d.mem.led.PutFault(b, loc, f)
+		d.mem.Ledger.PutFault(b, loc, f)
 	}
 	forgotten := *rec
 	forgotten.Forget()
 	forgotten.Normal = rdfres.Digest{}
-	d.mem.led.PutRecord(b, loc, &forgotten)
-	return d.mem.commit(ctx, b, func(m *meta) { m.OweSource(why) })
+	d.mem.Ledger.PutRecord(b, loc, &forgotten)
+	return d.mem.Commit(ctx, b, func(m *keep.Meta) { m.OweSource(why) })
 }
 
 // asRecorded is the Doubted of a fault whose Came is a recorded state.
@@ -657,9 +534,9 @@ func (c *mirrorCompare) flush(ctx context.Context) error {
 	}
 	d := c.d
 	c.fixed += int64(len(c.plan.Add) + len(c.plan.Remove))
-	if d.stand.putsWhole() {
+	if d.stand.PutsWhole() {
 		c.plan = sink.Batch{}
-		return d.mem.saveMeta(ctx, func(m *meta) { m.Ahead = true })
+		return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Ahead = true })
 	}
 	if d.mirror.PutsGraphs() {
 		p, err := c.touched(ctx)
@@ -667,11 +544,11 @@ func (c *mirrorCompare) flush(ctx context.Context) error {
 			return err
 		}
 		c.plan = sink.Batch{}
-		return d.stand.writePlan(ctx, p)
+		return d.stand.WritePlan(ctx, p)
 	}
 	p := c.plan
 	c.plan = sink.Batch{}
-	return d.stand.writePlan(ctx, &p)
+	return d.stand.WritePlan(ctx, &p)
 }
 
 // touched puts the per-entity graphs of a repair whole.
@@ -684,7 +561,7 @@ func (c *mirrorCompare) touched(ctx context.Context) (*sink.Batch, error) {
 		}
 	}
 	for g := range graphs {
-		v, err := c.d.mem.store.Get(ctx, ledger.Key(ledger.KindGraph, c.d.mem.space, ledger.HashOf(g)))
+		v, err := c.d.mem.Store.Get(ctx, ledger.Key(ledger.KindGraph, c.d.mem.Space, ledger.HashOf(g)))
 		if errors.Is(err, kv.ErrNotFound) {
 			p.DropGraphs = append(p.DropGraphs, g)
 			continue
@@ -692,10 +569,10 @@ func (c *mirrorCompare) touched(ctx context.Context) (*sink.Batch, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(v) < 20 || ledger.ID(binary.BigEndian.Uint32(v)) != c.d.mem.dest {
+		if len(v) < 20 || ledger.ID(binary.BigEndian.Uint32(v)) != c.d.mem.Dest {
 			continue
 		}
-		sts, _, err := c.d.stand.statementsOf(ctx, ledger.Hash(v[4:20]))
+		sts, _, err := c.d.stand.StatementsOf(ctx, ledger.Hash(v[4:20]))
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink/filesink"
 )
 
@@ -25,7 +26,7 @@ func (b *bench) keepFiles(dir string) {
 }
 
 // mends audits at a depth, with repair.
-func (b *bench) mends(depth string) AuditReport {
+func (b *bench) mends(depth string) keep.AuditReport {
 	b.t.Helper()
 	rep, err := b.open().Audit(context.Background(), AuditOptions{Depth: depth, Repair: true})
 	if err != nil {
@@ -184,7 +185,7 @@ func TestRepairOfLostInAWrongMoment(t *testing.T) {
 						}
 						rep := b.mends("")
 						if end == "right at once" {
-							if rep.findings() > 0 || rep.Repaired != 1 {
+							if rep.Findings() > 0 || rep.Repaired != 1 {
 								t.Fatalf("%+v", rep)
 							}
 						} else if rep.Verdict != "different" || !strings.Contains(fmt.Sprint(rep.Named), "pending") && !strings.Contains(fmt.Sprint(rep.Named), "failed") {
@@ -198,7 +199,7 @@ func TestRepairOfLostInAWrongMoment(t *testing.T) {
 						}
 						b.clock = b.clock.Add(time.Hour)
 						for again := 0; ; again++ {
-							if rep = b.mends(""); rep.findings() == 0 {
+							if rep = b.mends(""); rep.Findings() == 0 {
 								break
 							} else if again == 2 || end != "stays" {
 								t.Fatalf("%+v", rep)

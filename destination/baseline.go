@@ -14,6 +14,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/pairs"
 	"github.com/rsbridge/rsbridge/internal/clip"
@@ -25,20 +26,20 @@ import (
 // Resource List, whichever is cheaper. It can be interrupted anywhere; the next run goes on from there.
 func (r *run) baseline(ctx context.Context, o *feed.Offer) error {
 	d := r.d
-	m := d.mem.snapshotMeta()
+	m := d.mem.SnapshotMeta()
 	err := r.takeBaseline(ctx, o, m)
 	if errors.Is(err, errSetsBack) && m.Stage == ledger.Following && !r.dry { // nothing was changed
-		err = errors.Join(err, d.stand.checkpoint(ctx, ledger.Following, func(n *meta) { n.ByList, n.CompareSource = m.ByList, m.CompareSource }))
+		err = errors.Join(err, d.stand.Checkpoint(ctx, ledger.Following, func(n *keep.Meta) { n.ByList, n.CompareSource = m.ByList, m.CompareSource }))
 	}
 	return err
 }
 
-func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m meta) error {
+func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) error {
 	d := r.d
 	r.mode("baseline")
 	if !r.dry {
 		if m.Stage != ledger.Baseline {
-			if err := d.stand.checkpoint(ctx, ledger.Baseline, func(m *meta) {
+			if err := d.stand.Checkpoint(ctx, ledger.Baseline, func(m *keep.Meta) {
 				if !d.follows(&m.Identity) {
 					m.Missing, m.Rises = feed.Missing{}, false
 				}
@@ -48,7 +49,7 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m meta) error {
 				return err
 			}
 		} else if m.Resources > 0 {
-			if err := d.mem.noteCompare(ctx, "the baseline was interrupted"); err != nil {
+			if err := d.mem.NoteCompare(ctx, "the baseline was interrupted"); err != nil {
 				return err
 			}
 		}
@@ -58,21 +59,21 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m meta) error {
 		return err
 	}
 	if !dump && !r.dry && !m.ByList {
-		if err := d.mem.saveMeta(ctx, func(m *meta) { m.ByList = true }); err != nil {
+		if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.ByList = true }); err != nil {
 			return err
 		}
 	}
-	var end func(*meta)
+	var end func(*keep.Meta)
 	switch {
 	case dump:
 		r.why("taken from the Resource Dump")
 		end, err = r.dumpIf(ctx, o, nil, d.unlessBack(ctx, o, &m))
 		if err != nil && !errors.Is(err, errSetsBack) && ctx.Err() == nil && o.ResourceList != "" && !d.ownFailure(err) {
-			d.mem.log.Warn("dump could not be used; the Resource List is", "error", err)
+			d.mem.Log.Warn("dump could not be used; the Resource List is", "error", err)
 			r.why("the dump could not be used (%v), so the Resource List is", clip.Middle(err.Error()))
 			r.plan = planning{}
 			if !r.dry {
-				err = d.mem.saveMeta(ctx, func(m *meta) { m.ByList = true })
+				err = d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.ByList = true })
 			}
 			if r.dry || err == nil {
 				end, err = r.compare(ctx, o, nil)
@@ -99,7 +100,7 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m meta) error {
 			if !r.dry {
 				err = r.increment(ctx, o, 0)
 			}
-			gap = cmp.Or(d.mem.snapshotMeta().Gap, r.rep.Held)
+			gap = cmp.Or(d.mem.SnapshotMeta().Gap, r.rep.Held)
 			if strings.HasPrefix(r.rep.Held, "gap:") { // it is being repaired
 				r.rep.Held = ""
 			}
@@ -107,7 +108,7 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m meta) error {
 				gap = why + "; the source has no inventory to close it with"
 			}
 		}
-		end = func(m *meta) {
+		end = func(m *keep.Meta) {
 			if m.Cursor, m.Gap, m.HeldGap = (feed.Cursor{}), gap, ""; gap == "" {
 				m.GapFrom, m.GapSince = nil, time.Time{}
 			}
@@ -118,10 +119,10 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m meta) error {
 		return err
 	}
 	if r.dry {
-		if err := d.mem.saveMeta(ctx, func(m *meta) { m.Stage, m.CompareSource = ledger.Baseline, "" }); err != nil {
+		if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Stage, m.CompareSource = ledger.Baseline, "" }); err != nil {
 			return err
 		}
-		return d.mem.saveMeta(ctx, func(m *meta) {
+		return d.mem.SaveMeta(ctx, func(m *keep.Meta) {
 			if end(m); !r.complete || r.plan.base {
 				m.Stage = ledger.Following
 			}
@@ -130,11 +131,11 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m meta) error {
 	if err := r.provedComplete(ctx); err != nil {
 		return err
 	}
-	return d.stand.checkpoint(ctx, ledger.Following, func(m *meta) {
+	return d.stand.Checkpoint(ctx, ledger.Following, func(m *keep.Meta) {
 		m.ByList, m.CompareSource = false, ""
 		m.Missing.Dropped = m.Missing.Dropped || !o.Followed()
 		if end(m); o.Listed() {
-			m.closeGap()
+			m.CloseGap()
 		}
 	})
 }
@@ -159,13 +160,13 @@ var (
 
 // compare makes the records and the mirror equal to the Resource List (and the changes after it), and
 // fetches only differing resources. It returns the change of the meta.
-func (r *run) compare(ctx context.Context, o *feed.Offer, known *feed.ListState) (func(*meta), error) {
+func (r *run) compare(ctx context.Context, o *feed.Offer, known *feed.ListState) (func(*keep.Meta), error) {
 	d := r.d
 	v, err := d.src.ReadInventory(ctx, o, known)
 	if err != nil {
 		return nil, err
 	}
-	m := d.mem.snapshotMeta()
+	m := d.mem.SnapshotMeta()
 	if err := setsBack(v, &m); err != nil {
 		return nil, errors.Join(err, v.Close())
 	}
@@ -176,13 +177,13 @@ func (r *run) compare(ctx context.Context, o *feed.Offer, known *feed.ListState)
 var errStaleList = errors.New("the Resource List or Dump is older than what is mirrored, and the changes do not reach back to it")
 
 // compareNewer is compare, unless the list is stale.
-func (r *run) compareNewer(ctx context.Context, o *feed.Offer, known *feed.ListState) (func(*meta), error) {
+func (r *run) compareNewer(ctx context.Context, o *feed.Offer, known *feed.ListState) (func(*keep.Meta), error) {
 	d := r.d
 	v, err := d.src.ReadInventory(ctx, o, known)
 	if err != nil {
 		return nil, err
 	}
-	if c := d.mem.snapshotMeta().Cursor; v.Stale(&c) {
+	if c := d.mem.SnapshotMeta().Cursor; v.Stale(&c) {
 		if err := d.forgetUnlisted(ctx, v); err != nil {
 			return nil, errors.Join(err, v.Close())
 		}
@@ -192,9 +193,9 @@ func (r *run) compareNewer(ctx context.Context, o *feed.Offer, known *feed.ListS
 }
 
 // dumpNewer is dumpIf, unless the dump is stale.
-func (r *run) dumpNewer(ctx context.Context, o *feed.Offer, known *feed.ListState) (func(*meta), error) {
+func (r *run) dumpNewer(ctx context.Context, o *feed.Offer, known *feed.ListState) (func(*keep.Meta), error) {
 	d := r.d
-	c := d.mem.snapshotMeta().Cursor
+	c := d.mem.SnapshotMeta().Cursor
 	return r.dumpIf(ctx, o, known, func(v *feed.Inventory) (bool, error) {
 		if v.Hole = true; !v.Stale(&c) {
 			return true, nil
@@ -213,11 +214,11 @@ func (r *run) dumpNewer(ctx context.Context, o *feed.Offer, known *feed.ListStat
 }
 
 // compareWith is compare with a read inventory, and closes it.
-func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory) (func(*meta), error) {
+func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory) (func(*keep.Meta), error) {
 	d := r.d
 	defer v.Close()
 	r.compared = true
-	snap := d.mem.store.Snapshot(ctx)
+	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
 	var (
 		gone, told []ledger.Hash // inferred from absence, told by a change
@@ -233,8 +234,8 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 		now                                   = d.opt.Now()
 		total                                 = v.Sorter.Len()
 	)
-	if err := d.mem.returned(ctx, func(waiting map[ledger.Hash]bool) (back []ledger.Hash, err error) {
-		for p, err := range pairs.Of(ctx, d.mem.led, v, snap) {
+	if err := d.mem.Returned(ctx, func(waiting map[ledger.Hash]bool) (back []ledger.Hash, err error) {
+		for p, err := range pairs.Of(ctx, d.mem.Ledger, v, snap) {
 			if err != nil || ctx.Err() != nil {
 				return nil, errors.Join(err, ctx.Err())
 			}
@@ -253,11 +254,11 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	if err := r.underWay(ctx, o); err != nil {
 		return nil, err
 	}
-	bulk := d.mem.meta.Stage == ledger.Baseline
+	bulk := d.mem.Meta.Stage == ledger.Baseline
 	b := d.batcher(ctx, &r.c, bulk)
 	defer b.wait()
 	jobs := func(yield func(job, error) bool) {
-		for p, err := range pairs.WithFaults(ctx, d.mem.led, pairs.Of(ctx, d.mem.led, v, snap)) {
+		for p, err := range pairs.WithFaults(ctx, d.mem.Ledger, pairs.Of(ctx, d.mem.Ledger, v, snap)) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -375,7 +376,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 		total := held - heldOutside - planned.deleted - int64(len(moves.pairs)) + planned.created + planned.moved
 		r.plan.total = &total
 		r.complete = true
-		return func(*meta) {}, nil
+		return func(*keep.Meta) {}, nil
 	}
 	confirmed := n == 0 && len(told)+len(gone) == 0 && v.Listed > 0 && !faulty
 	for _, loc := range told {
@@ -389,7 +390,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 		}
 	}
 	for _, loc := range settled {
-		rec, err := d.mem.led.Record(ctx, loc)
+		rec, err := d.mem.Ledger.Record(ctx, loc)
 		if err == nil {
 			err = b.add(ctx, &op{loc: loc, rec: rec, settle: true})
 		}
@@ -409,7 +410,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 		r.complete = true
 	}
 	r.passed = v.Passed
-	return func(m *meta) {
+	return func(m *keep.Meta) {
 		m.HeldGap = ""
 		m.Inventory, m.CompareSource = v.State.Kept(), ""
 		m.Cursor = v.Cursor()
@@ -428,7 +429,7 @@ func (r *run) underWay(ctx context.Context, o *feed.Offer) error {
 	if r.dry {
 		return nil
 	}
-	return d.mem.saveMeta(ctx, func(m *meta) {
+	return d.mem.SaveMeta(ctx, func(m *keep.Meta) {
 		m.Inventory = feed.ListState{}
 		if m.Stage == ledger.Following && o.Followed() {
 			m.OweSource("a comparison with the source was not finished")
@@ -462,7 +463,7 @@ func (e *packageError) Unwrap() error { return e.err }
 
 // dumpIf loads the packages of a Resource Dump if it is wanted; else it is errStaleList. A broken resource
 // of a package is fetched from its own location. The inventory has only the times.
-func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, wanted func(*feed.Inventory) (bool, error)) (func(*meta), error) {
+func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, wanted func(*feed.Inventory) (bool, error)) (func(*keep.Meta), error) {
 	d := r.d
 	began := d.opt.Now()
 	dl, rd, err := d.src.UnlessKnown(ctx, o.ResourceDump, resourcesync.ResourceDump, known)
@@ -503,10 +504,10 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, 
 	if err := r.underWay(ctx, o); err != nil {
 		return nil, err
 	}
-	b := d.batcher(ctx, &r.c, d.mem.meta.Stage == ledger.Baseline) // else no write by Graph Store POST would count
+	b := d.batcher(ctx, &r.c, d.mem.Meta.Stage == ledger.Baseline) // else no write by Graph Store POST would count
 	defer b.wait()
 	var listed *extsort.Sorter // nil: all records will be from this dump, and nothing is pending
-	if b.first == nil || !d.mem.led.NoFaults() {
+	if b.first == nil || !d.mem.Ledger.NoFaults() {
 		if listed, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/4); err != nil {
 			return nil, err
 		}
@@ -535,7 +536,7 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, 
 		if of := (*packageError)(nil); !errors.As(err, &of) || ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) || errors.Is(err, errInjected) {
 			return nil, errors.Join(err, flushAfter(ctx, b, err))
 		}
-		d.mem.log.Warn("a package of the Resource Dump cannot be used", "package", p.URL, "error", err)
+		d.mem.Log.Warn("a package of the Resource Dump cannot be used", "package", p.URL, "error", err)
 		bad = cmp.Or(bad, err)
 		if inRow++; inRow == badPackages {
 			break
@@ -558,7 +559,7 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, 
 	if !o.Followed() {
 		r.complete = true
 	}
-	return func(m *meta) {
+	return func(m *keep.Meta) {
 		m.HeldGap = ""
 		m.Inventory, m.CompareSource = state.Kept(), ""
 		m.Cursor = v.Cursor()
@@ -637,12 +638,12 @@ func (r *run) dropUnlisted(ctx context.Context, b *batcher, listed *extsort.Sort
 		return nil
 	}
 	var gone []departure
-	snap := d.mem.store.Snapshot(ctx)
+	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
 	next, stop := pull(listed)
 	defer stop()
 	have, ok, err := next()
-	for loc, rec := range d.mem.led.Records(ctx, snap) {
+	for loc, rec := range d.mem.Ledger.Records(ctx, snap) {
 		if rec.Err != nil {
 			return rec.Err
 		}
@@ -688,7 +689,7 @@ func (d *Destination) settleUnlisted(ctx context.Context, b *batcher, listed *ex
 	next, stop := iter.Pull2(listed.Sort())
 	defer stop()
 	has, err, ok := next()
-	for loc, f := range d.mem.led.Faults(ctx) {
+	for loc, f := range d.mem.Ledger.Faults(ctx) {
 		for f.Err == nil && err == nil && ok && bytes.Compare(has.Key, loc[:]) < 0 {
 			has, err, ok = next()
 		}
@@ -701,7 +702,7 @@ func (d *Destination) settleUnlisted(ctx context.Context, b *batcher, listed *ex
 		if it, err := feed.DecodeItem(f.Item); err != nil || it.File { // a dump has no files
 			continue
 		}
-		rec, err := d.mem.led.Record(ctx, loc)
+		rec, err := d.mem.Ledger.Record(ctx, loc)
 		if err == nil && rec == nil {
 			err = b.add(ctx, &op{loc: loc, settle: true})
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
@@ -69,7 +70,7 @@ func TestBigEntity(t *testing.T) {
 				step := func(what string, want int) {
 					t.Helper()
 					start := time.Now()
-					d, err := Open(context.Background(), b.store, sparqlsink.Of(c), cfg, Options{})
+					d, err := Open(context.Background(), b.store, sparqlsink.Of(c), cfg, keep.Options{})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -12,7 +12,7 @@ import (
 // had in order.
 func (r *run) bridgeGap(ctx context.Context, o *feed.Offer, dl *feed.Download) (bool, error) {
 	d := r.d
-	if m := d.mem.snapshotMeta(); m.Cursor.Time().IsZero() {
+	if m := d.mem.SnapshotMeta(); m.Cursor.Time().IsZero() {
 		return false, nil
 	}
 	bridges, err := d.src.Bridges(ctx, o, dl)
@@ -24,7 +24,7 @@ func (r *run) bridgeGap(ctx context.Context, o *feed.Offer, dl *feed.Download) (
 		if closed {
 			r.why("closed from %s", b.Name)
 			r.mode("incremental")
-			w := r.window(o, d.mem.snapshotMeta().Cursor)
+			w := r.window(o, d.mem.SnapshotMeta().Cursor)
 			b.Cross(ctx, &w.at, end)
 			address, _ := o.Changes()
 			return true, w.finish(ctx, dl, address)
@@ -33,7 +33,7 @@ func (r *run) bridgeGap(ctx context.Context, o *feed.Offer, dl *feed.Download) (
 			return false, err
 		}
 		if err != nil {
-			d.mem.log.Warn("gap: a way to close it could not be used", "way", b.Name, "error", err)
+			d.mem.Log.Warn("gap: a way to close it could not be used", "way", b.Name, "error", err)
 		}
 	}
 	return false, nil
@@ -42,7 +42,7 @@ func (r *run) bridgeGap(ctx context.Context, o *feed.Offer, dl *feed.Download) (
 // applyBridge applies the changes of a bridge. closed tells whether they close the gap.
 func (r *run) applyBridge(ctx context.Context, o *feed.Offer, b *feed.Bridge) (end *feed.Cursor, closed bool, err error) {
 	d := r.d
-	from := d.mem.snapshotMeta().Cursor
+	from := d.mem.SnapshotMeta().Cursor
 	w := r.window(o, from)
 	defer w.close()
 	ok, err := b.EachChange(ctx, from, func(c feed.Change) error { return w.add(ctx, c) })
@@ -51,7 +51,7 @@ func (r *run) applyBridge(ctx context.Context, o *feed.Offer, b *feed.Bridge) (e
 	}
 	var gap *feed.GapError
 	if errors.As(err, &gap) {
-		d.mem.log.Info("the gap stays", "why", gap.Why)
+		d.mem.Log.Info("the gap stays", "why", gap.Why)
 		return nil, false, nil
 	}
 	if err != nil || !ok {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 )
 
@@ -22,7 +23,7 @@ const unknownPackages = feed.PackageFew
 // cheapest tells whether a baseline is taken from the Resource Dump. If it is not,
 // v is what the source says now where that had to be read to know; the caller closes
 // it.
-func (r *run) cheapest(ctx context.Context, o *feed.Offer, m *meta) (v *feed.Inventory, dump bool, err error) {
+func (r *run) cheapest(ctx context.Context, o *feed.Offer, m *keep.Meta) (v *feed.Inventory, dump bool, err error) {
 	d := r.d
 	part := len(d.cfg.Select.Prefixes) > 0 && len(d.cfg.Select.Classes) == 0 // of classes the list tells nothing
 	rest := m.Stage == ledger.Baseline && m.Resources > 0
@@ -46,7 +47,7 @@ func (r *run) cheapest(ctx context.Context, o *feed.Offer, m *meta) (v *feed.Inv
 			return nil
 		}
 		if rest {
-			rec, err := d.mem.led.Record(ctx, ledger.HashOf(it.Loc))
+			rec, err := d.mem.Ledger.Record(ctx, ledger.HashOf(it.Loc))
 			if err != nil {
 				return err
 			}
@@ -65,7 +66,7 @@ func (r *run) cheapest(ctx context.Context, o *feed.Offer, m *meta) (v *feed.Inv
 	})
 	if err != nil {
 		if !errors.Is(err, errCostsMore) {
-			d.mem.log.Warn("what of the source is wanted cannot be told before its dump is read", "error", err)
+			d.mem.Log.Warn("what of the source is wanted cannot be told before its dump is read", "error", err)
 			return nil, m.Resources == 0, ctx.Err()
 		}
 		r.why("what is wanted costs more one by one than the Resource Dump")

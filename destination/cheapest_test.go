@@ -113,8 +113,8 @@ func TestRestOfBaselineWithDump(t *testing.T) {
 			s.put(fmt.Sprintf("e%02d.nt", i), long(fmt.Sprint("e", i), i))
 		}
 		d := b.open()
-		d.mem.crash = func(point string) error {
-			if point == "written" && d.mem.meta.Resources >= c.after {
+		d.mem.Crash = func(point string) error {
+			if point == "written" && d.mem.Meta.Resources >= c.after {
 				return errInjected
 			}
 			return nil

@@ -68,7 +68,7 @@ func (b *batcher) isNew(ctx context.Context, loc ledger.Hash) bool {
 	if b.first == nil || b.busy(loc) {
 		return false
 	}
-	rec, err := b.d.mem.led.Record(ctx, loc)
+	rec, err := b.d.mem.Ledger.Record(ctx, loc)
 	return err == nil && rec == nil
 }
 

@@ -55,7 +55,7 @@ func TestFirstBaselineByPost(t *testing.T) {
 			}
 			d := b.open()
 			left := c.after
-			d.mem.crash = oneByOne(func(string) error {
+			d.mem.Crash = oneByOne(func(string) error {
 				if left--; left == 0 {
 					return errInjected
 				}
@@ -143,7 +143,7 @@ func TestTwoBatchesUnderWay(t *testing.T) {
 			d := b.open()
 			var mu sync.Mutex
 			batch, second := 0, make(chan struct{})
-			d.mem.crash = func(point string) error {
+			d.mem.Crash = func(point string) error {
 				mu.Lock()
 				if point == "intent" {
 					batch++
@@ -171,7 +171,7 @@ func TestTwoBatchesUnderWay(t *testing.T) {
 			}
 			left := 0
 			for slot := range byte(ledger.Slots) {
-				if _, err := d.mem.led.Intent(t.Context(), slot); err == nil {
+				if _, err := d.mem.Ledger.Intent(t.Context(), slot); err == nil {
 					left++
 				}
 			}

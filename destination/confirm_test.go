@@ -168,7 +168,7 @@ func TestEntitiesNamedLikeOurs(t *testing.T) {
 	for graph, ok := range map[string]bool{"urn:rsbridge:x": true, "urn:rsbridge:state": false, "urn:rsbridge:probe:1": false} {
 		c := b.cfg
 		c.Graph, c.GraphIRI = "", graph
-		if err := c.complete(); (err == nil) != ok {
+		if err := c.Complete(); (err == nil) != ok {
 			t.Errorf("graph_iri %s: %v", graph, err)
 		}
 	}

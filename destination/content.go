@@ -3,6 +3,7 @@ package destination
 import (
 	"context"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -20,7 +21,7 @@ type content interface {
 	// nil if that cannot be done.
 	ahead(ctx context.Context, ops []*op, busy func(ledger.Hash) bool) *worked
 	// apply is one try of Destination.apply.
-	apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*meta)) error
+	apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*keep.Meta)) error
 	// askAgain makes a record unproven after an interrupted write of its file.
 	askAgain(rec *ledger.Record)
 	// compare holds the mirror against the records.

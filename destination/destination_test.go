@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -37,7 +38,7 @@ type bench struct {
 	src   *testSource
 	mir   *testMirror
 	store kv.Store
-	cfg   Config
+	cfg   keep.Config
 	clock time.Time
 	d     *Destination
 	caps  sparql.Capabilities
@@ -80,7 +81,7 @@ func newQuietBench(t testing.TB) *bench {
 
 func benchOf(t testing.TB, src *testSource, mir *testMirror, store kv.Store) *bench {
 	b := &bench{t: t, src: src, mir: mir, store: store, clock: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}
-	b.cfg = Config{Name: "copy", Source: b.src.url("/.well-known/resourcesync"), GraphIRI: graphA, TempDir: t.TempDir(), Concurrency: 4, MemoryBytes: 1 << 20}
+	b.cfg = keep.Config{Name: "copy", Source: b.src.url("/.well-known/resourcesync"), GraphIRI: graphA, TempDir: t.TempDir(), Concurrency: 4, MemoryBytes: 1 << 20}
 	b.caps = sparql.Capabilities{Product: "test", Transactional: true, Writable: true, UpdateTriples: 50}
 	return b
 }
@@ -115,7 +116,7 @@ func storeMirror(d *Destination) *sparqlsink.Mirror {
 // open opens the destination anew, as after a restart.
 func (b *bench) open() *Destination {
 	b.t.Helper()
-	o := Options{Transport: b.fetch, Now: func() time.Time { return b.clock }}
+	o := keep.Options{Transport: b.fetch, Now: func() time.Time { return b.clock }}
 	to := b.sink
 	if to == nil {
 		client := b.mir.client()
@@ -169,8 +170,8 @@ func (b *bench) equal() {
 }
 
 // untold tells of an audit without findings that only the resources themselves can tell more.
-func untold(rep AuditReport) bool {
-	return rep.findings() == 0 && strings.Contains(rep.SourceError, "depth origin asks for each of them")
+func untold(rep keep.AuditReport) bool {
+	return rep.Findings() == 0 && strings.Contains(rep.SourceError, "depth origin asks for each of them")
 }
 
 func (b *bench) same(got, want []string) {
@@ -339,7 +340,7 @@ func TestAuditBesideACutOffBatch(t *testing.T) {
 	c.sync()
 	other.src.put("z.nt", nt("z", "2"))
 	d := c.open()
-	d.mem.crash = cutAt("written")
+	d.mem.Crash = cutAt("written")
 	if _, err := d.Sync(t.Context(), SyncOptions{}); err == nil {
 		t.Fatal("not cut off")
 	}
@@ -736,7 +737,7 @@ func TestGapWithAnOldList(t *testing.T) {
 			}
 		}
 		before := b.mir.lines(graphA)
-		if rep, err := b.open().Audit(context.Background(), AuditOptions{Repair: true}); err != nil || rep.Equal || rep.findings() > 0 || rep.SourceError != rep.Held {
+		if rep, err := b.open().Audit(context.Background(), AuditOptions{Repair: true}); err != nil || rep.Equal || rep.Findings() > 0 || rep.SourceError != rep.Held {
 			t.Fatalf("%+v %v", rep, err)
 		}
 		b.same(b.mir.lines(graphA), before)
@@ -899,7 +900,7 @@ func TestMirrorRefusesDeletion(t *testing.T) {
 		b.src.remove("e5.nt")
 		if killed {
 			d := b.open()
-			d.mem.crash = cutAt("intent")
+			d.mem.Crash = cutAt("intent")
 			if _, err := d.Sync(context.Background(), SyncOptions{}); !errors.Is(err, errInjected) {
 				t.Fatal(err)
 			}

@@ -43,7 +43,7 @@ func (ap *applier) stateOf(rec *ledger.Record) rdfres.Digest {
 
 // leavingState is the next state of an emptied resource, zero for none.
 func (ap *applier) leavingState(ctx context.Context, loc ledger.Hash) (rdfres.Digest, error) {
-	l, err := ap.led.Leaving(ctx, loc)
+	l, err := ap.Ledger.Leaving(ctx, loc)
 	if err != nil {
 		return rdfres.Digest{}, err
 	}
@@ -86,11 +86,11 @@ func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 		return nil
 	}
 	loc := ledger.HashOf(o.Item.Loc)
-	rec, err := d.mem.led.Record(ctx, loc)
+	rec, err := d.mem.Ledger.Record(ctx, loc)
 	if err != nil {
 		return err
 	}
-	g, err := d.mem.led.Doubt(ctx, loc)
+	g, err := d.mem.Ledger.Doubt(ctx, loc)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 	if err != nil || leaving == came { // confirmed before
 		return err
 	}
-	f, err := d.mem.led.Fault(ctx, loc)
+	f, err := d.mem.Ledger.Fault(ctx, loc)
 	if err != nil {
 		return err
 	}
@@ -146,13 +146,13 @@ func (b *batcher) confirm(loc ledger.Hash, g *ledger.Doubt) {
 }
 
 func (b *batcher) mark(loc ledger.Hash, g *ledger.Doubt) {
-	b.d.mem.led.PutDoubt(b.changedMarks(), loc, g)
+	b.d.mem.Ledger.PutDoubt(b.changedMarks(), loc, g)
 }
-func (b *batcher) unmark(loc ledger.Hash) { b.d.mem.led.DropDoubt(b.changedMarks(), loc) }
+func (b *batcher) unmark(loc ledger.Hash) { b.d.mem.Ledger.DropDoubt(b.changedMarks(), loc) }
 
 func (b *batcher) changedMarks() kv.Batch {
 	if b.marks == nil {
-		b.marks = b.d.mem.store.Batch()
+		b.marks = b.d.mem.Store.Batch()
 	}
 	return b.marks
 }
@@ -174,16 +174,16 @@ const maxAgain = 1000
 // confirmTaken asks again for what earlier runs took without a promise.
 func (r *run) confirmTaken(ctx context.Context) error {
 	d := r.d
-	if r.dry || !d.mem.snapshotMeta().Until.IsZero() {
+	if r.dry || !d.mem.SnapshotMeta().Until.IsZero() {
 		return nil
 	}
 	now := d.opt.Now()
-	if d.mem.led.Rest.Lasts(now) {
+	if d.mem.Ledger.Rest.Lasts(now) {
 		return nil
 	}
 	b := d.batcher(ctx, &r.c, false)
 	defer b.wait()
-	snap := d.mem.store.Snapshot(ctx)
+	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
 	n, other := int64(0), int64(0)
 	rests, again, next := true, 0, now.Add(24*time.Hour)
@@ -210,7 +210,7 @@ func (r *run) confirmTaken(ctx context.Context) error {
 		loc := ledger.HashOf(o.Item.Loc)
 		switch {
 		case o.Err != nil:
-			d.mem.log.Debug("what was received without a promise cannot be confirmed now", "loc", clip.Middle(o.Item.Loc), "error", o.Err)
+			d.mem.Log.Debug("what was received without a promise cannot be confirmed now", "loc", clip.Middle(o.Item.Loc), "error", o.Err)
 		case o.confirms(d):
 			b.confirm(loc, o.doubt)
 		case o.Record == nil:
@@ -225,7 +225,7 @@ func (r *run) confirmTaken(ctx context.Context) error {
 		return err
 	}
 	if rests {
-		d.mem.led.Rest.Until(next)
+		d.mem.Ledger.Rest.Until(next)
 	}
 	if other > 0 {
 		r.mode("incremental")
@@ -237,7 +237,7 @@ func (r *run) confirmTaken(ctx context.Context) error {
 // doubted are jobs to ask again for resources taken by earlier runs without a promise.
 func (d *Destination) doubted(ctx context.Context, snap kv.Reader, wanted func(*ledger.Doubt) bool) iter.Seq2[job, error] {
 	return func(yield func(job, error) bool) {
-		for loc, g := range d.mem.led.Doubts(ctx, snap) {
+		for loc, g := range d.mem.Ledger.Doubts(ctx, snap) {
 			if g.Err != nil {
 				yield(nil, g.Err)
 				return
@@ -245,7 +245,7 @@ func (d *Destination) doubted(ctx context.Context, snap kv.Reader, wanted func(*
 			if !wanted(g.Doubt) || g.Run == d.applier.planner.faults.runName() {
 				continue
 			}
-			rec, err := d.mem.led.Record(ctx, loc)
+			rec, err := d.mem.Ledger.Record(ctx, loc)
 			if err != nil {
 				yield(nil, err)
 				return

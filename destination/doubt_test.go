@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
@@ -36,7 +37,7 @@ func (b *bench) poll() SyncReport {
 	return b.sync()
 }
 
-func (b *bench) audited(depth string) AuditReport {
+func (b *bench) audited(depth string) keep.AuditReport {
 	b.t.Helper()
 	rep, err := b.open().Audit(context.Background(), AuditOptions{Depth: depth})
 	if err != nil {

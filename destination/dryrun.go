@@ -6,6 +6,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -40,11 +41,11 @@ type PlanDocument struct {
 // shadow is a Destination without lasting writes.
 func (d *Destination) shadow(p *planning) (*Destination, error) {
 	s := &Destination{planning: p, cfg: d.cfg, opt: d.opt, lim: d.lim, fetch: d.fetch, repeats: d.repeats, to: d.to, secrets: d.secrets}
-	s.assemble(&memory{store: kv.Forget(d.mem.store), led: d.mem.led.Forgetful(), dest: d.mem.dest, space: d.mem.space, log: d.mem.log, spaceL: d.mem.spaceL, meta: d.mem.snapshotMeta()}, d.stand.target)
-	s.stand.files, s.stand.beside = d.stand.files, d.stand.beside
+	s.assemble(&keep.Memory{Store: kv.Forget(d.mem.Store), Ledger: d.mem.Ledger.Forgetful(), Dest: d.mem.Dest, Space: d.mem.Space, Log: d.mem.Log, SpaceLock: d.mem.SpaceLock, Meta: d.mem.SnapshotMeta()}, d.stand.Target)
+	s.stand.Files, s.stand.Beside = d.stand.Files, d.stand.Beside
 	s.src = sourceOf(s)
 	o := d.obtains.Options
-	o.Docs, o.Ledger = s.src.Docs, s.mem.led
+	o.Docs, o.Ledger = s.src.Docs, s.mem.Ledger
 	s.obtains = obtain.New(o)
 	place := *d.mirror.Place
 	return s, s.openMirror(&place)
@@ -121,7 +122,7 @@ func (p *planning) Fetch(pr *fetch.Promise) {
 
 // planDump plans the loading of a dump: from separate manifests, else from the Resource List. Later changes
 // come from the Change Lists.
-func (r *run) planDump(ctx context.Context, o *feed.Offer, state feed.ListState, sequence *uint64, packages []feed.Package) (func(*meta), error) {
+func (r *run) planDump(ctx context.Context, o *feed.Offer, state feed.ListState, sequence *uint64, packages []feed.Package) (func(*keep.Meta), error) {
 	d := r.d
 	doc := PlanDocument{Address: state.URL, Kind: string(resourcesync.ResourceDump), At: timeOrNil(state.At), Entries: int64(len(packages))}
 	for _, p := range packages {
@@ -135,7 +136,7 @@ func (r *run) planDump(ctx context.Context, o *feed.Offer, state feed.ListState,
 	r.plan.base, r.plan.at = true, state.At
 	v, err := d.src.Docs.ReadManifests(ctx, packages)
 	if err != nil && ctx.Err() == nil {
-		d.mem.log.Info("the manifests of the dump cannot be had without its packages", "error", err)
+		d.mem.Log.Info("the manifests of the dump cannot be had without its packages", "error", err)
 		if v, err = nil, nil; o.ResourceList != "" {
 			list := *o
 			list.ChangeList, list.ChangeDump = "", ""
@@ -152,13 +153,13 @@ func (r *run) planDump(ctx context.Context, o *feed.Offer, state feed.ListState,
 		}
 	}
 	r.complete = true
-	return func(m *meta) { m.Cursor = feed.CursorAt(state.At, sequence) }, nil
+	return func(m *keep.Meta) { m.Cursor = feed.CursorAt(state.At, sequence) }, nil
 }
 
 // planChange counts the effect of a change.
 func (r *run) planChange(ctx context.Context, it *feed.Item) error {
 	d := r.d
-	rec, err := d.mem.led.Record(ctx, ledger.HashOf(it.Loc))
+	rec, err := d.mem.Ledger.Record(ctx, ledger.HashOf(it.Loc))
 	if err != nil {
 		return err
 	}
@@ -212,9 +213,9 @@ func (r *run) tellPlan() {
 	d := r.d
 	p := &r.plan
 	p.ByClass = len(d.cfg.Select.Classes) > 0
-	p.Store, p.Graph, p.Resources = d.to.Name(), d.stand.graphName(), p.total
+	p.Store, p.Graph, p.Resources = d.to.Name(), d.stand.GraphName(), p.total
 	if !p.base && p.total == nil {
-		m := d.mem.snapshotMeta()
+		m := d.mem.SnapshotMeta()
 		n := m.Selected() + r.plan.counts.created - r.plan.counts.deleted
 		p.Resources = &n
 	}

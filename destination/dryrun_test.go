@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/teststores"
@@ -179,7 +180,7 @@ func TestDryRunUnprobed(t *testing.T) {
 	b := newBench(t)
 	fill(b.src, 3)
 	client := b.mir.client()
-	d, err := Open(context.Background(), b.store, sparqlsink.Of(client), b.cfg, Options{})
+	d, err := Open(context.Background(), b.store, sparqlsink.Of(client), b.cfg, keep.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

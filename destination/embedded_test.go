@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
@@ -40,7 +41,7 @@ func TestEmbeddedMirror(t *testing.T) {
 			}
 			run := func() {
 				t.Helper()
-				d, err := Open(context.Background(), b.store, sparqlsink.Of(c), cfg, Options{})
+				d, err := Open(context.Background(), b.store, sparqlsink.Of(c), cfg, keep.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -114,7 +115,7 @@ func TestEmbeddedMirrorLanguageTags(t *testing.T) {
 		cfg := b.cfg
 		cfg.GraphIRI = graph
 		open := func() *Destination {
-			d, err := Open(t.Context(), b.store, sparqlsink.Of(c), cfg, Options{})
+			d, err := Open(t.Context(), b.store, sparqlsink.Of(c), cfg, keep.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -15,40 +16,6 @@ import (
 // Files are written first, then the checkpoint, then the records: a run that was
 // interrupted between them fetches and writes the same again. By the intent the next one
 // knows which files may be otherwise than recorded, since the source may have gone on.
-
-// files are those of the destination: its mirror, or beside it.
-type files struct {
-	sink.Files
-	mem   *memory
-	state func(*ledger.Record) rdfres.Digest
-	key   func(name ledger.Hash) []byte // of the record of a path
-}
-
-// differs compares the file of a resource with its record; the reason is "" for none.
-func (f *files) differs(ctx context.Context, rec *ledger.Record) (byte, string, error) {
-	name, err := f.Find(ctx, f.names(nil), rec.Loc)
-	if err != nil {
-		return 0, "", err
-	}
-	if name == "" {
-		return rankNoFile, "it has no file", nil
-	}
-	sum, err := f.Digest(name)
-	switch {
-	case err != nil:
-		return rankNoFile, "its file cannot be read: " + err.Error(), nil
-	case sum != f.state(rec):
-		return rankOtherFile, "its file " + name + " has other bytes than were verified", nil
-	}
-	return 0, "", nil
-}
-
-func (f *files) shows(ctx context.Context, rec *ledger.Record) (could, there bool, err error) {
-	_, why, err := f.differs(ctx, rec)
-	return true, why == "", err
-}
-
-func (f *files) names(b kv.Batch) *ledger.Paths { return f.mem.led.Paths(f.key, b) }
 
 func fileError(err error) error {
 	if err == nil {
@@ -88,21 +55,21 @@ func (representations) askAgain(rec *ledger.Record) {
 
 func (representations) countFiles(e *ledger.Extent) int64 { return e.Files + e.Resources }
 
-func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *worked, c *counts, _ bool, change func(*meta)) error {
+func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *worked, c *counts, _ bool, change func(*keep.Meta)) error {
 	d := of.d
-	b := d.mem.store.Batch()
+	b := d.mem.Store.Batch()
 	defer b.Close()
 	var n counts
 	var resources, unselected int64
 	written := false
-	files := d.stand.files.Begin(d.stand.files.names(b), len(ops))
+	files := d.stand.Files.Begin(d.stand.Files.Names(b), len(ops))
 	defer files.Close()
 	named := map[ledger.Hash]bool{}
 	for _, o := range ops {
 		named[o.loc] = o.fault == nil && !o.settle // else nothing becomes of it
 	}
 	remove := func(loc ledger.Hash, moved bool) error {
-		old, err := d.mem.led.Record(ctx, loc)
+		old, err := d.mem.Ledger.Record(ctx, loc)
 		switch {
 		case err != nil:
 			return err
@@ -124,7 +91,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 		}
 		if d.cfg.Keep == "deleted" && !moved {
 			old.Flags |= ledger.FlagKept
-			d.mem.led.PutRecord(b, loc, old)
+			d.mem.Ledger.PutRecord(b, loc, old)
 			return nil
 		}
 		removed, err := files.Remove(ctx, old.Loc)
@@ -132,7 +99,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 			return fileError(err)
 		}
 		written = written || removed
-		d.mem.led.Drop(b, loc)
+		d.mem.Ledger.Drop(b, loc)
 		return nil
 	}
 	leave := func(o *op) error { // former locations of its entity
@@ -147,7 +114,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 		return nil
 	}
 	if slices.ContainsFunc(ops, func(o *op) bool { return o.fault == nil && !o.settle }) {
-		if err := d.mem.led.Begin(ctx, 0, intentOf(ledger.OfFiles, ops)); err != nil {
+		if err := d.mem.Ledger.Begin(ctx, 0, intentOf(ledger.OfFiles, ops)); err != nil {
 			return err
 		}
 	}
@@ -167,7 +134,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 			}
 			continue
 		}
-		old, err := d.mem.led.Record(ctx, o.loc)
+		old, err := d.mem.Ledger.Record(ctx, o.loc)
 		if err != nil {
 			return err
 		}
@@ -197,7 +164,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 			resources++
 		}
 		unselected += o.rec.Unselected() - old.Unselected()
-		d.mem.led.PutRecord(b, o.loc, o.rec)
+		d.mem.Ledger.PutRecord(b, o.loc, o.rec)
 		if err := leave(o); err != nil {
 			return err
 		}
@@ -206,24 +173,24 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 		if err := files.Flush(); err != nil {
 			return fileError(err)
 		}
-		if err := d.mem.crashAt("written"); err != nil {
+		if err := d.mem.CrashAt("written"); err != nil {
 			return err
 		}
-		next := d.mem.meta
-		d.mem.wrote(&next)
+		next := d.mem.Meta
+		d.mem.Wrote(&next)
 		if change != nil {
 			change(&next)
 		}
-		if err := d.mirror.Apply(ctx, &sink.Batch{}, d.stand.checkpointOf(&next)); err != nil {
+		if err := d.mirror.Apply(ctx, &sink.Batch{}, d.stand.CheckpointOf(&next)); err != nil {
 			return err
 		}
-		if err := d.mem.crashAt("checkpoint"); err != nil {
+		if err := d.mem.CrashAt("checkpoint"); err != nil {
 			return err
 		}
 	}
-	if err := d.mem.done(ctx, 0, b, func(m *meta) {
+	if err := d.mem.Done(ctx, 0, b, func(m *keep.Meta) {
 		if written {
-			d.mem.wrote(m)
+			d.mem.Wrote(m)
 		}
 		m.Resources += resources
 		m.Unselected += unselected
@@ -234,25 +201,25 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 		return err
 	}
 	c.add(n)
-	return d.mem.crashAt("recorded")
+	return d.mem.CrashAt("recorded")
 }
 
 // redoFiles takes back what a batch that was interrupted may have written: files of what
 // is not recorded go, and what is recorded is fetched again when the change is met that
 // the cursor is still before.
 func (ap *applier) redoFiles(ctx context.Context, slot byte, ops []*op) error {
-	here := ap.planner.stand.files != nil && ap.snapshotMeta().Files == ap.cfg.Files // else the files of before stay
-	b := ap.store.Batch()
+	here := ap.planner.stand.Files != nil && ap.SnapshotMeta().Files == ap.cfg.Files // else the files of before stay
+	b := ap.Store.Batch()
 	defer b.Close()
 	for _, o := range ops {
 		for _, loc := range append(o.replaces, o.loc) {
-			rec, err := ap.led.Record(ctx, loc)
+			rec, err := ap.Ledger.Record(ctx, loc)
 			switch {
 			case err != nil:
 				return err
 			case rec != nil:
 				ap.content.askAgain(rec)
-				ap.led.PutRecord(b, loc, rec)
+				ap.Ledger.PutRecord(b, loc, rec)
 			case loc == o.loc && o.rec != nil && here:
 				if err := ap.clearFile(ctx, b, o.rec.Loc); err != nil {
 					return err
@@ -260,12 +227,12 @@ func (ap *applier) redoFiles(ctx context.Context, slot byte, ops []*op) error {
 			}
 		}
 	}
-	return ap.done(ctx, slot, b, nil)
+	return ap.Done(ctx, slot, b, nil)
 }
 
 // clearFile removes the file of a location without a record.
 func (ap *applier) clearFile(ctx context.Context, b kv.Batch, loc string) error {
-	files := ap.planner.stand.files.Begin(ap.planner.stand.files.names(b), 1)
+	files := ap.planner.stand.Files.Begin(ap.planner.stand.Files.Names(b), 1)
 	defer files.Close()
 	return fileError(files.Clear(ctx, loc))
 }
@@ -274,10 +241,10 @@ func (ap *applier) clearFile(ctx context.Context, b kv.Batch, loc string) error 
 // fetched again, what nobody owns is removed, when it is to be repaired.
 func (of representations) compare(ctx context.Context, c *mirrorCompare) error {
 	d := of.d
-	snap := d.mem.store.Snapshot(ctx)
+	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
 	n := int64(0)
-	for loc, rec := range d.mem.led.Records(ctx, snap) {
+	for loc, rec := range d.mem.Ledger.Records(ctx, snap) {
 		if rec.Err != nil {
 			return rec.Err
 		}
@@ -299,9 +266,13 @@ func (of representations) compare(ctx context.Context, c *mirrorCompare) error {
 
 // file tells of a file that is not as recorded, and has it fetched again.
 func (c *mirrorCompare) file(ctx context.Context, loc ledger.Hash, rec *ledger.Record) error {
-	rank, why, err := c.d.stand.files.differs(ctx, rec)
+	none, why, err := c.d.stand.Files.Differs(ctx, rec)
 	if err != nil || why == "" {
 		return err
+	}
+	rank := byte(rankOtherFile)
+	if none {
+		rank = rankNoFile
 	}
 	needed := !rec.Has(ledger.FlagKept) // else the source does not have it any more
 	if needed && c.alone {
@@ -324,14 +295,14 @@ const onlySource = "; only the source can give it again, and it cannot be asked"
 func (c *mirrorCompare) strangers(ctx context.Context) error {
 	d := c.d
 	var extra []string
-	for name, err := range d.stand.files.All(ctx) {
+	for name, err := range d.stand.Files.All(ctx) {
 		if err != nil {
 			return err
 		}
-		owner, ok, err := d.stand.files.names(nil).Recorded(ctx, name)
+		owner, ok, err := d.stand.Files.Names(nil).Recorded(ctx, name)
 		if err == nil && ok { // the record of a path beside a store may come first
 			var rec *ledger.Record
-			rec, err = d.mem.led.Of(owner.Dest).Record(ctx, owner.Loc)
+			rec, err = d.mem.Ledger.Of(owner.Dest).Record(ctx, owner.Loc)
 			ok = rec != nil
 		}
 		if err != nil {
@@ -348,7 +319,7 @@ func (c *mirrorCompare) strangers(ctx context.Context) error {
 		}
 		c.strays++
 		if c.fix && !c.spare {
-			if err := d.stand.files.Remove(name); err != nil {
+			if err := d.stand.Files.Remove(name); err != nil {
 				return fileError(err)
 			}
 		}

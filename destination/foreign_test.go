@@ -14,6 +14,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -73,7 +74,7 @@ func TestResyncBuildIntoOxigraph(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer records.Close()
-	cfg := Config{Name: "foreign", Source: srv.URL + "/resourcelist.xml", GraphIRI: store.Graph, TempDir: t.TempDir()}
+	cfg := keep.Config{Name: "foreign", Source: srv.URL + "/resourcelist.xml", GraphIRI: store.Graph, TempDir: t.TempDir()}
 	defer store.Clear(t, store.Graph)
 	names := map[string]string{}
 	written := map[string][]byte{}
@@ -113,7 +114,7 @@ func TestResyncBuildIntoOxigraph(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("resync-build: %v: %s", err, out)
 		}
-		d, err := Open(context.Background(), records, sparqlsink.Of(client), cfg, Options{})
+		d, err := Open(context.Background(), records, sparqlsink.Of(client), cfg, keep.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +136,7 @@ func TestResyncBuildIntoOxigraph(t *testing.T) {
 	// Damage is seen and repaired in a real store.
 	store.Run(t, "DELETE WHERE { GRAPH <"+store.Graph+"> { <https://schema.org/Person> ?p ?o } } ; DELETE WHERE { GRAPH <"+store.Graph+"> { <http://schema.org/Action> ?p ?o } }")
 	before := store.Get(t, "")
-	d, err := Open(context.Background(), records, sparqlsink.Of(client), cfg, Options{})
+	d, err := Open(context.Background(), records, sparqlsink.Of(client), cfg, keep.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

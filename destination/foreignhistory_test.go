@@ -180,7 +180,7 @@ func playForeign(t *testing.T, seed uint64, kind string) {
 		}
 		if step > 0 && setsBack && r.IntN(3) == 0 {
 			d := b.open()
-			d.mem.crash = cutAfter(r.IntN(8))
+			d.mem.Crash = cutAfter(r.IntN(8))
 			var err error
 			if r.IntN(2) == 0 {
 				_, err = d.Audit(context.Background(), AuditOptions{Repair: true})
@@ -230,7 +230,7 @@ func playForeign(t *testing.T, seed uint64, kind string) {
 		if step%3 == 2 && (!setsBack || slices.Equal(s.knowable(s.want()), s.want())) && !s.alone && !s.stale && !alone { // else nothing tells where a resource is besides
 			depth = "origin"
 		}
-		if audit, err := b.open().Audit(context.Background(), AuditOptions{Depth: depth}); err != nil || !lost && !audit.Equal && !untold(audit) && (!audit.SourceOlder || audit.findings() > 0) || lost && alone && audit.Equal {
+		if audit, err := b.open().Audit(context.Background(), AuditOptions{Depth: depth}); err != nil || !lost && !audit.Equal && !untold(audit) && (!audit.SourceOlder || audit.Findings() > 0) || lost && alone && audit.Equal {
 			t.Fatalf("step %d: audit %+v %v\n%s", step, audit, err, s)
 		}
 		s.pass()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/clip"
@@ -49,9 +50,9 @@ func (d *Destination) Forget(ctx context.Context, o ForgetOptions) (ForgetReport
 }
 
 func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep ForgetReport, err error) {
-	m := d.mem.snapshotMeta()
+	m := d.mem.SnapshotMeta()
 	rep, err = d.forgettable(ctx)
-	rep.Name, rep.DryRun, rep.KeepData, rep.Store, rep.Graph, rep.Resources = d.cfg.Name, o.DryRun, o.KeepData, d.stand.at(), d.stand.graphName(), m.Resources
+	rep.Name, rep.DryRun, rep.KeepData, rep.Store, rep.Graph, rep.Resources = d.cfg.Name, o.DryRun, o.KeepData, d.stand.At(), d.stand.GraphName(), m.Resources
 	if err != nil || m.Stage == ledger.None {
 		if err == nil && !o.DryRun {
 			err = d.dropRecords(ctx)
@@ -62,7 +63,7 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 		return rep, fmt.Errorf("nothing was changed: %w", err)
 	}
 	if o.KeepData {
-		other, err := d.mem.neighbour(ctx)
+		other, err := d.mem.Neighbour(ctx)
 		if err == nil && other != "" {
 			err = fmt.Errorf("destination %s writes into the same graph, and would remove triples without an owner; nothing was changed: forget without --keep-data", other)
 		}
@@ -85,11 +86,11 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 	if err := d.mirror.Forget(ctx, !o.KeepData); err != nil {
 		return rep, fmt.Errorf("remove the lines in %s: %w", sink.StateGraph, err)
 	}
-	if err := d.mem.crashAt("lines"); err != nil {
+	if err := d.mem.CrashAt("lines"); err != nil {
 		return rep, err
 	}
-	if d.stand.beside != nil {
-		if err := d.stand.beside.Forget(ctx, !o.KeepData); err != nil {
+	if d.stand.Beside != nil {
+		if err := d.stand.Beside.Forget(ctx, !o.KeepData); err != nil {
 			return rep, err
 		}
 	}
@@ -107,7 +108,7 @@ func ForgetRecords(ctx context.Context, store kv.Store, name string, o ForgetOpt
 	}
 	cfg, log := k.Config(), slog.New(slog.DiscardHandler)
 	d := &Destination{cfg: &cfg}
-	d.assemble(&memory{store: store, led: ledger.New(store, log, k.dest, k.space), dest: k.dest, space: k.space, log: log}, "")
+	d.assemble(&keep.Memory{Store: store, Ledger: ledger.New(store, log, k.dest, k.space), Dest: k.dest, Space: k.space, Log: log}, "")
 	d.useMirror(sink.NewFull(&sink.Place{}, nil))
 	d.applier.content = descriptions{d}
 	rep, err := d.forgettable(ctx)
@@ -127,45 +128,30 @@ func ForgetRecords(ctx context.Context, store kv.Store, name string, o ForgetOpt
 	return rep, nil
 }
 
-// beingForgotten is why a mirror is compared after a Forget that did not end.
-const beingForgotten = "it was being forgotten"
-
-// neighbour is another destination of this state that has written into the same graph, or
-// per-entity graphs, "" for none.
-func (mem *memory) neighbour(ctx context.Context) (string, error) {
-	for k, err := range ledger.All(ctx, mem.store) {
-		if err != nil {
-			return "", err
-		}
-		if k.Space == mem.space && k.Dest != mem.dest && k.Stage != ledger.None {
-			return k.Name, nil
-		}
-	}
-	return "", nil
-}
-
 // forgettable counts what there is of the destination.
 func (d *Destination) forgettable(ctx context.Context) (rep ForgetReport, err error) {
-	e, err := d.mem.led.Extent(ctx)
+	e, err := d.mem.Ledger.Extent(ctx)
 	rep.Records, rep.Files, rep.Triples = e.Records, d.applier.content.countFiles(&e), e.Triples
 	return rep, err
 }
 
 // removeOwned removes every resource from the mirror. It says what may remain there.
-func (d *Destination) removeOwned(ctx context.Context, m *meta) (remains string, err error) {
-	if err := d.stand.sameMirror(ctx, m); err != nil {
+func (d *Destination) removeOwned(ctx context.Context, m *keep.Meta) (remains string, err error) {
+	if err := d.stand.SameMirror(ctx, m); err != nil {
 		return "", err
 	}
 	if err := d.applier.redo(ctx); err != nil {
 		return "", fmt.Errorf("finish the batch that was under way: %w", err)
 	}
-	if err := d.mem.led.LookForFaults(ctx); err != nil {
+	if err := d.mem.Ledger.LookForFaults(ctx); err != nil {
 		return "", err
 	}
-	if err := d.mem.led.LookForLeaving(ctx); err != nil {
+	if err := d.mem.Ledger.LookForLeaving(ctx); err != nil {
 		return "", err
 	}
-	if err := d.mem.saveMeta(ctx, func(m *meta) { m.CompareMirror, m.CompareSource, m.InSync = beingForgotten, beingForgotten, false }); err != nil {
+	if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) {
+		m.CompareMirror, m.CompareSource, m.InSync = keep.BeingForgotten, keep.BeingForgotten, false
+	}); err != nil {
 		return "", err
 	}
 	if err := d.removeResources(ctx); err != nil {
@@ -174,26 +160,26 @@ func (d *Destination) removeOwned(ctx context.Context, m *meta) (remains string,
 	if err := d.putter.putWhole(ctx); err != nil {
 		return "", err
 	}
-	for _, rec := range d.mem.led.Records(ctx, d.mem.store) {
+	for _, rec := range d.mem.Ledger.Records(ctx, d.mem.Store) {
 		if rec.Err == nil {
 			rec.Err = fmt.Errorf("the mirror refuses to remove %s and perhaps others", clip.Middle(rec.Loc))
 		}
 		return "", rec.Err
 	}
-	if after := d.mem.snapshotMeta().CompareMirror; after != beingForgotten {
+	if after := d.mem.SnapshotMeta().CompareMirror; after != keep.BeingForgotten {
 		return "triples of resources whose records cannot be read: " + after, nil
 	}
 	return "", nil
 }
 
 func (d *Destination) removeResources(ctx context.Context) error {
-	snap := d.mem.store.Snapshot(ctx)
+	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
 	var c counts
 	b := d.batcher(ctx, &c, false)
 	defer b.wait()
-	total, done := d.mem.snapshotMeta().Resources, int64(0)
-	for loc, rec := range d.mem.led.Records(ctx, snap) {
+	total, done := d.mem.SnapshotMeta().Resources, int64(0)
+	for loc, rec := range d.mem.Ledger.Records(ctx, snap) {
 		if rec.Err != nil {
 			return rec.Err
 		}
@@ -207,19 +193,9 @@ func (d *Destination) removeResources(ctx context.Context) error {
 	return b.settle(ctx)
 }
 
-// sameMirror refuses a store that holds other things than this mirror, as a new one at the
-// same address. A mirror without a checkpoint may be one that was almost forgotten.
-func (stand *standing) sameMirror(ctx context.Context, m *meta) error {
-	cp, err := stand.mirror.Checkpoint(ctx)
-	if err != nil || cp != nil || m.CompareMirror == beingForgotten {
-		return err
-	}
-	return stand.isTheMirror(ctx)
-}
-
 // dropRecords removes the records of the destination, and those of its space if nobody else
 // writes there.
 func (d *Destination) dropRecords(ctx context.Context) error {
 	defer ledger.LockNumbers()()
-	return d.mem.led.Forget(ctx, d.cfg.Name)
+	return d.mem.Ledger.Forget(ctx, d.cfg.Name)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/dumpsink"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
@@ -105,16 +106,16 @@ func TestForget(t *testing.T) {
 			case "files":
 				cfg.Files = filepath.Join(t.TempDir(), "files")
 			}
-			open := func(cfg Config) *Destination {
+			open := func(cfg keep.Config) *Destination {
 				t.Helper()
-				d, err := Open(ctx, b.store, sparqlsink.Of(c), cfg, Options{})
+				d, err := Open(ctx, b.store, sparqlsink.Of(c), cfg, keep.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				marks[d.mem.meta.Mark] = true
+				marks[d.mem.Meta.Mark] = true
 				return d
 			}
-			sync := func(cfg Config) {
+			sync := func(cfg keep.Config) {
 				t.Helper()
 				if rep, err := open(cfg).Sync(ctx, SyncOptions{}); err != nil || !rep.InSync {
 					t.Fatalf("%+v %v", rep, err)
@@ -139,7 +140,7 @@ func TestForget(t *testing.T) {
 			}
 			slices.Sort(before)
 			if kind == "keep-data" {
-				before = slices.DeleteFunc(inStore(t, c, only, marks), func(l string) bool { return strings.Contains(l, open(cfg).mem.meta.Mark) })
+				before = slices.DeleteFunc(inStore(t, c, only, marks), func(l string) bool { return strings.Contains(l, open(cfg).mem.Meta.Mark) })
 			}
 			o := ForgetOptions{KeepData: kind == "keep-data"}
 			k, err := KeptAs(ctx, b.store, "copy")
@@ -164,7 +165,7 @@ func TestForget(t *testing.T) {
 			}
 			for n := 0; ; n++ {
 				d := open(of)
-				d.mem.crash = crashAfter(n % 7)
+				d.mem.Crash = crashAfter(n % 7)
 				if _, err = d.Forget(ctx, o); err == nil {
 					break
 				}
@@ -236,7 +237,7 @@ func TestForgetWhole(t *testing.T) {
 			}
 			for n := 0; ; n++ {
 				d := open()
-				d.mem.crash = crashAfter(n)
+				d.mem.Crash = crashAfter(n)
 				if _, err := d.Forget(ctx, ForgetOptions{}); err == nil {
 					break
 				} else if !errors.Is(err, errCrash) || n > 100 {

@@ -4,30 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/keep"
 )
-
-// gap is what is told of changes that are lost, "" for none.
-func (m *meta) gap() string {
-	if m.Gap == "" {
-		return m.Missing.Why
-	}
-	return m.Gap
-}
-
-// closeGap is for a list or dump that was taken whole and is where the cursor stands: what was
-// lost before it does not matter any more.
-func (m *meta) closeGap() {
-	m.Gap, m.GapFrom, m.GapSince = "", nil, time.Time{}
-	m.CloseMissing()
-}
 
 // unproven is why nothing may be concluded from an inventory: it was taken before a gap that
 // is open, or changes after it are in lists that are missing, so that what the mirror has of them
 // would be taken for wrong, or what it lacks not be seen.
-func unproven(v *feed.Inventory, m *meta) error {
+func unproven(v *feed.Inventory, m *keep.Meta) error {
 	switch {
 	case m.Missing.Why != "":
 		return &unprovenError{m.Missing.Why}
@@ -46,7 +31,7 @@ func (e *unprovenError) Error() string { return e.why }
 
 // setsBack is why a mirror that followed changes may not be made equal to an inventory without
 // those after it: that may be of before them.
-func setsBack(v *feed.Inventory, m *meta) error {
+func setsBack(v *feed.Inventory, m *keep.Meta) error {
 	c := &m.Cursor
 	if v.Missing == nil || m.Source == "" || !c.MayBeLaterThan(v.At) {
 		return nil
@@ -57,7 +42,7 @@ func setsBack(v *feed.Inventory, m *meta) error {
 var errSetsBack = errors.New("the mirror may be later than the Resource List or Dump, and the changes after that cannot be read")
 
 // unlessBack is for a dump, of which the changes after it are read later.
-func (d *Destination) unlessBack(ctx context.Context, o *feed.Offer, m *meta) func(*feed.Inventory) (bool, error) {
+func (d *Destination) unlessBack(ctx context.Context, o *feed.Offer, m *keep.Meta) func(*feed.Inventory) (bool, error) {
 	return func(v *feed.Inventory) (bool, error) {
 		if !o.Followed() || !m.Cursor.IsInList() {
 			return true, nil

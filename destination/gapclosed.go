@@ -7,6 +7,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 )
 
@@ -14,7 +15,7 @@ import (
 // is back, and has the change at which the mirror stood before the gap, nothing is missing.
 
 // gapClosed goes back to where the mirror stood before a gap, if the Change Lists follow from there.
-func (r *run) gapClosed(ctx context.Context, o *feed.Offer, m *meta) error {
+func (r *run) gapClosed(ctx context.Context, o *feed.Offer, m *keep.Meta) error {
 	d := r.d
 	applied := m.Cursor.IsBehind(m.GapFrom)
 	if applied && !o.Listed() {
@@ -50,7 +51,7 @@ func (r *run) gapClosed(ctx context.Context, o *feed.Offer, m *meta) error {
 		return err
 	}
 	r.why("the Change Lists have what was before the gap, which is closed")
-	return d.mem.saveMeta(ctx, func(m *meta) {
+	return d.mem.SaveMeta(ctx, func(m *keep.Meta) {
 		m.Cursor, m.Gap, m.GapFrom, m.GapSince = *m.GapFrom, "", nil, time.Time{}
 		if applied {
 			m.Recheck.Why = "a Change List that was offered for a time is of another history"
@@ -62,14 +63,14 @@ func (r *run) gapClosed(ctx context.Context, o *feed.Offer, m *meta) error {
 func (d *Destination) forgetSince(ctx context.Context, since time.Time, named map[ledger.Hash]bool) error {
 	b := d.batcher(ctx, &counts{}, false)
 	defer b.wait()
-	for loc, f := range d.mem.led.Faults(ctx) {
+	for loc, f := range d.mem.Ledger.Faults(ctx) {
 		if f.Err != nil {
 			return f.Err
 		}
 		if it, err := feed.DecodeItem(f.Item); err != nil || it.Change == "" || named[loc] || f.First.Before(since) {
 			continue
 		}
-		rec, err := d.mem.led.Record(ctx, loc)
+		rec, err := d.mem.Ledger.Record(ctx, loc)
 		if err == nil {
 			err = b.add(ctx, &op{loc: loc, rec: rec, settle: true})
 		}

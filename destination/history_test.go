@@ -136,7 +136,7 @@ func playHistory(t *testing.T, kind string, seed uint64) {
 	for range 12 {
 		switch r.IntN(8) { // the state is restored from a backup
 		case 0, 1:
-			if b.open().mem.meta.Stage != ledger.None { // else what is there is somebody else's to it
+			if b.open().mem.Meta.Stage != ledger.None { // else what is there is somebody else's to it
 				pairs = b.backup()
 			}
 		case 2:
@@ -170,9 +170,9 @@ func playHistory(t *testing.T, kind string, seed uint64) {
 		d := b.open()
 		if r.IntN(2) == 0 {
 			point := cutAfter(r.IntN(6))
-			d.mem.crash = point
+			d.mem.Crash = point
 			if r.IntN(2) == 0 {
-				d.mem.crash, storeMirror(d).Fault = nil, point
+				d.mem.Crash, storeMirror(d).Fault = nil, point
 			}
 		}
 		if r.IntN(5) == 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -24,7 +25,7 @@ func (r *run) increment(ctx context.Context, o *feed.Offer, depth int) error {
 
 func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error {
 	d := r.d
-	m := d.mem.snapshotMeta()
+	m := d.mem.SnapshotMeta()
 	if !m.Until.IsZero() { // a repair while the mirror stands at a time of before
 		return nil
 	}
@@ -33,7 +34,7 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 	}
 	if (m.Gap != "" || m.Missing.Why != "" && d.cfg.OnGap != "stop") && depth == 0 && o.Listed() && !r.dry && !r.gap.nothingNewer {
 		// A gap that could not be closed: a newer inventory may do it now.
-		var end func(*meta)
+		var end func(*keep.Meta)
 		var err error
 		what := "Resource List"
 		if o.ResourceList != "" {
@@ -49,10 +50,10 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 			return err
 		default:
 			r.mode("baseline")
-			if err := d.stand.checkpoint(ctx, ledger.Following, func(m *meta) { end(m); m.closeGap() }); err != nil {
+			if err := d.stand.Checkpoint(ctx, ledger.Following, func(m *keep.Meta) { end(m); m.CloseGap() }); err != nil {
 				return err
 			}
-			if m = d.mem.snapshotMeta(); m.gap() == "" {
+			if m = d.mem.SnapshotMeta(); m.Lost() == "" {
 				r.why("a new %s closes the gap of before", what)
 			} else {
 				r.why("compared with a new %s", what)
@@ -64,10 +65,10 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 		if err := r.gapClosed(ctx, o, &m); err != nil {
 			return err
 		}
-		m = d.mem.snapshotMeta()
+		m = d.mem.SnapshotMeta()
 	}
 	from := m.Cursor
-	d.fates.tellThrough(&from) // a run that was killed may not have said so
+	d.fates.TellThrough(&from) // a run that was killed may not have said so
 	address, kind := o.Changes()
 	dl, rd, err := d.src.ChangesSince(ctx, address, kind, &from)
 	var gap *feed.GapError
@@ -90,7 +91,7 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 		case back:
 			r.why("Change Lists that were not there are back: everything is applied again from the first change on")
 		}
-		from = d.mem.snapshotMeta().Cursor
+		from = d.mem.SnapshotMeta().Cursor
 	}
 	w := r.window(o, from)
 	defer w.close()
@@ -138,10 +139,10 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 
 // takeNewer compares with a list or dump that is newer than the one that was taken, where the changes
 // may not be all. Without one nothing is done. done is for a dry run that is planned to its end.
-func (r *run) takeNewer(ctx context.Context, o *feed.Offer, m *meta, why string) (done bool, err error) {
+func (r *run) takeNewer(ctx context.Context, o *feed.Offer, m *keep.Meta, why string) (done bool, err error) {
 	d := r.d
 	newer := func(v *feed.Inventory) (bool, error) { return v.At.IsZero() || v.At.After(m.Cursor.Time()), nil }
-	var end func(*meta)
+	var end func(*keep.Meta)
 	if o.ResourceList != "" {
 		var v *feed.Inventory
 		if v, err = d.src.ReadInventory(ctx, o, &m.Inventory); err == nil {
@@ -160,21 +161,21 @@ func (r *run) takeNewer(ctx context.Context, o *feed.Offer, m *meta, why string)
 	case ctx.Err() != nil || d.ownFailure(err):
 		return false, err
 	default:
-		d.mem.log.Warn("no newer list or dump can be had", "why", why, "error", err)
+		d.mem.Log.Warn("no newer list or dump can be had", "why", why, "error", err)
 		return false, nil
 	}
 	r.mode("baseline")
 	r.why("%s: compared with a newer one", why)
 	if r.dry {
-		return !r.plan.base, d.mem.saveMeta(ctx, end)
+		return !r.plan.base, d.mem.SaveMeta(ctx, end)
 	}
-	return false, d.stand.checkpoint(ctx, ledger.Following, end)
+	return false, d.stand.Checkpoint(ctx, ledger.Following, end)
 }
 
 // aheadOfDump is for a Change Dump that ends before the list or Resource Dump at which we
 // stand, as those are made at other times: there is nothing to apply, and what such a list
 // or dump has later is taken from it. If the source was set back, it is not done.
-func (r *run) aheadOfDump(ctx context.Context, o *feed.Offer, m *meta, dl *feed.Download) (done bool, err error) {
+func (r *run) aheadOfDump(ctx context.Context, o *feed.Offer, m *keep.Meta, dl *feed.Download) (done bool, err error) {
 	d := r.d
 	rd, err := d.src.Docs.Reader(dl)
 	if err != nil {
@@ -191,7 +192,7 @@ func (r *run) aheadOfDump(ctx context.Context, o *feed.Offer, m *meta, dl *feed.
 		}
 	}
 	there := func(v *feed.Inventory) (bool, error) { return v.Sequence != nil && *v.Sequence >= at.Number(), nil }
-	var end func(*meta)
+	var end func(*keep.Meta)
 	if o.ResourceList == "" {
 		end, err = r.dumpIf(ctx, o, &m.Inventory, there)
 	} else {
@@ -215,9 +216,9 @@ func (r *run) aheadOfDump(ctx context.Context, o *feed.Offer, m *meta, dl *feed.
 		r.mode("baseline")
 		r.why("the Change Dump ends before the state that is mirrored, and a newer one was taken whole")
 		if r.dry {
-			err = d.mem.saveMeta(ctx, end)
+			err = d.mem.SaveMeta(ctx, end)
 		} else {
-			err = d.stand.checkpoint(ctx, ledger.Following, end)
+			err = d.stand.Checkpoint(ctx, ledger.Following, end)
 		}
 	}
 	r.complete = err == nil
@@ -227,7 +228,7 @@ func (r *run) aheadOfDump(ctx context.Context, o *feed.Offer, m *meta, dl *feed.
 // closeGap does what is configured when changes are lost.
 func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, depth int, dl *feed.Download) error {
 	d := r.d
-	d.mem.log.Warn("changes are missing", "why", gap.Why)
+	d.mem.Log.Warn("changes are missing", "why", gap.Why)
 	if r.gap.why != gap.Why {
 		r.why("gap: %s", gap.Why)
 	}
@@ -237,14 +238,14 @@ func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 	}
 	if depth == 0 && (gap.Missing == nil || gap.Timed) {
 		closed, err := r.bridgeGap(ctx, o, dl)
-		if closed && err == nil && o.Listed() && !d.mem.snapshotMeta().Missing.Dropped { // else the cursor was behind what is missing
-			return d.mem.saveMeta(ctx, func(m *meta) { m.Missing = feed.Missing{} })
+		if closed && err == nil && o.Listed() && !d.mem.SnapshotMeta().Missing.Dropped { // else the cursor was behind what is missing
+			return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Missing = feed.Missing{} })
 		}
 		if closed || ctx.Err() != nil || err != nil && d.ownFailure(err) {
 			return err
 		}
 		if err != nil {
-			d.mem.log.Warn("archives could not be used", "error", err)
+			d.mem.Log.Warn("archives could not be used", "error", err)
 			r.why("the archives could not be used (%v)", clip.Middle(err.Error()))
 		}
 		r.plan = planning{}
@@ -263,10 +264,10 @@ func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 		if r.dry {
 			return nil
 		}
-		return d.mem.saveMeta(ctx, func(m *meta) { m.HeldGap = r.rep.Held })
+		return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.HeldGap = r.rep.Held })
 	}
 	if depth == 0 && o.Listed() && (gap.Missing == nil || !r.gap.nothingNewer) {
-		var end func(*meta)
+		var end func(*keep.Meta)
 		var err error
 		how := "compared with the Resource List, fetching what differs"
 		if o.ResourceList != "" {
@@ -287,9 +288,9 @@ func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 			if !r.plan.base {
 				return nil
 			}
-			err = d.mem.saveMeta(ctx, end)
+			err = d.mem.SaveMeta(ctx, end)
 		} else {
-			err = d.stand.checkpoint(ctx, ledger.Following, func(m *meta) { end(m); m.closeGap() })
+			err = d.stand.Checkpoint(ctx, ledger.Following, func(m *keep.Meta) { end(m); m.CloseGap() })
 		}
 		if err != nil {
 			return err
@@ -310,7 +311,7 @@ func (r *run) leaveGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 		return nil
 	}
 	if gap.Missing == nil {
-		if err := d.mem.saveMeta(ctx, func(m *meta) {
+		if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) {
 			if m.Gap == "" {
 				before := m.Cursor
 				m.GapFrom, m.GapSince = &before, d.opt.Now().UTC()
@@ -324,7 +325,7 @@ func (r *run) leaveGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 	if err != nil {
 		return err
 	}
-	from := d.mem.snapshotMeta().Cursor
+	from := d.mem.SnapshotMeta().Cursor
 	address, _ := o.Changes()
 	w := r.window(o, from)
 	defer w.close()
@@ -338,7 +339,7 @@ func (r *run) leaveGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 
 // incrementBySnapshot follows a source that does not tell its changes: its list or dump is
 // compared when it has changed.
-func (r *run) incrementBySnapshot(ctx context.Context, o *feed.Offer, m *meta) error {
+func (r *run) incrementBySnapshot(ctx context.Context, o *feed.Offer, m *keep.Meta) error {
 	d := r.d
 	if r.complete { // the baseline of this run was that
 		return nil
@@ -347,7 +348,7 @@ func (r *run) incrementBySnapshot(ctx context.Context, o *feed.Offer, m *meta) e
 	if m.HeldGap != "" || m.Recheck.Why != "" {
 		known = nil
 	}
-	var end func(*meta)
+	var end func(*keep.Meta)
 	var err error
 	switch {
 	case o.ResourceList != "":
@@ -393,9 +394,9 @@ func (r *run) incrementBySnapshot(ctx context.Context, o *feed.Offer, m *meta) e
 	r.complete = true
 	r.mode("incremental")
 	r.why("the source does not tell its changes: compared with its list")
-	return d.mem.saveMeta(ctx, func(m *meta) {
+	return d.mem.SaveMeta(ctx, func(m *keep.Meta) {
 		end(m)
 		m.Missing.Dropped = true // the changes that were missed are named no more
-		m.closeGap()
+		m.CloseGap()
 	})
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
-	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
 // intentOf is the memory of a batch until it is recorded.
@@ -48,14 +48,14 @@ func (ap *applier) redo(ctx context.Context) error {
 // giveUp leaves a batch to the comparison: the cursor is before it, and what stands of it
 // in the mirror is told by that, where no record has it.
 func (ap *applier) giveUp(ctx context.Context, slot byte, why error) error {
-	ap.log.Error("a batch that was under way cannot be done again; the mirror is compared instead", "error", why)
-	b := ap.store.Batch()
+	ap.Log.Error("a batch that was under way cannot be done again; the mirror is compared instead", "error", why)
+	b := ap.Store.Batch()
 	defer b.Close()
-	return ap.done(ctx, slot, b, func(m *meta) { m.OweMirror(ledger.ErrIntent.Error()) })
+	return ap.Done(ctx, slot, b, func(m *keep.Meta) { m.OweMirror(ledger.ErrIntent.Error()) })
 }
 
 func (ap *applier) redoBatch(ctx context.Context, slot byte) error {
-	kind, all, err := ap.led.Pending(ctx, slot)
+	kind, all, err := ap.Ledger.Pending(ctx, slot)
 	if err != nil || kind == 0 {
 		return err
 	}
@@ -70,33 +70,14 @@ func (ap *applier) redoBatch(ctx context.Context, slot byte) error {
 	if kind == ledger.OfFiles {
 		return ap.redoFiles(ctx, slot, ops)
 	}
-	ap.log.Info("redoing the batch that was under way", "resources", len(ops))
-	if err := ap.planner.stand.beforeRedo(ctx); err != nil {
+	ap.Log.Info("redoing the batch that was under way", "resources", len(ops))
+	if err := ap.planner.stand.BeforeRedo(ctx); err != nil {
 		return err
 	}
 	var c counts
-	ap.spaceL.Lock()
-	defer ap.spaceL.Unlock()
+	ap.SpaceLock.Lock()
+	defer ap.SpaceLock.Unlock()
 	// What the record says may be in the mirror or not: deletions of the old and
 	// insertions of the new state are both repeated.
-	return ap.content.apply(ctx, &inFlight{slot: slot}, ops, nil, &c, ap.meta.Stage == ledger.Baseline, nil)
-}
-
-// cutOffBeside names another destination of the same graph whose batch has not ended, "" for
-// none: what stands of it in the mirror is in no record yet.
-func (mem *memory) cutOffBeside(ctx context.Context) (string, error) {
-	for k, err := range ledger.All(ctx, mem.store) {
-		if err != nil {
-			return "", fmt.Errorf("the batch of another destination: %w", err)
-		}
-		if k.Dest == mem.dest || k.Space != mem.space {
-			continue
-		}
-		for slot := range byte(ledger.Slots) {
-			if _, err := mem.led.Of(k.Dest).Intent(ctx, slot); !errors.Is(err, kv.ErrNotFound) {
-				return k.Name, nil
-			}
-		}
-	}
-	return "", nil
+	return ap.content.apply(ctx, &inFlight{slot: slot}, ops, nil, &c, ap.Meta.Stage == ledger.Baseline, nil)
 }

@@ -43,7 +43,7 @@ func TestDamagedIntent(t *testing.T) {
 				}
 				b.src.put("new.nt", "<http://ex.org/new> <http://ex.org/p> \"for a while\" .\n")
 				d := open()
-				d.mem.crash = cutAt("written")
+				d.mem.Crash = cutAt("written")
 				if _, err := d.Sync(context.Background(), SyncOptions{}); !errors.Is(err, errInjected) {
 					t.Fatal(err)
 				}
@@ -70,7 +70,7 @@ func TestDamagedIntent(t *testing.T) {
 					t.Fatalf("%+v %v", rep, err)
 				}
 				for slot := range byte(ledger.Slots) {
-					if _, err := last.mem.led.Intent(t.Context(), slot); !errors.Is(err, kv.ErrNotFound) {
+					if _, err := last.mem.Ledger.Intent(t.Context(), slot); !errors.Is(err, kv.ErrNotFound) {
 						t.Errorf("an intent is left: %v", err)
 					}
 				}

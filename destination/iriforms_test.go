@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
@@ -49,7 +50,7 @@ func TestFusekiDotSegments(t *testing.T) {
 				t.Fatal(err)
 			}
 			open := func() *Destination {
-				d, err := Open(context.Background(), b.store, sparqlsink.Of(client), cfg, Options{})
+				d, err := Open(context.Background(), b.store, sparqlsink.Of(client), cfg, keep.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -111,7 +112,7 @@ func TestFusekiDotSegments(t *testing.T) {
 			if err := d.prober.ready(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			sts, _, err := d.stand.statementsOf(t.Context(), ledger.HashOf(s.url("/set/r/a/../c.nt")))
+			sts, _, err := d.stand.StatementsOf(t.Context(), ledger.HashOf(s.url("/set/r/a/../c.nt")))
 			if err != nil || len(sts) != 1 {
 				t.Fatal(len(sts), err)
 			}

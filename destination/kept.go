@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -45,7 +46,7 @@ func KeptIn(ctx context.Context, store kv.Reader) (out []Kept, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("record of destination %s: %w", k.Name, err)
 		}
-		m, err := openMeta(kept)
+		m, err := keep.OpenMeta(kept)
 		if err != nil {
 			return nil, fmt.Errorf("record of destination %s: %w", k.Name, err)
 		}
@@ -84,6 +85,6 @@ func (k *Kept) GraphName() string {
 
 // Config opens the destination by its records alone. It is enough for Forget and Relocate:
 // nothing that concerns the source is known.
-func (k *Kept) Config() Config {
-	return Config{Name: k.Name, Source: k.Source, Set: k.Set, Graph: k.Graph, GraphIRI: k.GraphIRI, Files: k.Files, Keep: "current"}
+func (k *Kept) Config() keep.Config {
+	return keep.Config{Name: k.Name, Source: k.Source, Set: k.Set, Graph: k.Graph, GraphIRI: k.GraphIRI, Files: k.Files, Keep: "current"}
 }

@@ -6,11 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/pairs"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -58,14 +57,14 @@ func (b *batcher) leave(ctx context.Context, loc ledger.Hash, it *feed.Item, how
 		how.Item = it.Encode()
 	}
 	locs := []ledger.Hash{loc}
-	switch f, err := d.mem.led.Fault(ctx, loc); {
+	switch f, err := d.mem.Ledger.Fault(ctx, loc); {
 	case err != nil:
 		return err
 	case f != nil:
 		locs = append(locs, f.Replaces...)
 	}
 	for i, at := range locs {
-		rec, err := d.mem.led.Record(ctx, at)
+		rec, err := d.mem.Ledger.Record(ctx, at)
 		if err != nil {
 			return err
 		}
@@ -75,7 +74,7 @@ func (b *batcher) leave(ctx context.Context, loc ledger.Hash, it *feed.Item, how
 			continue
 		case rec != nil && !rec.Has(ledger.FlagKept):
 			l := how
-			was, err := d.mem.led.Leaving(ctx, at)
+			was, err := d.mem.Ledger.Leaving(ctx, at)
 			if err != nil {
 				return err
 			}
@@ -105,7 +104,7 @@ func (b *batcher) empties(ctx context.Context, p *op, empty bool) (bool, error) 
 	if p.rec == nil || !d.applier.content.void(p.rec, empty) || len(p.replaces) > 0 || len(p.raw) > mostEmptied {
 		return false, nil
 	}
-	old, err := d.mem.led.Record(ctx, p.loc)
+	old, err := d.mem.Ledger.Record(ctx, p.loc)
 	switch {
 	case err != nil:
 		return false, err
@@ -115,7 +114,7 @@ func (b *batcher) empties(ctx context.Context, p *op, empty bool) (bool, error) 
 		return false, nil
 	}
 	l := &ledger.Leaving{Since: d.opt.Now().UTC(), Item: p.it.Encode(), Becomes: p.rec.Encode(), Body: p.raw}
-	was, err := d.mem.led.Leaving(ctx, p.loc)
+	was, err := d.mem.Ledger.Leaving(ctx, p.loc)
 	if err != nil {
 		return false, err
 	}
@@ -137,33 +136,33 @@ func becoming(l *ledger.Leaving) (*ledger.Record, error) {
 func (ap *applier) begin(ctx context.Context, b kv.Batch, o *op) bool {
 	ap.tell(ctx, o)
 	if o.leaves != nil {
-		ap.led.PutLeaving(b, o.loc, o.leaves)
+		ap.Ledger.PutLeaving(b, o.loc, o.leaves)
 	} else if !o.settle {
-		ap.led.Stay(b, o.loc)
+		ap.Ledger.Stay(b, o.loc)
 	}
 	if o.fault != nil {
-		ap.led.PutFault(b, o.loc, o.fault)
+		ap.Ledger.PutFault(b, o.loc, o.fault)
 		return false
 	}
-	ap.led.DropFault(b, o.loc)
+	ap.Ledger.DropFault(b, o.loc)
 	return !o.settle
 }
 
 // stay keeps listed leaving resources, unless the entry is of their next state.
 func (lv *leavings) stay(ctx context.Context, v *feed.Inventory, snap kv.Reader) error {
-	if lv.led.NoneLeaving() {
+	if lv.Ledger.NoneLeaving() {
 		return nil
 	}
-	b := lv.store.Batch()
+	b := lv.Store.Batch()
 	defer b.Close()
-	for p, err := range pairs.Of(ctx, lv.led, v, snap) {
+	for p, err := range pairs.Of(ctx, lv.Ledger, v, snap) {
 		if err != nil {
 			return err
 		}
 		if !p.There() {
 			continue
 		}
-		if l, err := lv.led.Leaving(ctx, p.Loc); err != nil {
+		if l, err := lv.Ledger.Leaving(ctx, p.Loc); err != nil {
 			return err
 		} else if l == nil {
 			continue
@@ -175,7 +174,7 @@ func (lv *leavings) stay(ctx context.Context, v *feed.Inventory, snap kv.Reader)
 				continue
 			}
 		}
-		lv.led.Stay(b, p.Loc)
+		lv.Ledger.Stay(b, p.Loc)
 	}
 	return b.Commit(ctx, true)
 }
@@ -193,11 +192,11 @@ type weight struct {
 // weigh adds up the leaving resources. Those outside of the selection do not count.
 func (lv *leavings) weigh(ctx context.Context, r kv.Reader) (w weight, err error) {
 	h := sha256.New()
-	for loc, l := range lv.led.AllLeaving(ctx, r, nil) {
+	for loc, l := range lv.Ledger.AllLeaving(ctx, r, nil) {
 		if l.Err != nil {
 			return w, l.Err
 		}
-		rec, err := lv.led.Record(ctx, loc)
+		rec, err := lv.Ledger.Record(ctx, loc)
 		switch {
 		case err != nil:
 			return w, err
@@ -217,7 +216,7 @@ func (lv *leavings) weigh(ctx context.Context, r kv.Reader) (w weight, err error
 			}
 		}
 	}
-	m := lv.snapshotMeta()
+	m := lv.SnapshotMeta()
 	w.of, w.id = m.Selected(), hex.EncodeToString(h.Sum(nil)[:6])
 	return w, nil
 }
@@ -265,7 +264,7 @@ func resourcesAre(n int64) string {
 // empty list: it is for a mirror of a point in time.
 func (r *run) depart(ctx context.Context, free bool) error {
 	d := r.d
-	snap := d.mem.store.Snapshot(ctx)
+	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
 	w, err := d.leavings.weigh(ctx, snap)
 	if err != nil {
@@ -275,12 +274,12 @@ func (r *run) depart(ctx context.Context, free bool) error {
 	if free && w.empty == 0 {
 		why = ""
 	}
-	m := d.mem.snapshotMeta()
-	news := d.fates.telling() && (m.HeldDeletions == nil || m.HeldDeletions.ID != w.id)
+	m := d.mem.SnapshotMeta()
+	news := d.fates.Telling() && (m.HeldDeletions == nil || m.HeldDeletions.ID != w.id)
 	before := r.c.deleted + r.c.updated
 	b := d.batcher(ctx, &r.c, false)
 	defer b.wait()
-	for loc, l := range d.mem.led.AllLeaving(ctx, snap, nil) {
+	for loc, l := range d.mem.Ledger.AllLeaving(ctx, snap, nil) {
 		if l.Err != nil {
 			return l.Err
 		}
@@ -294,7 +293,7 @@ func (r *run) depart(ctx context.Context, free bool) error {
 		case why == "" || l.Accepted:
 			err = b.add(ctx, &op{loc: loc, it: it, rec: rec, raw: l.Body})
 		case news && it != nil:
-			d.fates.tellFate("change is pending", it, "state", "held")
+			d.fates.TellFate("change is pending", it, "state", "held")
 		}
 		if err != nil {
 			return err
@@ -315,15 +314,15 @@ func (r *run) depart(ctx context.Context, free bool) error {
 		if m.HeldDeletions != nil && m.HeldDeletions.ID == w.id {
 			hold.Since = m.HeldDeletions.Since
 		}
-		d.mem.log.Warn("deletions are held", "id", hold.ID, "reason", why)
+		d.mem.Log.Warn("deletions are held", "id", hold.ID, "reason", why)
 	}
-	return d.mem.saveMeta(ctx, func(m *meta) { m.HeldDeletions = hold })
+	return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.HeldDeletions = hold })
 }
 
 // planDepart is depart for a dry run.
 func (r *run) planDepart(ctx context.Context) error {
 	d := r.d
-	w, err := d.leavings.weigh(ctx, d.mem.store)
+	w, err := d.leavings.weigh(ctx, d.mem.Store)
 	if err != nil {
 		return err
 	}
@@ -352,22 +351,22 @@ func (r *run) planDepart(ctx context.Context) error {
 
 // acceptHeld lets exactly the held resources go at the end of this run.
 func (lv *leavings) acceptHeld(ctx context.Context, id string) error {
-	switch m := lv.snapshotMeta(); {
+	switch m := lv.SnapshotMeta(); {
 	case m.HeldDeletions == nil:
 		return fmt.Errorf("accept %s: %w: nothing is held", id, ErrNotHeld)
 	case m.HeldDeletions.ID != id:
 		return fmt.Errorf("accept %s: %w: %s is held", id, ErrNotHeld, m.HeldDeletions.ID)
 	}
-	snap := lv.store.Snapshot(ctx)
+	snap := lv.Store.Snapshot(ctx)
 	defer snap.Close()
-	b := lv.store.Batch()
+	b := lv.Store.Batch()
 	defer b.Close()
-	for loc, l := range lv.led.AllLeaving(ctx, snap, nil) {
+	for loc, l := range lv.Ledger.AllLeaving(ctx, snap, nil) {
 		if l.Err != nil {
 			return l.Err
 		}
 		l.Accepted = true
-		lv.led.PutLeaving(b, loc, l.Leaving)
+		lv.Ledger.PutLeaving(b, loc, l.Leaving)
 	}
 	return b.Commit(ctx, true)
 }
@@ -396,7 +395,7 @@ type HeldItem struct {
 // Held are the held deletions, nil for none, with up to limit of the resources after a place (Held.Next;
 // "" is the beginning).
 func (d *Destination) Held(ctx context.Context, after string, limit int) (*Held, error) {
-	m := d.mem.snapshotMeta()
+	m := d.mem.SnapshotMeta()
 	if m.HeldDeletions == nil {
 		return nil, nil
 	}
@@ -408,17 +407,17 @@ func (d *Destination) Held(ctx context.Context, after string, limit int) (*Held,
 			return nil, err
 		}
 	}
-	snap := d.mem.store.Snapshot(ctx)
+	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
 	var last ledger.Hash
-	for loc, l := range d.mem.led.AllLeaving(ctx, snap, from) {
+	for loc, l := range d.mem.Ledger.AllLeaving(ctx, snap, from) {
 		if err := errors.Join(l.Err, ctx.Err()); err != nil {
 			return nil, err
 		}
 		if l.Accepted {
 			continue
 		}
-		rec, err := d.mem.led.Record(ctx, loc)
+		rec, err := d.mem.Ledger.Record(ctx, loc)
 		if err != nil {
 			return nil, err
 		}
@@ -441,21 +440,9 @@ func (lv *leavings) labelOf(ctx context.Context, loc ledger.Hash, rec *ledger.Re
 	if rec.Triples == 0 || rec.Triples > mostFormer {
 		return ""
 	}
-	ts, err := lv.led.Triples(ctx, loc)
+	ts, err := lv.Ledger.Triples(ctx, loc)
 	if err != nil {
 		return "" // only a label is lost
 	}
 	return rdfres.Label(rdfres.NewIRI(rec.Entity), ts)
-}
-
-// told is why something waits for a person, "" for nothing.
-func (m *meta) told() string {
-	var all []string
-	if m.HeldDeletions != nil {
-		all = append(all, m.HeldDeletions.Reason)
-	}
-	if m.HeldGap != "" {
-		all = append(all, m.HeldGap)
-	}
-	return strings.Join(slices.Compact(all), "; and ")
 }

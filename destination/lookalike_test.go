@@ -103,7 +103,7 @@ func TestSetBackAfterUntimedCut(t *testing.T) {
 			s.put("e3.nt", nt("e3", "x"))
 			s.put("e0.nt", nt("e0", "same"))
 			d := b.open()
-			d.lim.window, d.mem.crash = 1, cutAfter(cut)
+			d.lim.window, d.mem.Crash = 1, cutAfter(cut)
 			_, _ = d.Sync(context.Background(), SyncOptions{}) // may be cut off
 			s.restore(1)
 			s.put("e0.nt", nt("e0", "same"))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink/dumpsink"
 	"github.com/rsbridge/rsbridge/destination/sink/filesink"
 )
@@ -46,7 +47,7 @@ func TestLostCheckpointOfFiles(t *testing.T) {
 				}
 				return rep
 			}
-			audit := func(o AuditOptions) AuditReport {
+			audit := func(o AuditOptions) keep.AuditReport {
 				t.Helper()
 				rep, err := open().Audit(t.Context(), o)
 				if err != nil {

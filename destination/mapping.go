@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 )
 
@@ -20,10 +21,10 @@ func mapID(text string) string {
 func (r *run) remap(ctx context.Context) (bool, error) {
 	d := r.d
 	id := mapID(d.cfg.Map)
-	m := d.mem.snapshotMeta()
+	m := d.mem.SnapshotMeta()
 	if m.Map == id || m.Stage == ledger.None {
 		if m.Map != id {
-			return false, d.mem.saveMeta(ctx, func(m *meta) { m.Map = id })
+			return false, d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Map = id })
 		}
 		return false, nil
 	}
@@ -31,23 +32,23 @@ func (r *run) remap(ctx context.Context) (bool, error) {
 	if r.dry {
 		return true, nil
 	}
-	snap := d.mem.store.Snapshot(ctx)
+	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
-	b := d.mem.store.Batch()
+	b := d.mem.Store.Batch()
 	defer b.Close()
-	for loc, rec := range d.mem.led.Records(ctx, snap) {
+	for loc, rec := range d.mem.Ledger.Records(ctx, snap) {
 		if rec.Err != nil {
 			return false, rec.Err
 		}
 		rec.AskAgain()
-		d.mem.led.PutRecord(b, loc, rec.Record)
+		d.mem.Ledger.PutRecord(b, loc, rec.Record)
 		if b.Size() > 4<<20 {
 			if err := b.Commit(ctx, true); err != nil {
 				return false, err
 			}
 		}
 	}
-	return true, d.mem.commit(ctx, b, func(m *meta) {
+	return true, d.mem.Commit(ctx, b, func(m *keep.Meta) {
 		m.Map = id
 		m.OweSource("the map was changed")
 	})

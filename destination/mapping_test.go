@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -122,7 +123,7 @@ func TestMapRefused(t *testing.T) {
 	b := newBench(t)
 	for _, bad := range []string{"nonsense", "SELECT * WHERE { ?s ?p ?o }"} {
 		b.cfg.Map = bad
-		if _, err := Open(context.Background(), b.store, sparqlsink.Of(b.mir.client()), b.cfg, Options{}); err == nil || !strings.Contains(err.Error(), "map: ") {
+		if _, err := Open(context.Background(), b.store, sparqlsink.Of(b.mir.client()), b.cfg, keep.Options{}); err == nil || !strings.Contains(err.Error(), "map: ") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}

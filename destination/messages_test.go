@@ -122,7 +122,7 @@ func TestAlternateIsChosen(t *testing.T) {
 				t.Fatalf("%+v", rep)
 			}
 			b.same(b.mir.lines(graphA), []string{`<http://ex.org/page> <http://ex.org/from> "` + c.want + "\" .\n"})
-			rec, err := b.d.mem.led.Record(t.Context(), ledger.HashOf(b.src.url("/x/page.html")))
+			rec, err := b.d.mem.Ledger.Record(t.Context(), ledger.HashOf(b.src.url("/x/page.html")))
 			if err != nil || rec == nil || rec.Entity != "http://ex.org/page" {
 				t.Fatalf("%+v %v", rec, err)
 			}

@@ -113,7 +113,7 @@ func TestLostChangeListStaysNamed(t *testing.T) {
 					}
 					b.same(b.mir.lines(graphA), s.want())
 				}
-				if audit, err := b.open().Audit(context.Background(), AuditOptions{}); err != nil || audit.Equal != proven || audit.findings() > 0 {
+				if audit, err := b.open().Audit(context.Background(), AuditOptions{}); err != nil || audit.Equal != proven || audit.Findings() > 0 {
 					t.Errorf("%+v %v", audit, err)
 				}
 			})
@@ -176,7 +176,7 @@ func TestChangeListIsBack(t *testing.T) {
 					t.Fatalf("%+v", rep)
 				}
 				b.same(b.mir.lines(graphA), s.want())
-				if m := b.d.mem.snapshotMeta(); len(m.Missing.Lists) > 0 {
+				if m := b.d.mem.SnapshotMeta(); len(m.Missing.Lists) > 0 {
 					t.Errorf("%+v", m.Missing)
 				}
 			})
@@ -337,7 +337,7 @@ func TestOlderListBeforeMissing(t *testing.T) {
 				s.date, b.clock = s.now, s.now
 				for _, repair := range []bool{false, true} {
 					audit, err := b.open().Audit(context.Background(), AuditOptions{Repair: repair})
-					if err != nil || audit.Equal || audit.findings() > 0 || audit.Repaired > 0 {
+					if err != nil || audit.Equal || audit.Findings() > 0 || audit.Repaired > 0 {
 						t.Errorf("%+v %v", audit, err)
 					}
 				}
@@ -473,11 +473,11 @@ func playIndex(t *testing.T, seed uint64, setBack bool) {
 			t.Fatalf("step %d: %+v", step, rep)
 		}
 		audit, err := b.open().Audit(context.Background(), AuditOptions{})
-		if err != nil || wrong && audit.Equal || rep.InSync && audit.findings() > 0 || rep.InSync && s.list && !audit.Equal && !strings.Contains(audit.SourceError, "not there") {
+		if err != nil || wrong && audit.Equal || rep.InSync && audit.Findings() > 0 || rep.InSync && s.list && !audit.Equal && !strings.Contains(audit.SourceError, "not there") {
 			t.Fatalf("step %d: gone %v: %+v %v\n%+v", step, gone, audit, err, rep)
 		}
 		if step == 11 && len(s.bodies) > 0 && !lost && (s.list || removed == 0) && (wrong || !rep.InSync && (removed == 0 || proven)) {
-			t.Fatalf("at the end: gone %v: %+v\n%+v", gone, rep, b.d.mem.snapshotMeta().Missing)
+			t.Fatalf("at the end: gone %v: %+v\n%+v", gone, rep, b.d.mem.SnapshotMeta().Missing)
 		}
 	}
 }
@@ -708,7 +708,7 @@ func TestAuditWithinAGap(t *testing.T) {
 			rep := b.syncNow()
 			for _, o := range []AuditOptions{{}, {Repair: true}} {
 				audit, err := b.open().Audit(context.Background(), o)
-				if err != nil || rep.Held == "" || audit.Equal || audit.SourceError != rep.Held || audit.findings() > 0 {
+				if err != nil || rep.Held == "" || audit.Equal || audit.SourceError != rep.Held || audit.Findings() > 0 {
 					t.Fatalf("%+v %v\n%+v", audit, err, rep)
 				}
 			}

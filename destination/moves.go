@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/pairs"
 	"github.com/rsbridge/rsbridge/internal/extsort"
@@ -93,7 +94,7 @@ func sortDepartures(gone []departure) {
 func (d *Destination) findMoves(ctx context.Context, v *feed.Inventory, snap kv.Reader) (*moves, error) {
 	m := &moves{}
 	var gone []departure
-	for p, err := range pairs.Of(ctx, d.mem.led, v, snap) {
+	for p, err := range pairs.Of(ctx, d.mem.Ledger, v, snap) {
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +106,7 @@ func (d *Destination) findMoves(ctx context.Context, v *feed.Inventory, snap kv.
 		return m, nil
 	}
 	sortDepartures(gone)
-	for p, err := range pairs.Of(ctx, d.mem.led, v, snap) {
+	for p, err := range pairs.Of(ctx, d.mem.Ledger, v, snap) {
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +145,7 @@ func (d *Destination) pairMoves(ctx context.Context, items []*feed.Item) (map[le
 			continue
 		}
 		loc, entity := ledger.HashOf(it.Loc), it.Entity
-		if rec, err := d.mem.led.Record(ctx, loc); err != nil {
+		if rec, err := d.mem.Ledger.Record(ctx, loc); err != nil {
 			return nil, err
 		} else if rec != nil {
 			entity = rec.Entity
@@ -152,30 +153,11 @@ func (d *Destination) pairMoves(ctx context.Context, items []*feed.Item) (map[le
 		if home := homes[entity]; home != nil && entity != "" {
 			to := ledger.HashOf(home.Loc)
 			left[to] = append(left[to], loc)
-			d.fates.superseded(it, home)
+			d.fates.Superseded(it, home)
 			items[i] = nil
 		}
 	}
 	return left, nil
-}
-
-// returned takes what the source has again out of what goes when a pending resource is
-// stored. find tells which of the locations that wait for that it has.
-func (mem *memory) returned(ctx context.Context, find func(waiting map[ledger.Hash]bool) ([]ledger.Hash, error)) error {
-	waiting, err := mem.led.Replaced(ctx)
-	if err != nil || len(waiting) == 0 {
-		return err
-	}
-	back, err := find(waiting)
-	if err != nil || len(back) == 0 {
-		return err
-	}
-	b := mem.store.Batch()
-	defer b.Close()
-	if err := mem.led.Return(ctx, b, back); err != nil {
-		return err
-	}
-	return b.Commit(ctx, true)
 }
 
 // replacing makes a job tell what its resource replaces.
@@ -209,15 +191,15 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 			continue
 		}
 		loc := ledger.Hash(rec.Key)
-		f, err := d.mem.led.Fault(ctx, loc)
+		f, err := d.mem.Ledger.Fault(ctx, loc)
 		if err != nil {
 			return nil, err
 		}
 		if f != nil {
 			f.Replace(from)
 			f.Next, f.Run = d.opt.Now().UTC(), "" // at the end of this run
-			batch := d.mem.store.Batch()
-			d.mem.led.PutFault(batch, loc, f)
+			batch := d.mem.Store.Batch()
+			d.mem.Ledger.PutFault(batch, loc, f)
 			err := batch.Commit(ctx, true)
 			batch.Close()
 			if err != nil {
@@ -225,7 +207,7 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 			}
 			continue
 		}
-		rec, err := d.mem.led.Record(ctx, loc)
+		rec, err := d.mem.Ledger.Record(ctx, loc)
 		if err == nil {
 			err = b.add(ctx, &op{loc: loc, rec: rec, replaces: from})
 		}
@@ -238,7 +220,7 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 
 // recheckHeld compares again where deletions are held for what a list lacks, and the list
 // has changed since.
-func (r *run) recheckHeld(ctx context.Context, o *feed.Offer, m *meta) error {
+func (r *run) recheckHeld(ctx context.Context, o *feed.Offer, m *keep.Meta) error {
 	if m.HeldDeletions == nil || !m.HeldDeletions.Implied || r.dry || r.full || !o.Followed() || r.rep.Mode == "baseline" {
 		return nil
 	}
@@ -250,7 +232,7 @@ func (r *run) recheckHeld(ctx context.Context, o *feed.Offer, m *meta) error {
 // is another than known and not older than the mirror.
 func (r *run) compareAgain(ctx context.Context, o *feed.Offer, known *feed.ListState, why string) (compared bool, err error) {
 	d := r.d
-	var end func(*meta)
+	var end func(*keep.Meta)
 	switch {
 	case o.ResourceList != "":
 		end, err = r.compareNewer(ctx, o, known)
@@ -267,5 +249,5 @@ func (r *run) compareAgain(ctx context.Context, o *feed.Offer, known *feed.ListS
 	}
 	r.mode("baseline")
 	r.why("%s", why)
-	return true, d.stand.checkpoint(ctx, ledger.Following, end)
+	return true, d.stand.Checkpoint(ctx, ledger.Following, end)
 }

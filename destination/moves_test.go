@@ -165,7 +165,7 @@ func TestMoveCrashes(t *testing.T) {
 			s.moveAll("/set/moved/", true)
 			s.put("e3.nt", nt("e3", "with another value"))
 			d := b.open()
-			d.mem.crash = cutAfter(after)
+			d.mem.Crash = cutAfter(after)
 			d.Sync(context.Background(), SyncOptions{})
 			if rep := b.sync(); !rep.InSync {
 				t.Fatalf("%+v", rep)
@@ -327,7 +327,7 @@ func TestKeptEntityReturnsElsewhere(t *testing.T) {
 		s.put("e1.ttl", nt("e1", "again"))
 		if crash != "" {
 			d := b.open()
-			d.mem.crash = cutAt(crash)
+			d.mem.Crash = cutAt(crash)
 			if rep, err := d.Sync(t.Context(), SyncOptions{}); err == nil {
 				t.Fatalf("%s: %+v", crash, rep)
 			}

@@ -200,7 +200,7 @@ func TestSetBackBehindARepair(t *testing.T) {
 		}
 		d := b.open()
 		if kind == "cut off" {
-			d.mem.crash = cutAfter(3)
+			d.mem.Crash = cutAfter(3)
 		}
 		rep, err := d.Audit(t.Context(), AuditOptions{Repair: true})
 		if cut := kind == "cut off"; cut != (err != nil) || !cut && !rep.Equal {
@@ -439,7 +439,7 @@ func TestCutOffBehindTheCursor(t *testing.T) {
 		fill(b.src, 3)
 		b.sync()
 		d := b.open()
-		at := d.mem.snapshotMeta().Cursor
+		at := d.mem.SnapshotMeta().Cursor
 		w := (&run{d: d}).window(&feed.Offer{}, at)
 		last := -time.Minute
 		if waits {
@@ -451,12 +451,12 @@ func TestCutOffBehindTheCursor(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		d.mem.crash = cutAfter(0)
+		d.mem.Crash = cutAfter(0)
 		if err := w.apply(context.Background(), nil); err == nil {
 			t.Fatal("it was not cut off")
 		}
 		// Deletions that only wait are recorded together with the cursor: then it stands there.
-		c := d.mem.snapshotMeta().Cursor
+		c := d.mem.SnapshotMeta().Cursor
 		if there := c.Newest() != nil && c.Newest().Time.Equal(w.at.Newest().Time); (c.Ahead() != nil || there) != waits && !(c.Ahead() == nil && there) {
 			t.Errorf("waits %v: %v", waits, c.Ahead())
 		}
@@ -506,7 +506,7 @@ func TestSetBackWithinADay(t *testing.T) {
 				s.put("e1.nt", nt("e1", "after"))
 				day()
 				d := b.open()
-				d.mem.crash = cutAfter(3) // in the midst of it
+				d.mem.Crash = cutAfter(3) // in the midst of it
 				d.Sync(t.Context(), SyncOptions{})
 				if rep := b.sync(); !rep.InSync {
 					t.Errorf("%+v", rep)
@@ -526,7 +526,7 @@ func TestSetBackBehindAStart(t *testing.T) {
 		s.list = false
 		fill(s, 6)
 		d := b.open()
-		d.mem.crash = cutAfter(cut)
+		d.mem.Crash = cutAfter(cut)
 		d.Sync(t.Context(), SyncOptions{})
 		if len(b.mir.lines(graphA)) == 0 {
 			continue

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/pairs"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -24,9 +25,9 @@ func (d *Destination) agrees(ctx context.Context, v *feed.Inventory, dump bool) 
 	if v.Copied {
 		return false, nil
 	}
-	snap := d.mem.store.Snapshot(ctx)
+	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
-	for p, err := range pairs.WithFaults(ctx, d.mem.led, pairs.Of(ctx, d.mem.led, v, snap)) {
+	for p, err := range pairs.WithFaults(ctx, d.mem.Ledger, pairs.Of(ctx, d.mem.Ledger, v, snap)) {
 		if err != nil {
 			return false, err
 		}
@@ -43,35 +44,35 @@ func (d *Destination) agrees(ctx context.Context, v *feed.Inventory, dump bool) 
 }
 
 // olderDump reads an older Resource Dump, once. It is nil unless the dump is equal to the mirror.
-func (r *run) olderDump(ctx context.Context, o *feed.Offer, m *meta, v *feed.Inventory) (*feed.Inventory, error) {
+func (r *run) olderDump(ctx context.Context, o *feed.Offer, m *keep.Meta, v *feed.Inventory) (*feed.Inventory, error) {
 	d := r.d
 	if v.Copied || m.Older.Other == v.State.Digest {
 		return nil, nil
 	}
 	all, err := d.src.ReadInventory(ctx, o, nil)
 	if err != nil {
-		d.mem.log.Warn("the Resource Dump is older than the one that was taken, and cannot be compared with the mirror", "error", err)
+		d.mem.Log.Warn("the Resource Dump is older than the one that was taken, and cannot be compared with the mirror", "error", err)
 		return nil, ctx.Err()
 	}
 	same, err := d.agrees(ctx, all, true)
 	if err == nil && same {
 		return all, nil
 	}
-	return nil, errors.Join(err, all.Close(), d.mem.saveMeta(ctx, func(m *meta) { m.Older.Other = v.State.Digest }))
+	return nil, errors.Join(err, all.Close(), d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Older.Other = v.State.Digest }))
 }
 
 // forgetUnlisted forgets what only a list named that is not served any more, and could not be had.
 // v is not taken. The list that named it is not known any more: it is compared when it is back.
 func (d *Destination) forgetUnlisted(ctx context.Context, v *feed.Inventory) error {
-	if v.Copied || v.Unread.Why() != "" || d.mem.led.NoFaults() {
+	if v.Copied || v.Unread.Why() != "" || d.mem.Ledger.NoFaults() {
 		return nil
 	}
-	snap := d.mem.store.Snapshot(ctx)
+	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
 	b := d.batcher(ctx, &counts{}, false)
 	defer b.wait()
 	n := 0
-	for p, err := range pairs.WithFaults(ctx, d.mem.led, pairs.Of(ctx, d.mem.led, v, snap)) {
+	for p, err := range pairs.WithFaults(ctx, d.mem.Ledger, pairs.Of(ctx, d.mem.Ledger, v, snap)) {
 		if err != nil {
 			return err
 		}
@@ -89,7 +90,7 @@ func (d *Destination) forgetUnlisted(ctx context.Context, v *feed.Inventory) err
 	if err := b.settle(ctx); err != nil {
 		return err
 	}
-	return d.mem.saveMeta(ctx, func(m *meta) {
+	return d.mem.SaveMeta(ctx, func(m *keep.Meta) {
 		m.Inventory = feed.ListState{URL: m.Inventory.URL, At: m.Inventory.At, Ahead: m.Inventory.Ahead}
 		m.Recheck.Next = d.opt.Now().UTC()
 	})
@@ -98,11 +99,11 @@ func (d *Destination) forgetUnlisted(ctx context.Context, v *feed.Inventory) err
 // waitOlder keeps why a list or dump is not taken.
 func (r *run) waitOlder(ctx context.Context, kind resourcesync.Capability, v *feed.Inventory) error {
 	d := r.d
-	m := d.mem.snapshotMeta()
+	m := d.mem.SnapshotMeta()
 	next := feed.OlderList{Since: m.Older.Since, Other: m.Older.Other, Why: fmt.Sprintf("the %s%s is older than the one%s that was taken: it is an old copy, or the source was set back; it is taken when it is still there a day later, or at once by sync --full", feed.KindName(kind), feed.OfTime(v.State.At), feed.OfTime(m.Inventory.At))}
 	if next.Since.IsZero() {
 		next.Since = d.opt.Now().UTC()
 	}
 	r.why("the list is older than the one before, and nothing was changed")
-	return d.mem.saveMeta(ctx, func(m *meta) { m.Older = next })
+	return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Older = next })
 }

@@ -90,7 +90,7 @@ func playOldList(t *testing.T, b *bench, paths []string, cache string) {
 		}
 		b.same(b.mir.lines(graphA), want)
 		audit, err := b.open().Audit(context.Background(), AuditOptions{Repair: true})
-		if err != nil || audit.findings()+audit.Repaired > 0 || (audit.Equal || untold(audit)) == stiff {
+		if err != nil || audit.Findings()+audit.Repaired > 0 || (audit.Equal || untold(audit)) == stiff {
 			t.Fatalf("%+v %v", audit, err)
 		}
 		b.same(b.mir.lines(graphA), want)

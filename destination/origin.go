@@ -38,16 +38,16 @@ func (d *Destination) recordOf(ctx context.Context, entity string) (ledger.Hash,
 		graph = g
 	}
 	for _, subject := range d.namedBy(entity) {
-		prefix := ledger.Key(ledger.KindOwned, d.mem.space, sink.SubjectHash(graph, subject))
-		for pair, err := range d.mem.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+		prefix := ledger.Key(ledger.KindOwned, d.mem.Space, sink.SubjectHash(graph, subject))
+		for pair, err := range d.mem.Store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			if err != nil {
 				return ledger.Hash{}, nil, err
 			}
 			_, o, ok := ledger.SplitOwned(pair.Key)
-			if !ok || o.Dest != d.mem.dest {
+			if !ok || o.Dest != d.mem.Dest {
 				continue
 			}
-			rec, err := d.mem.led.Record(ctx, o.Loc)
+			rec, err := d.mem.Ledger.Record(ctx, o.Loc)
 			if err != nil {
 				return ledger.Hash{}, nil, err
 			}
@@ -91,7 +91,7 @@ func (d *Destination) Describe(ctx context.Context, entity string, at time.Time)
 	loc, rec, err := d.recordOf(ctx, entity)
 	if err == nil && rec != nil && (at.IsZero() || !at.Before(rec.Since())) {
 		v = ledger.Version{Entity: rec.Entity, Location: rec.Loc, From: rec.Since(), Graph: rec.Graph}
-		v.Triples, err = d.mem.led.Proven(ctx, loc, rec)
+		v.Triples, err = d.mem.Ledger.Proven(ctx, loc, rec)
 		ok = true
 	}
 	if err != nil {

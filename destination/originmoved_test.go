@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/destination/keep"
 )
 
 // The first source of what is mirrored gives it another address, which changes nothing of
@@ -20,7 +22,7 @@ func TestFirstSourceMoves(t *testing.T) {
 	fill(b.src, 3)
 	fill(first, 3)
 	b.sync()
-	audit := func(repair bool) AuditReport {
+	audit := func(repair bool) keep.AuditReport {
 		t.Helper()
 		rep, err := b.open().Audit(t.Context(), AuditOptions{Depth: "origin", Repair: repair})
 		if err != nil || rep.Origins != 3 {

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"path/filepath"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/filesink"
@@ -28,19 +29,12 @@ type Other struct {
 	File     string `json:"file,omitempty"`   // in the folder; "": its bytes are not kept
 }
 
-// beside is the folder of Config.Files, a mirror of its own: with it a checkpoint tells the
-// destination.
-type beside struct {
-	*sink.Full
-	folder *filesink.Folder
-}
-
 // openBeside opens the folder of files beside a store.
 func (d *Destination) openBeside() error {
 	if d.cfg.Files == "" {
 		return nil
 	}
-	if d.stand.files != nil {
+	if d.stand.Files != nil {
 		return errors.New("files: the mirror is a folder of files already")
 	}
 	path, err := filepath.Abs(d.cfg.Files)
@@ -51,69 +45,20 @@ func (d *Destination) openBeside() error {
 	if err != nil {
 		return fmt.Errorf("files: %w", err)
 	}
-	place := &sink.Place{Source: d.cfg.Source, Log: d.mem.log}
+	place := &sink.Place{Source: d.cfg.Source, Log: d.mem.Log}
 	m, err := folder.Open(place)
 	if err != nil {
 		return errors.Join(fmt.Errorf("files: %w", err), folder.Close())
 	}
-	d.cfg.Files, d.stand.beside = path, &beside{sink.NewFull(place, m), folder}
-	d.stand.files = &files{d.stand.beside.Files, d.mem, func(rec *ledger.Record) rdfres.Digest { return rec.Graph }, func(name ledger.Hash) []byte { return ledger.Key(ledger.KindFile, d.mem.dest, name) }}
+	d.cfg.Files, d.stand.Beside = path, &keep.Beside{Full: sink.NewFull(place, m), Folder: folder}
+	d.stand.Files = &keep.Files{Files: d.stand.Beside.Files, Memory: d.mem, State: func(rec *ledger.Record) rdfres.Digest { return rec.Graph }, Key: func(name ledger.Hash) []byte { return ledger.Key(ledger.KindFile, d.mem.Dest, name) }}
 	return nil
-}
-
-// claimBeside makes the folder ours, and tells whether it is new: its files are to be fetched.
-// It refuses one that holds something else. A folder with our files has lost its checkpoint.
-func (stand *standing) claimBeside(ctx context.Context) (fresh bool, err error) {
-	m := stand.beside
-	if cp, err := m.Checkpoint(ctx); err != nil || cp != nil {
-		return false, err
-	}
-	others, err := m.Others(ctx, "")
-	if err != nil {
-		return false, err
-	}
-	for mark, of := range others {
-		if !stand.cfg.Adopt {
-			return false, fmt.Errorf("files: folder %s is kept by the destination %q of another state: choose another folder, or give %s to take it over", stand.cfg.Files, of.Name, stand.cfg.Settings.Of("adopt: true"))
-		}
-		before, err := m.folder.Open(&sink.Place{Mark: mark})
-		if err == nil {
-			err = before.(sink.Marked).Forget(ctx, false)
-		}
-		if err != nil {
-			return false, fmt.Errorf("files: take over from %s: %w", of.Name, err)
-		}
-	}
-	if stand.snapshotMeta().Files == stand.cfg.Files {
-		there, _, err := stand.led.ShowsSome(ctx, func(_ ledger.Hash, rec *ledger.Record) (could, there bool, err error) {
-			if !rec.Has(ledger.FlagNotRDF) {
-				return false, false, nil
-			}
-			return stand.files.shows(ctx, rec)
-		})
-		if err == nil && there {
-			if err = stand.noteCompare(ctx, lostCheckpoint); err == nil {
-				err = m.Apply(ctx, &sink.Batch{}, stand.checkpointOf(&stand.meta))
-			}
-		}
-		if err != nil || there {
-			return false, err
-		}
-	}
-	empty, err := m.IsEmpty(ctx, nil)
-	if err != nil {
-		return false, fmt.Errorf("files: %w", err)
-	}
-	if !empty && !stand.cfg.Adopt {
-		return false, fmt.Errorf("files: folder %s has no %s, and already holds something that rsbridge did not write: choose another one, or give %s, after which an audit finds what is not of the source", stand.cfg.Files, filesink.StateFile, stand.cfg.Settings.Of("adopt: true"))
-	}
-	return true, nil
 }
 
 // keepFiles writes the files of a batch. By the intent the next run knows which may be
 // otherwise than recorded.
 func (ap *applier) keepFiles(ctx context.Context, slot byte, ops []*op) error {
-	if ap.planner.stand.files == nil {
+	if ap.planner.stand.Files == nil {
 		return nil
 	}
 	var some []*op
@@ -125,12 +70,12 @@ func (ap *applier) keepFiles(ctx context.Context, slot byte, ops []*op) error {
 	if len(some) == 0 {
 		return nil
 	}
-	if err := ap.led.Begin(ctx, slot, intentOf(ledger.OfFiles, some)); err != nil {
+	if err := ap.Ledger.Begin(ctx, slot, intentOf(ledger.OfFiles, some)); err != nil {
 		return err
 	}
-	b := ap.store.Batch()
+	b := ap.Store.Batch()
 	defer b.Close()
-	files := ap.planner.stand.files.Begin(ap.planner.stand.files.names(b), len(ops))
+	files := ap.planner.stand.Files.Begin(ap.planner.stand.Files.Names(b), len(ops))
 	defer files.Close()
 	for _, o := range some {
 		if err := ctx.Err(); err != nil {
@@ -139,7 +84,7 @@ func (ap *applier) keepFiles(ctx context.Context, slot byte, ops []*op) error {
 		if err := files.Put(ctx, o.rec.Loc, o.raw, false); err != nil {
 			return fileError(err)
 		}
-		if err := ap.crashAt("file"); err != nil {
+		if err := ap.CrashAt("file"); err != nil {
 			return err
 		}
 	}
@@ -163,15 +108,15 @@ func (ap *applier) rememberOther(ctx context.Context, b kv.Batch, ch *delta) (by
 	case other(rec):
 		by++
 		name := ""
-		if ap.planner.stand.files != nil {
-			if name, err = ap.planner.stand.files.Find(ctx, ap.planner.stand.files.names(nil), rec.Loc); err != nil {
+		if ap.planner.stand.Files != nil {
+			if name, err = ap.planner.stand.Files.Find(ctx, ap.planner.stand.Files.Names(nil), rec.Loc); err != nil {
 				return 0, err
 			}
 		}
-		b.Set(ledger.Key(ledger.KindOther, ap.dest, loc), []byte(name))
-	case other(old), rec == nil && old == nil && ch.op.it != nil && ap.planner.stand.files != nil: // of the latter a crash may have left the file
-		if ap.planner.stand.files != nil {
-			files := ap.planner.stand.files.Begin(ap.planner.stand.files.names(b), 1)
+		b.Set(ledger.Key(ledger.KindOther, ap.Dest, loc), []byte(name))
+	case other(old), rec == nil && old == nil && ch.op.it != nil && ap.planner.stand.Files != nil: // of the latter a crash may have left the file
+		if ap.planner.stand.Files != nil {
+			files := ap.planner.stand.Files.Begin(ap.planner.stand.Files.Names(b), 1)
 			if old != nil {
 				_, err = files.Remove(ctx, old.Loc)
 			} else {
@@ -182,7 +127,7 @@ func (ap *applier) rememberOther(ctx context.Context, b kv.Batch, ch *delta) (by
 				return 0, fileError(err)
 			}
 		}
-		b.Delete(ledger.Key(ledger.KindOther, ap.dest, loc))
+		b.Delete(ledger.Key(ledger.KindOther, ap.Dest, loc))
 	}
 	return by, nil
 }
@@ -191,11 +136,11 @@ func (ap *applier) rememberOther(ctx context.Context, b kv.Batch, ch *delta) (by
 // whether the resources that are no RDF must be fetched again.
 func (r *run) othersMoved(ctx context.Context) (bool, error) {
 	d := r.d
-	m := d.mem.snapshotMeta()
+	m := d.mem.SnapshotMeta()
 	fresh := false // as after it was removed
-	if d.stand.beside != nil && !r.dry {
+	if d.stand.Beside != nil && !r.dry {
 		var err error
-		if fresh, err = d.stand.claimBeside(ctx); err != nil {
+		if fresh, err = d.stand.ClaimBeside(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -203,12 +148,12 @@ func (r *run) othersMoved(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	refetch := m.Stage != ledger.None && d.cfg.Files != ""
-	snap := d.mem.store.Snapshot(ctx)
+	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
-	b := d.mem.store.Batch()
+	b := d.mem.Store.Batch()
 	defer b.Close()
 	n, some := int64(0), false
-	for loc, rec := range d.mem.led.Records(ctx, snap) {
+	for loc, rec := range d.mem.Ledger.Records(ctx, snap) {
 		if rec.Err != nil {
 			return false, rec.Err
 		}
@@ -219,10 +164,10 @@ func (r *run) othersMoved(ctx context.Context) (bool, error) {
 		if !rec.Has(ledger.FlagKept) {
 			n++
 		}
-		b.Set(ledger.Key(ledger.KindOther, d.mem.dest, loc), nil)
+		b.Set(ledger.Key(ledger.KindOther, d.mem.Dest, loc), nil)
 		if refetch {
 			rec.Forget()
-			d.mem.led.PutRecord(b, loc, rec.Record)
+			d.mem.Ledger.PutRecord(b, loc, rec.Record)
 		}
 		if b.Size() > 4<<20 {
 			if err := b.Commit(ctx, true); err != nil {
@@ -231,16 +176,16 @@ func (r *run) othersMoved(ctx context.Context) (bool, error) {
 		}
 	}
 	if m.Files != d.cfg.Files && !r.dry {
-		from := ledger.Key(ledger.KindFile, d.mem.dest)
+		from := ledger.Key(ledger.KindFile, d.mem.Dest)
 		b.DeleteRange(from, kv.PrefixEnd(from))
 		if m.Files != "" {
-			d.mem.log.Warn("the files of resources that are no RDF are kept elsewhere now, or not any more; those of before stay", "files", m.Files, "now", d.cfg.Files)
+			d.mem.Log.Warn("the files of resources that are no RDF are kept elsewhere now, or not any more; those of before stay", "files", m.Files, "now", d.cfg.Files)
 		}
 	}
 	if refetch && some {
 		r.why("files is %s: the non-RDF resources are fetched for it", d.cfg.Files)
 	}
-	err := d.mem.commit(ctx, b, func(m *meta) {
+	err := d.mem.Commit(ctx, b, func(m *keep.Meta) {
 		m.Files, m.NotRDF = d.cfg.Files, n
 		if refetch && some {
 			m.OweSource("files was changed")
@@ -250,7 +195,7 @@ func (r *run) othersMoved(ctx context.Context) (bool, error) {
 		}
 	})
 	if err == nil && fresh { // what the folder lacks is recorded before
-		err = d.stand.beside.Apply(ctx, &sink.Batch{}, d.stand.checkpointOf(&d.mem.meta))
+		err = d.stand.Beside.Apply(ctx, &sink.Batch{}, d.stand.CheckpointOf(&d.mem.Meta))
 	}
 	return refetch && some, err
 }
@@ -258,15 +203,15 @@ func (r *run) othersMoved(ctx context.Context) (bool, error) {
 // filesBeside compares the files beside a store with the records.
 func (c *mirrorCompare) filesBeside(ctx context.Context, snap kv.Reader) error {
 	d := c.d
-	if d.stand.files == nil || d.mem.snapshotMeta().Files != d.cfg.Files {
+	if d.stand.Files == nil || d.mem.SnapshotMeta().Files != d.cfg.Files {
 		return nil
 	}
 	if c.fix {
-		if _, err := d.stand.claimBeside(ctx); err != nil {
+		if _, err := d.stand.ClaimBeside(ctx); err != nil {
 			return err
 		}
 	}
-	prefix := ledger.Key(ledger.KindOther, d.mem.dest)
+	prefix := ledger.Key(ledger.KindOther, d.mem.Dest)
 	for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return err
@@ -275,7 +220,7 @@ func (c *mirrorCompare) filesBeside(ctx context.Context, snap kv.Reader) error {
 			return context.Cause(ctx)
 		}
 		loc := ledger.Hash(pair.Key[len(prefix):])
-		rec, err := d.mem.led.Record(ctx, loc)
+		rec, err := d.mem.Ledger.Record(ctx, loc)
 		if err != nil {
 			return err
 		}
@@ -293,9 +238,9 @@ func (c *mirrorCompare) filesBeside(ctx context.Context, snap kv.Reader) error {
 // The sequence ends after the first error.
 func (d *Destination) Others(ctx context.Context) iter.Seq2[Other, error] {
 	return func(yield func(Other, error) bool) {
-		snap := d.mem.store.Snapshot(ctx)
+		snap := d.mem.Store.Snapshot(ctx)
 		defer snap.Close()
-		prefix := ledger.Key(ledger.KindOther, d.mem.dest)
+		prefix := ledger.Key(ledger.KindOther, d.mem.Dest)
 		for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			var o Other
 			if err == nil {
@@ -303,7 +248,7 @@ func (d *Destination) Others(ctx context.Context) iter.Seq2[Other, error] {
 			}
 			if err == nil {
 				var raw []byte
-				if raw, err = snap.Get(ctx, ledger.Key(ledger.KindResource, d.mem.dest, ledger.Hash(pair.Key[len(prefix):]))); err == nil {
+				if raw, err = snap.Get(ctx, ledger.Key(ledger.KindResource, d.mem.Dest, ledger.Hash(pair.Key[len(prefix):]))); err == nil {
 					var rec *ledger.Record
 					if rec, err = ledger.DecodeRecord(raw); err == nil {
 						o = Other{Location: rec.Loc, Entity: rec.Entity, File: string(pair.Value)}

@@ -67,7 +67,7 @@ func TestFilesBesideAStore(t *testing.T) {
 				}
 				d := b.open()
 				if rnd.IntN(2) == 0 {
-					d.mem.crash = cutAfter(rnd.IntN(8))
+					d.mem.Crash = cutAfter(rnd.IntN(8))
 					d.Sync(context.Background(), SyncOptions{})
 				}
 				if rep := b.sync(); !rep.InSync {
@@ -144,7 +144,7 @@ func TestFileOfACrash(t *testing.T) {
 			}
 			s.put("b.pdf", "%PDF b")
 			d := open()
-			d.mem.crash = func(point string) error {
+			d.mem.Crash = func(point string) error {
 				if point == "file" || folder && point == "written" {
 					return errInjected
 				}

@@ -6,39 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
-
-// singles are the graphs of this store that other destinations of this state have filled
-// with all of their resources, and the names of those. A per-entity graph may not be one.
-func (stand *standing) singles(ctx context.Context) (map[string]string, error) {
-	metas, err := stand.metas(ctx)
-	graphs := map[string]string{}
-	for _, m := range metas {
-		g, single := strings.CutPrefix(m.Graph, ledger.SingleSpace)
-		if !single || g == "" || m.Stage == ledger.None {
-			continue
-		}
-		if space, err := ledger.SpaceID(ctx, stand.store, ledger.Space{Target: stand.target, Name: m.Graph}); err == nil && space == m.Space {
-			graphs[g] = m.Name
-		}
-	}
-	return graphs, err
-}
-
-// singleOf is the destination that has all of its resources in a graph, "" if none has.
-func (stand *standing) singleOf(ctx context.Context, graph string) (string, error) {
-	if space, err := ledger.SpaceID(ctx, stand.store, ledger.Space{Target: stand.target, Name: ledger.SingleSpace + graph}); err != nil || space == 0 {
-		return "", err
-	}
-	graphs, err := stand.singles(ctx)
-	return graphs[graph], err
-}
 
 // graphRecord is the owner of a per-entity graph, as recorded.
 type graphRecord struct {
@@ -93,24 +66,24 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	snap := d.mem.store.Snapshot(ctx)
+	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
-	ghosts := d.mem.store.Batch()
+	ghosts := d.mem.Store.Batch()
 	defer ghosts.Close()
-	prefix := ledger.Key(ledger.KindGhost, d.mem.dest)
+	prefix := ledger.Key(ledger.KindGhost, d.mem.Dest)
 	ghosts.DeleteRange(prefix, kv.PrefixEnd(prefix))
 	p := &sink.Batch{}
 	flush := func(least int) error {
 		if !c.fix || len(p.OwnGraphs)+len(p.FreeGraphs) < least {
 			return nil
 		}
-		err := d.stand.writePlan(ctx, p)
+		err := d.stand.WritePlan(ctx, p)
 		p = &sink.Batch{}
 		return err
 	}
 	nextOwned, stopOwned := iter.Pull2(sorter.Sort())
 	defer stopOwned()
-	nextRec, stopRec := iter.Pull2(graphRecords(ctx, snap, d.mem.space))
+	nextRec, stopRec := iter.Pull2(graphRecords(ctx, snap, d.mem.Space))
 	defer stopRec()
 	o, oerr, ook := nextOwned()
 	r, rerr, rok := nextRec()
@@ -137,11 +110,11 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 		}
 		recorded, ours := false, false
 		if rok && r.hash == h {
-			recorded, ours = true, r.dest == d.mem.dest
+			recorded, ours = true, r.dest == d.mem.Dest
 			name = r.graph
 			r, rerr, rok = nextRec()
 		}
-		single, err := d.stand.singleOf(ctx, name)
+		single, err := d.stand.SingleOf(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -152,7 +125,7 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 			}
 		case mine && !recorded && !others && !sink.IsOwnGraph(name) && single == "" && sink.CheckIRI("<"+name+">") == nil:
 			c.ghosts++
-			ghosts.Set(ledger.Key(ledger.KindGhost, d.mem.dest, h), []byte(name))
+			ghosts.Set(ledger.Key(ledger.KindGhost, d.mem.Dest, h), []byte(name))
 			if ghosts.Size() > 4<<20 {
 				if err := ghosts.Commit(ctx, false); err != nil {
 					return err
@@ -176,7 +149,7 @@ func (c *mirrorCompare) ghost(ctx context.Context, graph string) (bool, error) {
 	if c.ghosts == 0 || graph == "" {
 		return false, nil
 	}
-	_, err := c.d.mem.store.Get(ctx, ledger.Key(ledger.KindGhost, c.d.mem.dest, ledger.HashOf(graph)))
+	_, err := c.d.mem.Store.Get(ctx, ledger.Key(ledger.KindGhost, c.d.mem.Dest, ledger.HashOf(graph)))
 	if errors.Is(err, kv.ErrNotFound) {
 		return false, nil
 	}
@@ -189,14 +162,14 @@ func (c *mirrorCompare) dropGhosts(ctx context.Context) error {
 	if c.ghosts == 0 {
 		return nil
 	}
-	prefix := ledger.Key(ledger.KindGhost, d.mem.dest)
+	prefix := ledger.Key(ledger.KindGhost, d.mem.Dest)
 	if c.fix {
-		snap := d.mem.store.Snapshot(ctx)
+		snap := d.mem.Store.Snapshot(ctx)
 		defer snap.Close()
 		p := &sink.Batch{}
 		flush := func() error {
-			d.mem.log.Info("mirror: removing graphs that no resource has", "graphs", len(p.DropGraphs))
-			err := d.stand.writePlan(ctx, p)
+			d.mem.Log.Info("mirror: removing graphs that no resource has", "graphs", len(p.DropGraphs))
+			err := d.stand.WritePlan(ctx, p)
 			c.fixed += int64(len(p.DropGraphs))
 			c.dropped += int64(len(p.DropGraphs))
 			p = &sink.Batch{}
@@ -219,7 +192,7 @@ func (c *mirrorCompare) dropGhosts(ctx context.Context) error {
 			}
 		}
 	}
-	b := d.mem.store.Batch()
+	b := d.mem.Store.Batch()
 	defer b.Close()
 	b.DeleteRange(prefix, kv.PrefixEnd(prefix))
 	return b.Commit(ctx, false)
@@ -232,8 +205,8 @@ func (r *run) compareGraphs(ctx context.Context) error {
 	if !d.mirror.Owns() {
 		return nil
 	}
-	d.mem.spaceL.Lock()
-	defer d.mem.spaceL.Unlock()
+	d.mem.SpaceLock.Lock()
+	defer d.mem.SpaceLock.Unlock()
 	c := &mirrorCompare{d: d, fix: true}
 	if err := c.graphs(ctx); err != nil {
 		return fmt.Errorf("read the graphs of the mirror: %w", err)
@@ -243,51 +216,6 @@ func (r *run) compareGraphs(ctx context.Context) error {
 	}
 	if c.dropped > 0 {
 		r.why("%d graphs that no resource has were removed", c.dropped)
-	}
-	return nil
-}
-
-// writePlan writes what is no batch of resources, with the next checkpoint. The
-// caller holds the space.
-func (stand *standing) writePlan(ctx context.Context, p *sink.Batch) error {
-	m := stand.snapshotMeta()
-	stand.wrote(&m)
-	if err := stand.mirror.Apply(ctx, p, stand.checkpointOf(&m)); err != nil {
-		return fmt.Errorf("repair: %w", err)
-	}
-	if err := stand.crashAt("written"); err != nil {
-		return err
-	}
-	return stand.saveMeta(context.WithoutCancel(ctx), stand.wrote) // the mirror has it
-}
-
-// takeOver makes the mark of an earlier state of this destination ours, and with
-// it the graphs that it owns.
-func (stand *standing) takeOver(ctx context.Context, mark string) error {
-	if err := stand.saveMeta(ctx, func(m *meta) { m.Mark = mark }); err != nil {
-		return err
-	}
-	stand.markMirrors(mark)
-	return nil
-}
-
-// beforeRedo notes whether the mirror is where the
-// records are: redoing it sets the checkpoint, after which nobody could tell.
-func (stand *standing) beforeRedo(ctx context.Context) error {
-	if !stand.mirror.Remarks {
-		return nil
-	}
-	cp, err := stand.mirror.Checkpoint(ctx)
-	if err != nil {
-		return err
-	}
-	m := stand.snapshotMeta()
-	switch {
-	case m.Stage == ledger.None:
-	case cp == nil:
-		return stand.noteCompare(ctx, "the mirror has lost its checkpoint")
-	case !cp.IsOf(m.Generation, m.Writer) && cp.Generation != fmt.Sprint(m.Generation+1):
-		return stand.noteCompare(ctx, fmt.Sprintf("the mirror stands at write %s, our records at %d: one of them was restored from a backup", cp.Generation, m.Generation))
 	}
 	return nil
 }

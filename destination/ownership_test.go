@@ -97,11 +97,11 @@ func (b *bench) ownedIsRecorded() {
 	var want []string
 	snap := b.store.Snapshot(b.t.Context())
 	defer snap.Close()
-	for r, err := range graphRecords(b.t.Context(), snap, b.d.mem.space) {
+	for r, err := range graphRecords(b.t.Context(), snap, b.d.mem.Space) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		if r.dest == b.d.mem.dest {
+		if r.dest == b.d.mem.Dest {
 			want = append(want, r.graph)
 		}
 	}
@@ -171,7 +171,7 @@ func TestRestoredStateWithBatchUnderWay(t *testing.T) {
 		b.sync()
 		b.src.put("x.nt", nt("x", "1"))
 		d := b.open()
-		d.mem.crash = cutAt("intent")
+		d.mem.Crash = cutAt("intent")
 		if _, err := d.Sync(context.Background(), SyncOptions{}); err == nil {
 			t.Fatal("no crash")
 		}
@@ -215,7 +215,7 @@ func TestLostState(t *testing.T) {
 		t.Fatalf("%+v %v", rep, err)
 	}
 	d := b.open()
-	d.mem.crash = cutAt("written")
+	d.mem.Crash = cutAt("written")
 	if _, err := d.Sync(context.Background(), SyncOptions{}); err == nil {
 		t.Fatal("no crash")
 	}

@@ -59,7 +59,7 @@ func TestPackageAheadIsBad(t *testing.T) {
 						t.Errorf("not of the source: %s", line)
 					}
 				}
-				if n := d.mem.snapshotMeta().Resources; n != 30 {
+				if n := d.mem.SnapshotMeta().Resources; n != 30 {
 					t.Errorf("%d resources are kept of the other packages", n)
 				}
 				s.docs[path] = good
@@ -118,7 +118,7 @@ func TestManifestIsCut(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), path) || rep.InSync {
 		t.Fatalf("%+v %v", rep, err)
 	}
-	if n := d.mem.snapshotMeta().Resources; n < 30 || n >= 40 {
+	if n := d.mem.SnapshotMeta().Resources; n < 30 || n >= 40 {
 		t.Errorf("%d resources are kept of three packages and a part of one", n)
 	}
 	s.docs[path] = good

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 )
 
@@ -49,7 +50,7 @@ func (d *Destination) outdated(ctx context.Context, loc ledger.Hash, rec *ledger
 	case !was || rec.Has(ledger.FlagMapped): // there is no description
 		return true
 	}
-	ts, err := d.mem.led.Proven(ctx, loc, rec)
+	ts, err := d.mem.Ledger.Proven(ctx, loc, rec)
 	return err != nil || !d.obtains.Select.Selected(rec.Entity, ts)
 }
 
@@ -57,19 +58,19 @@ func (d *Destination) outdated(ctx context.Context, loc ledger.Hash, rec *ledger
 func (r *run) reselect(ctx context.Context) (bool, error) {
 	d := r.d
 	id := d.partID()
-	m := d.mem.snapshotMeta()
+	m := d.mem.SnapshotMeta()
 	if m.Stage == ledger.None {
-		return false, d.mem.saveMeta(ctx, func(m *meta) { m.Part = id })
+		return false, d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Part = id })
 	}
 	if m.Part == id {
 		return false, nil
 	}
-	snap := d.mem.store.Snapshot(ctx)
+	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
-	b := d.mem.store.Batch()
+	b := d.mem.Store.Batch()
 	defer b.Close()
 	var some, back, others, unselected, unmapped int64
-	for loc, rec := range d.mem.led.Records(ctx, snap) {
+	for loc, rec := range d.mem.Ledger.Records(ctx, snap) {
 		if rec.Err != nil {
 			return false, rec.Err
 		}
@@ -88,7 +89,7 @@ func (r *run) reselect(ctx context.Context) (bool, error) {
 		} else {
 			rec.AskAgain()
 		}
-		d.mem.led.PutRecord(b, loc, rec.Record)
+		d.mem.Ledger.PutRecord(b, loc, rec.Record)
 		if b.Size() > 4<<20 {
 			if err := b.Commit(ctx, true); err != nil {
 				return false, err
@@ -99,7 +100,7 @@ func (r *run) reselect(ctx context.Context) (bool, error) {
 		r.why("select or keep was changed: %d resources are compared again", some)
 		r.reselected = true
 	}
-	return some > 0, d.mem.commit(ctx, b, func(m *meta) {
+	return some > 0, d.mem.Commit(ctx, b, func(m *keep.Meta) {
 		if m.Part = id; some > 0 {
 			m.OweSource("select or keep was changed")
 		}

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"iter"
 	"sync"
-	"sync/atomic"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/destination/sink"
@@ -194,9 +194,9 @@ const earlyTriples = 400
 
 func (d *Destination) batcher(ctx context.Context, c *counts, bulk bool) *batcher {
 	b := &batcher{d: d, c: c, bulk: bulk, seen: map[ledger.Hash]bool{}}
-	if prefix := ledger.Key(ledger.KindResource, d.mem.dest); bulk && d.mem.snapshotMeta().Resources == 0 {
+	if prefix := ledger.Key(ledger.KindResource, d.mem.Dest); bulk && d.mem.SnapshotMeta().Resources == 0 {
 		b.first = &newcomers{}
-		for range d.mem.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+		for range d.mem.Store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			b.first = nil // kept, or no RDF, or unreadable
 			break
 		}
@@ -224,19 +224,19 @@ func (b *batcher) outcome(ctx context.Context, o *outcome) error {
 		return err
 	}
 	p := &op{loc: ledger.HashOf(o.Item.Loc), it: o.Item, rec: o.Record, wire: o.Wire, raw: o.Raw, sts: o.sts, packed: o.packed, was: o.was, replaces: o.replaces, noValue: o.NoValue}
-	switch f, err := b.d.mem.led.Fault(ctx, p.loc); {
+	switch f, err := b.d.mem.Ledger.Fault(ctx, p.loc); {
 	case err != nil:
 		return err
 	case f != nil:
 		p.replaces = ledger.Union(p.replaces, f.Replaces)
 		if f.List && o.Err == nil { // what is not listed beside it may be gone now
-			if err := b.d.mem.saveMeta(ctx, func(m *meta) { m.OweSource("a list in the place of a resource is none any more") }); err != nil {
+			if err := b.d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.OweSource("a list in the place of a resource is none any more") }); err != nil {
 				return err
 			}
 		}
 	}
 	if o.Err != nil {
-		b.d.mem.log.Warn("resource is pending", "loc", clip.Middle(o.Item.Loc), "error", o.Err)
+		b.d.mem.Log.Warn("resource is pending", "loc", clip.Middle(o.Item.Loc), "error", o.Err)
 		p.rec, p.wire, p.was = nil, nil, nil
 		if p.fault = b.d.applier.planner.faults.newFault(ctx, o.Item, p.loc, o.Err, p.replaces...); p.fault.List {
 			b.lists++
@@ -345,7 +345,7 @@ func (b *batcher) busy(loc ledger.Hash) bool { return b.recording.has(loc) || b.
 // flush writes the collected ops. With change it waits until everything is written, and commits
 // change with the last batch, or alone without ops. Without change the writing goes on beside the
 // caller, and its error comes from the next flush.
-func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
+func (b *batcher) flush(ctx context.Context, change func(*keep.Meta)) error {
 	if err := b.writeMarks(ctx); err != nil {
 		return err
 	}
@@ -360,7 +360,7 @@ func (b *batcher) flush(ctx context.Context, change func(*meta)) error {
 		if change == nil {
 			return nil
 		}
-		return b.d.mem.saveMeta(ctx, change)
+		return b.d.mem.SaveMeta(ctx, change)
 	}
 	ops := b.ops
 	f := &inFlight{locs: b.seen, before: b.recording, held: &b.held, sent: make(chan struct{}), done: make(chan struct{})}
@@ -393,7 +393,7 @@ func (b *batcher) makeWay(overlaps bool) error {
 	if isClosed(b.running.done) {
 		return b.wait()
 	}
-	if b.recording != nil && b.recording.err != nil || b.d.mem.spaceL.waiting.Load() > 0 {
+	if b.recording != nil && b.recording.err != nil || b.d.mem.SpaceLock.Waiting.Load() > 0 {
 		return b.wait()
 	}
 	b.recording, b.running = b.running, nil
@@ -470,24 +470,12 @@ func (f *inFlight) inTurn(ap *applier) error {
 }
 
 // hold locks the space until release is called.
-func (f *inFlight) hold(l *spaceLock) (release func()) {
+func (f *inFlight) hold(l *keep.SpaceLock) (release func()) {
 	if f.held == nil {
 		f.held = &holding{}
 	}
 	f.held.enter(l)
 	return func() { f.held.leave(l) }
-}
-
-// spaceLock is held from the plan of a batch to its record.
-type spaceLock struct {
-	sync.Mutex
-	waiting atomic.Int32 // number of waiting destinations
-}
-
-func (l *spaceLock) Lock() {
-	l.waiting.Add(1)
-	l.Mutex.Lock()
-	l.waiting.Add(-1)
 }
 
 // holding is the lock of a space held by overlapping batches.
@@ -496,7 +484,7 @@ type holding struct {
 	n  int
 }
 
-func (h *holding) enter(l *spaceLock) {
+func (h *holding) enter(l *keep.SpaceLock) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.n == 0 {
@@ -505,7 +493,7 @@ func (h *holding) enter(l *spaceLock) {
 	h.n++
 }
 
-func (h *holding) leave(l *spaceLock) {
+func (h *holding) leave(l *keep.SpaceLock) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.n--; h.n == 0 {

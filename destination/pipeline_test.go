@@ -141,7 +141,7 @@ func TestFormer(t *testing.T) {
 	fill(b.src, 2)
 	b.sync()
 	loc := ledger.HashOf(b.src.url("/set/r/e1.nt"))
-	rec, err := b.d.mem.led.Record(t.Context(), loc)
+	rec, err := b.d.mem.Ledger.Record(t.Context(), loc)
 	if err != nil || rec == nil {
 		t.Fatal(rec, err)
 	}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
 )
@@ -15,39 +15,9 @@ import (
 // is a preference only: a doubtful answer is refused for a while, and never for good. A mirror led
 // to another place is compared with everything there, and again on its way back.
 
-// resolvedSource is the place behind the configured address, and the way there.
-type resolvedSource struct {
-	Way     feed.Way  `json:"way"`
-	To      string    `json:"to"`
-	Sitemap bool      `json:"sitemap,omitempty"` // To is a plain Sitemap or a feed
-	Runs    int       `json:"runs,omitempty"`    // Runs counts the runs with this result, up to confirmedRuns
-	Before  []string  `json:"before,omitempty"`  // Before has the confirmed places of before, the latest first
-	Doubted time.Time `json:"doubted,omitzero"`  // Doubted is when the address led elsewhere for the first time since
-}
-
-const (
-	confirmedRuns = 2 // that confirm a place: one answer may be wrong
-	maxPlacesKept = 8
-)
-
 // resolved names the found set.
-func resolved(o *feed.Offer) resolvedSource {
-	return resolvedSource{Way: o.Way, To: o.Address(), Sitemap: o.Plain}
-}
-
-// doubts tells whether a place looks wrong beside the one of before: it was found by a weaker
-// way, or it is a plain Sitemap, as sites have of their pages too. An unconfirmed place, a
-// Sitemap and a document at the root of a site prove nothing against another one.
-func (was *resolvedSource) doubts(now resolvedSource, rootConfigured bool) bool {
-	switch {
-	case was.Runs < confirmedRuns, was.Sitemap, was.Way == feed.ByAddress && rootConfigured:
-		return false
-	case now.Sitemap:
-		return true
-	case now.To == was.To, slices.Contains(was.Before, now.To):
-		return false
-	}
-	return now.Way > was.Way
+func resolved(o *feed.Offer) keep.ResolvedSource {
+	return keep.ResolvedSource{Way: o.Way, To: o.Address(), Sitemap: o.Plain}
 }
 
 // follows tells whether records are of the configured source and set. Hidden values of fields
@@ -57,20 +27,20 @@ func (d *Destination) follows(m *ledger.Identity) bool {
 }
 
 // follow makes records those of the configured source and set.
-func (d *Destination) follow(m *meta) {
+func (d *Destination) follow(m *keep.Meta) {
 	m.Source, m.Set, m.Fields = d.cfg.Source, d.cfg.Set, d.secrets.Digest(m.Mark)
 }
 
 // accept refuses a doubtful offer for the moment: a site may be under repair.
 func (d *Destination) accept(ctx context.Context, o *feed.Offer) error {
-	m, now := d.mem.snapshotMeta(), resolved(o)
+	m, now := d.mem.SnapshotMeta(), resolved(o)
 	was := &m.Resolved
-	if m.Stage == ledger.None || !d.follows(&m.Identity) || !was.doubts(now, feed.IsSiteRoot(d.cfg.Source)) {
+	if m.Stage == ledger.None || !d.follows(&m.Identity) || !was.Doubts(now, feed.IsSiteRoot(d.cfg.Source)) {
 		return nil
 	}
 	if was.Doubted.IsZero() {
 		was.Doubted = d.opt.Now().UTC()
-		if err := d.mem.saveMeta(ctx, func(m *meta) { m.Resolved.Doubted = was.Doubted }); err != nil {
+		if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Resolved.Doubted = was.Doubted }); err != nil {
 			return err
 		}
 	}
@@ -84,16 +54,16 @@ func (d *Destination) accept(ctx context.Context, o *feed.Offer) error {
 // is void, and everything is compared.
 func (r *run) noteResolved(ctx context.Context, o *feed.Offer) error {
 	d := r.d
-	m := d.mem.snapshotMeta()
+	m := d.mem.SnapshotMeta()
 	was, now := m.Resolved, resolved(o)
 	same := now.To == was.To
 	if now.Runs = 1; same {
-		now.Runs = min(was.Runs+1, confirmedRuns)
+		now.Runs = min(was.Runs+1, keep.ConfirmedRuns)
 	}
 	now.Before = slices.DeleteFunc(slices.Clone(was.Before), func(to string) bool { return to == now.To })
-	if !same && was.Runs >= confirmedRuns {
+	if !same && was.Runs >= keep.ConfirmedRuns {
 		now.Before = slices.Insert(now.Before, 0, was.To)
-		now.Before = now.Before[:min(len(now.Before), maxPlacesKept)]
+		now.Before = now.Before[:min(len(now.Before), keep.MaxPlacesKept)]
 	}
 	another := !same && was.To != "" && m.Stage != ledger.None && d.follows(&m.Identity)
 	if another {
@@ -101,16 +71,10 @@ func (r *run) noteResolved(ctx context.Context, o *feed.Offer) error {
 	} else if same && was.Runs == now.Runs && was.Way == now.Way && was.Sitemap == now.Sitemap && was.Doubted.IsZero() {
 		return nil
 	}
-	return d.mem.saveMeta(ctx, func(m *meta) {
+	return d.mem.SaveMeta(ctx, func(m *keep.Meta) {
 		if m.Resolved = now; another {
-			m.leaveSource()
+			m.LeaveSource()
 			m.OweSource("the source's address leads to another place than before")
 		}
 	})
-}
-
-// leaveSource forgets the lists of the former place. The cursor stays: for a source of changes
-// alone it shows that some were lost.
-func (m *meta) leaveSource() {
-	m.Inventory, m.Missing, m.Rises, m.Recheck = feed.ListState{}, feed.Missing{}, false, recheck{}
 }

@@ -5,13 +5,14 @@ import (
 	"fmt"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 )
 
 // sourceOf reads for d.
 func sourceOf(d *Destination) *feed.Source {
 	o := feed.Options{Source: d.cfg.Source, Set: d.cfg.Set, Client: d.fetch, Limits: &d.lim.Limits.Limits, Settings: d.cfg.Settings, TempDir: d.cfg.TempDir, MemoryBytes: d.cfg.MemoryBytes,
-		EachChange: d.cfg.Keep == "versions", Pause: d.opt.Pause, Keeper: positionOf{d}, Now: d.opt.Now, Log: d.mem.log, Progress: d.opt.Progress}
+		EachChange: d.cfg.Keep == "versions", Pause: d.opt.Pause, Keeper: positionOf{d}, Now: d.opt.Now, Log: d.mem.Log, Progress: d.opt.Progress}
 	if d.planning != nil {
 		o.Plan = d.planning
 	}
@@ -21,20 +22,20 @@ func sourceOf(d *Destination) *feed.Source {
 // positionOf keeps a position in the record of a destination.
 type positionOf struct{ d *Destination }
 
-func (p positionOf) Position() feed.Position { return p.d.mem.snapshotMeta().position.Position }
+func (p positionOf) Position() feed.Position { return p.d.mem.SnapshotMeta().Reading.Position }
 
 func (p positionOf) Keep(ctx context.Context, change func(*feed.Position)) error {
-	return p.d.mem.saveMeta(ctx, func(m *meta) { change(&m.position.Position) })
+	return p.d.mem.SaveMeta(ctx, func(m *keep.Meta) { change(&m.Reading.Position) })
 }
 
-func (p positionOf) Stage() ledger.Stage { return p.d.mem.snapshotMeta().Stage }
+func (p positionOf) Stage() ledger.Stage { return p.d.mem.SnapshotMeta().Stage }
 
 // Wait returns when the source may have more than the last Sync has read: by a poll, or by a
 // value on Options.Wake. It is not called beside Sync or Audit.
 func (d *Destination) Wait(ctx context.Context) error {
-	m := d.mem.snapshotMeta()
+	m := d.mem.SnapshotMeta()
 	d.fetch.Begin()
-	if err := feed.Notified(d.src, d.opt.Wake).Wait(ctx, m.position.Position); err != nil {
+	if err := feed.Notified(d.src, d.opt.Wake).Wait(ctx, m.Reading.Position); err != nil {
 		return fmt.Errorf("wait for %s: %w", d.cfg.Name, err)
 	}
 	return nil

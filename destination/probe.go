@@ -36,8 +36,8 @@ var errProbedAnew = errors.New("the mirror's store was probed anew during this r
 // ready loads the probe of the mirror, or probes it, and brings the ownership index to its normal
 // form.
 func (pr *prober) ready(ctx context.Context) error {
-	if pr.stand.files != nil {
-		if err := pr.stand.files.Again(); err != nil {
+	if pr.stand.Files != nil {
+		if err := pr.stand.Files.Again(); err != nil {
 			return err
 		}
 	}
@@ -67,7 +67,7 @@ func (pr *prober) probedOnce(ctx context.Context) (*probed, error) {
 		return pr.probe(ctx, nil)
 	}
 	if unknown := p.NormalForm.Unknown(); len(unknown) > 0 || len(p.Unanswered) > 0 {
-		pr.log.Info("the mirror's store was probed by another version of rsbridge, or was busy then, and is probed again", "rules", strings.Join(unknown, ", "), "unanswered", strings.Join(p.Unanswered, ", "))
+		pr.Log.Info("the mirror's store was probed by another version of rsbridge, or was busy then, and is probed again", "rules", strings.Join(unknown, ", "), "unanswered", strings.Join(p.Unanswered, ", "))
 		pr.mirror.Layout.NormalForm = p.NormalForm // of the ownership index
 		return pr.probe(ctx, p)
 	}
@@ -84,7 +84,7 @@ func (pr *prober) take(ctx context.Context, p *probed) error {
 }
 
 func (pr *prober) probeRecord(ctx context.Context) (*probed, error) {
-	raw, err := pr.store.Get(ctx, ledger.NameKey(ledger.KindProbe, pr.stand.target))
+	raw, err := pr.Store.Get(ctx, ledger.NameKey(ledger.KindProbe, pr.stand.Target))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -116,11 +116,11 @@ func (pr *prober) saveProbe(ctx context.Context, p *probed, replaces bool) error
 	if err != nil {
 		return err
 	}
-	b := pr.store.Batch()
+	b := pr.Store.Batch()
 	defer b.Close()
 	if replaces {
-		prefix := append(ledger.NameKey(ledger.KindSpaceName, pr.stand.target), 0)
-		for pair, err := range pr.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+		prefix := append(ledger.NameKey(ledger.KindSpaceName, pr.stand.Target), 0)
+		for pair, err := range pr.Store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			if err != nil {
 				return err
 			}
@@ -128,14 +128,14 @@ func (pr *prober) saveProbe(ctx context.Context, p *probed, replaces bool) error
 				return ledger.ErrDamaged
 			}
 			k := ledger.Key(ledger.KindForm, ledger.ID(binary.BigEndian.Uint32(pair.Value)))
-			if _, err := pr.store.Get(ctx, k); errors.Is(err, kv.ErrNotFound) {
+			if _, err := pr.Store.Get(ctx, k); errors.Is(err, kv.ErrNotFound) {
 				b.Set(k, formBytes(pr.mirror.Layout.NormalForm.Rules, false))
 			} else if err != nil {
 				return err
 			}
 		}
 	}
-	b.Set(ledger.NameKey(ledger.KindProbe, pr.stand.target), raw)
+	b.Set(ledger.NameKey(ledger.KindProbe, pr.stand.Target), raw)
 	return b.Commit(ctx, true)
 }
 
@@ -149,7 +149,7 @@ func formBytes(rules []string, busy bool) []byte {
 
 // sameForm tells whether the ownership index is in the normal form of this run.
 func (pr *prober) sameForm(ctx context.Context) error {
-	v, err := pr.store.Get(ctx, ledger.Key(ledger.KindForm, pr.space))
+	v, err := pr.Store.Get(ctx, ledger.Key(ledger.KindForm, pr.Space))
 	if err == nil && !bytes.Equal(v, formBytes(pr.mirror.Layout.NormalForm.Rules, false)) || errors.Is(err, kv.ErrNotFound) {
 		return errProbedAnew
 	}
@@ -159,21 +159,21 @@ func (pr *prober) sameForm(ctx context.Context) error {
 // indexInForm makes the ownership index of the space anew when it was made in
 // another normal form than the store has now.
 func (pr *prober) indexInForm(ctx context.Context) error {
-	pr.spaceL.Lock()
-	defer pr.spaceL.Unlock()
+	pr.SpaceLock.Lock()
+	defer pr.SpaceLock.Unlock()
 	err := pr.sameForm(ctx)
 	if !errors.Is(err, errProbedAnew) {
 		return err
 	}
-	k := ledger.Key(ledger.KindForm, pr.space)
-	_, err = pr.store.Get(ctx, k)
+	k := ledger.Key(ledger.KindForm, pr.Space)
+	_, err = pr.Store.Get(ctx, k)
 	if errors.Is(err, kv.ErrNotFound) { // the index is in the form of the only probe there was
 		return pr.setForm(ctx, k, false)
 	}
 	if err != nil {
 		return err
 	}
-	pr.log.Warn("the mirror's store keeps literals otherwise than it did: what belongs to whom is worked out again", "rules", strings.Join(pr.mirror.Layout.NormalForm.Rules, ", "))
+	pr.Log.Warn("the mirror's store keeps literals otherwise than it did: what belongs to whom is worked out again", "rules", strings.Join(pr.mirror.Layout.NormalForm.Rules, ", "))
 	if err := pr.setForm(ctx, k, true); err != nil {
 		return err
 	}
@@ -183,11 +183,11 @@ func (pr *prober) indexInForm(ctx context.Context) error {
 	if err := pr.setForm(ctx, k, false); err != nil {
 		return err
 	}
-	return pr.noteCompare(ctx, "the mirror's store keeps literals otherwise than it did")
+	return pr.NoteCompare(ctx, "the mirror's store keeps literals otherwise than it did")
 }
 
 func (pr *prober) setForm(ctx context.Context, k []byte, busy bool) error {
-	b := pr.store.Batch()
+	b := pr.Store.Batch()
 	defer b.Close()
 	b.Set(k, formBytes(pr.mirror.Layout.NormalForm.Rules, busy))
 	return b.Commit(ctx, true)
@@ -196,23 +196,23 @@ func (pr *prober) setForm(ctx context.Context, k []byte, busy bool) error {
 // reindex makes the ownership index of the space from the kept representations of all its
 // destinations.
 func (pr *prober) reindex(ctx context.Context) error {
-	b := pr.store.Batch()
+	b := pr.Store.Batch()
 	defer b.Close()
 	for _, kind := range []byte{ledger.KindOwned, ledger.KindRewritten} {
-		prefix := ledger.Key(kind, pr.space)
+		prefix := ledger.Key(kind, pr.Space)
 		b.DeleteRange(prefix, kv.PrefixEnd(prefix))
 	}
 	if err := b.Commit(ctx, true); err != nil {
 		return err
 	}
-	snap := pr.store.Snapshot(ctx)
+	snap := pr.Store.Snapshot(ctx)
 	defer snap.Close()
 	n := int64(0)
 	for m, err := range ledger.All(ctx, snap) {
 		if err != nil {
 			return err
 		}
-		if m.Space != pr.space {
+		if m.Space != pr.Space {
 			continue
 		}
 		dest := m.Dest
@@ -247,7 +247,7 @@ func (pr *prober) reindex(ctx context.Context) error {
 				ts, err = ledger.ParseWire(wire)
 			}
 			if err != nil {
-				pr.log.Error("kept representation is damaged; it is fetched again when the source's list is compared", "loc", rec.Loc, "error", err)
+				pr.Log.Error("kept representation is damaged; it is fetched again when the source's list is compared", "loc", rec.Loc, "error", err)
 				rec.Forget()
 				b.Set(ledger.Key(ledger.KindResource, dest, loc), rec.Encode())
 				continue
@@ -263,7 +263,7 @@ func (pr *prober) reindex(ctx context.Context) error {
 			}
 			b.Set(ledger.Key(ledger.KindResource, dest, loc), rec.Encode())
 			for _, of := range sink.BySubject(sts) {
-				b.Set(ledger.OwnedKey(pr.space, of.Subject, dest, loc), of.Hashes)
+				b.Set(ledger.OwnedKey(pr.Space, of.Subject, dest, loc), of.Hashes)
 			}
 			if b.Size() > 4<<20 {
 				if err := b.Commit(ctx, true); err != nil {
@@ -296,7 +296,7 @@ func (pr *prober) sawServer(ctx context.Context) error {
 	if pr.recent(p, probePause) {
 		return nil
 	}
-	pr.log.Info("the mirror's store names itself otherwise than when it was probed", "was", p.Server, "is", now)
+	pr.Log.Info("the mirror's store names itself otherwise than when it was probed", "was", p.Server, "is", now)
 	_, err = pr.probeAgain(ctx, p)
 	return err
 }
@@ -328,6 +328,6 @@ func (pr *prober) unexplained(ctx context.Context, n int64) (changed bool, err e
 	if err != nil || p == nil || n == 0 || pr.recent(p, time.Hour) {
 		return false, err
 	}
-	pr.log.Info("an audit found literals rewritten in a way that the probe did not see; the store is probed again", "triples", n)
+	pr.Log.Info("an audit found literals rewritten in a way that the probe did not see; the store is probed again", "triples", n)
 	return pr.probeAgain(ctx, p)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
@@ -48,7 +49,7 @@ func TestNormalFormChanges(t *testing.T) {
 		b.caps.NormalForm.Rules = []string{"language-case"}
 		d := b.open()
 		batch := b.store.Batch()
-		batch.Set(ledger.Key(ledger.KindForm, d.mem.space), formBytes(nil, true)) // as after a crash in the middle
+		batch.Set(ledger.Key(ledger.KindForm, d.mem.Space), formBytes(nil, true)) // as after a crash in the middle
 		if err := batch.Commit(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +86,7 @@ func TestRunEndsWhenProbedAnew(t *testing.T) {
 	d.opt.Progress = func(string, int64, int64) {}
 	batch := b.store.Batch()
 	defer batch.Close()
-	batch.Set(ledger.Key(ledger.KindForm, d.mem.space), formBytes([]string{"float"}, false))
+	batch.Set(ledger.Key(ledger.KindForm, d.mem.Space), formBytes([]string{"float"}, false))
 	b.src.hook = nil
 	if err := batch.Commit(t.Context(), true); err != nil {
 		t.Fatal(err)
@@ -133,7 +134,7 @@ func TestProbedAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			run := func() *Destination {
-				d, err := Open(context.Background(), b.store, sparqlsink.Of(client), cfg, Options{Now: func() time.Time { return now }})
+				d, err := Open(context.Background(), b.store, sparqlsink.Of(client), cfg, keep.Options{Now: func() time.Time { return now }})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -182,7 +183,7 @@ func TestOtherLayout(t *testing.T) {
 		if err := batch.Commit(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(t.Context(), b.store, sparqlsink.Of(b.mir.client()), b.cfg, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Open(t.Context(), b.store, sparqlsink.Of(b.mir.client()), b.cfg, keep.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("layout %d: %v", version, err)
 		}
 	}
@@ -196,14 +197,14 @@ func TestIntentOfNewerVersion(t *testing.T) {
 	d := b.open()
 	batch := b.store.Batch()
 	defer batch.Close()
-	batch.Set(ledger.Key(ledger.KindIntent, d.mem.dest), []byte{6, 1, 2, 3})
+	batch.Set(ledger.Key(ledger.KindIntent, d.mem.Dest), []byte{6, 1, 2, 3})
 	if err := batch.Commit(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.Sync(context.Background(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "written by a newer rsbridge (version 6, this one knows 2)") {
 		t.Fatal(err)
 	}
-	if raw, err := b.store.Get(t.Context(), ledger.Key(ledger.KindIntent, d.mem.dest)); err != nil || len(raw) != 4 {
+	if raw, err := b.store.Get(t.Context(), ledger.Key(ledger.KindIntent, d.mem.Dest)); err != nil || len(raw) != 4 {
 		t.Fatalf("%x %v", raw, err)
 	}
 }

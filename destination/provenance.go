@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/extsort"
@@ -80,7 +81,7 @@ func (pl *planner) provenanceOf(loc ledger.Hash, r *ledger.Record, source string
 
 // planProvenance adds the changes of the provenance to a plan.
 func (pl *planner) planProvenance(p *sink.Batch, changes []*delta) error {
-	source := pl.snapshotMeta().Provenance
+	source := pl.SnapshotMeta().Provenance
 	if source == "" {
 		return nil
 	}
@@ -119,7 +120,7 @@ func (pl *planner) planProvenance(p *sink.Batch, changes []*delta) error {
 // setting or of the source's address.
 func (r *run) provenanceMoved(ctx context.Context) error {
 	d := r.d
-	m := d.mem.snapshotMeta()
+	m := d.mem.SnapshotMeta()
 	source := ""
 	if d.cfg.Provenance {
 		source = d.cfg.Source
@@ -128,24 +129,24 @@ func (r *run) provenanceMoved(ctx context.Context) error {
 		return nil
 	}
 	if m.Stage == ledger.None || !d.mirror.Tells() {
-		return d.mem.saveMeta(ctx, func(m *meta) { m.Provenance = source })
+		return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Provenance = source })
 	}
-	d.mem.spaceL.Lock()
-	defer d.mem.spaceL.Unlock()
-	d.mem.log.Info("mirror: the provenance of all descriptions is written anew", "source", source)
+	d.mem.SpaceLock.Lock()
+	defer d.mem.SpaceLock.Unlock()
+	d.mem.Log.Info("mirror: the provenance of all descriptions is written anew", "source", source)
 	r.why("the provenance in the mirror is made anew")
-	snap := d.mem.store.Snapshot(ctx)
+	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
 	p := &sink.Batch{}
 	flush := func(least int) error {
 		if len(p.ClearSubjects)+len(p.Add) < least {
 			return nil
 		}
-		err := d.stand.writePlan(ctx, p)
+		err := d.stand.WritePlan(ctx, p)
 		p = &sink.Batch{}
 		return err
 	}
-	for loc, rec := range d.mem.led.Records(ctx, snap) {
+	for loc, rec := range d.mem.Ledger.Records(ctx, snap) {
 		if rec.Err != nil {
 			return rec.Err
 		}
@@ -160,13 +161,13 @@ func (r *run) provenanceMoved(ctx context.Context) error {
 	if err := flush(1); err != nil {
 		return err
 	}
-	return d.mem.saveMeta(ctx, func(m *meta) { m.Provenance = source })
+	return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Provenance = source })
 }
 
 // provenance compares the provenance in the mirror with the records.
 func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 	d := c.d
-	source := d.mem.snapshotMeta().Provenance
+	source := d.mem.SnapshotMeta().Provenance
 	if source == "" {
 		return nil
 	}
@@ -179,7 +180,7 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 		s, p := ledger.HashOf(string(t.S)), ledger.HashOf(string(t.P))
 		return sorter.Add(append(append(append(make([]byte, 0, 33), s[:]...), p[:]...), whose), append(append([]byte{}, loc[:]...), t.AppendLine(nil)...))
 	}
-	for loc, rec := range d.mem.led.Records(ctx, snap) {
+	for loc, rec := range d.mem.Ledger.Records(ctx, snap) {
 		if rec.Err != nil {
 			return rec.Err
 		}

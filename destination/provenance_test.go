@@ -91,7 +91,7 @@ func TestProvenance(t *testing.T) {
 				}
 				if rnd.IntN(2) == 0 {
 					d := b.open()
-					d.mem.crash = cutAfter(rnd.IntN(6))
+					d.mem.Crash = cutAfter(rnd.IntN(6))
 					d.Sync(context.Background(), SyncOptions{})
 				}
 				if rep := b.sync(); !rep.InSync {

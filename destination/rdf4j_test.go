@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
@@ -34,7 +35,7 @@ func TestRDF4JLanguageCase(t *testing.T) {
 	b := newBench(t)
 	cfg := b.cfg
 	cfg.GraphIRI = store.Graph
-	d, err := Open(context.Background(), b.store, sparqlsink.Of(client), cfg, Options{})
+	d, err := Open(context.Background(), b.store, sparqlsink.Of(client), cfg, keep.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func TestRDF4JLongGraph(t *testing.T) {
 	b.src.put("long.nt", "<http://ex.org/"+strings.Repeat("x", 66_000)+"> <http://ex.org/v> \"x\" .\n")
 	cfg := b.cfg
 	cfg.Graph, cfg.GraphIRI = "per-entity", store.Graph+"/{entity}"
-	d, err := Open(t.Context(), b.store, sparqlsink.Of(client), cfg, Options{})
+	d, err := Open(t.Context(), b.store, sparqlsink.Of(client), cfg, keep.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
@@ -15,7 +16,7 @@ import (
 // Reach tells why the source leads to no set that could be followed: it has none, or
 // several of which the configuration names no one. It needs no records and no mirror. A
 // set that was not scanned yet is right.
-func Reach(ctx context.Context, cfg Config, log *slog.Logger) error {
+func Reach(ctx context.Context, cfg keep.Config, log *slog.Logger) error {
 	lim := defaultLimits()
 	c, err := fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Names: cfg.Settings, Concurrency: max(cfg.Concurrency, 1), Agent: cfg.UserAgent, Limits: &lim.Limits.Limits.Limits, Log: log})
 	if err != nil {

@@ -2,7 +2,6 @@ package destination
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"strings"
 
@@ -11,12 +10,6 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
-
-// ownsGraph tells of the record of a per-entity graph whether it is of this
-// destination. Others in the same store have theirs: their audits tell of them.
-func (mem *memory) ownsGraph(record []byte) bool {
-	return len(record) >= 20 && ledger.ID(binary.BigEndian.Uint32(record)) == mem.dest
-}
 
 // readEntities reads the graphs that are ours: owned by a resource or in the
 // mirror, or of the form that the template gives and nobody else's. It counts others.
@@ -37,11 +30,11 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 		if v, ok := ours[g]; ok {
 			return v, nil
 		}
-		owner, err := d.mem.store.Get(ctx, ledger.Key(ledger.KindGraph, d.mem.space, ledger.HashOf(g)))
+		owner, err := d.mem.Store.Get(ctx, ledger.Key(ledger.KindGraph, d.mem.Space, ledger.HashOf(g)))
 		if err != nil && !errors.Is(err, kv.ErrNotFound) {
 			return false, err
 		}
-		v := err == nil && d.mem.ownsGraph(owner)
+		v := err == nil && d.mem.OwnsGraph(owner)
 		if err != nil {
 			if v = named && strings.HasPrefix(g, before) && strings.HasSuffix(g, after); !v {
 				if v, err = c.ghost(ctx, g); err != nil {
@@ -62,15 +55,15 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 }
 
 func (c *mirrorCompare) readEntitiesOneByOne(ctx context.Context, add func(string, rdfres.Triple) error) error {
-	prefix := ledger.Key(ledger.KindGraph, c.d.mem.space)
-	for pair, err := range c.d.mem.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+	prefix := ledger.Key(ledger.KindGraph, c.d.mem.Space)
+	for pair, err := range c.d.mem.Store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return err
 		}
 		if len(pair.Value) < 20 {
 			return ledger.ErrDamaged
 		}
-		if !c.d.mem.ownsGraph(pair.Value) {
+		if !c.d.mem.OwnsGraph(pair.Value) {
 			continue
 		}
 		g := string(pair.Value[20:])

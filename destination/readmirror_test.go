@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
@@ -51,7 +52,7 @@ func TestAuditReadsAsProbed(t *testing.T) {
 			b.caps.Readings = []sparql.Reading{sparql.ReadSelectJSON, sparql.ReadGraphStore, sparql.ReadSelectTSV}
 			b.remember(e)
 			fill(b.src, 3)
-			d, err := Open(context.Background(), b.store, sparqlsink.Of(c), b.cfg, Options{})
+			d, err := Open(context.Background(), b.store, sparqlsink.Of(c), b.cfg, keep.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,7 +119,7 @@ func TestAuditOfAnswersThatBreakOff(t *testing.T) {
 					fill(b.src, 200)
 					broken := &breaking{RoundTripper: e.Transport, after: 12_000}
 					e.Transport = broken
-					d, err := Open(context.Background(), b.store, sparqlsink.Of(clientOf(t, e)), b.cfg, Options{})
+					d, err := Open(context.Background(), b.store, sparqlsink.Of(clientOf(t, e)), b.cfg, keep.Options{})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -177,7 +178,7 @@ func TestAuditAfterTheRowLimitWasRaised(t *testing.T) {
 			b.caps.RowLimit = 100
 			b.remember(e)
 			fill(b.src, 200)
-			d, err := Open(context.Background(), b.store, sparqlsink.Of(clientOf(t, e)), b.cfg, Options{})
+			d, err := Open(context.Background(), b.store, sparqlsink.Of(clientOf(t, e)), b.cfg, keep.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -16,26 +16,20 @@ import (
 // rest on it until the next list, or the source's inventory, agrees. Later changes do not repeat
 // the entries left out of a list.
 
-// recheck is a due comparison with the source's list.
-type recheck struct {
-	Why  string    `json:"why,omitempty"` // Why the mirror differs from the source. It is not in sync until then.
-	Next time.Time `json:"next,omitzero"` // Next is when the last list changed the mirror, while no other list was compared since.
-}
-
 // compareDue makes the due comparison, after the changes were applied: it finds differences
 // without a change. The cursor stays.
 func (r *run) compareDue(ctx context.Context, o *feed.Offer) error {
 	d := r.d
-	m := d.mem.snapshotMeta()
+	m := d.mem.SnapshotMeta()
 	due := m.Recheck
 	switch {
-	case r.dry || r.compared || due == (recheck{}) || !o.Followed() || !m.Until.IsZero():
+	case r.dry || r.compared || due == (keep.Recheck{}) || !o.Followed() || !m.Until.IsZero():
 		return nil
 	case !o.Listed(): // the changes alone tell what the source has
-		return d.mem.saveMeta(ctx, func(m *meta) { m.Recheck = recheck{} })
+		return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Recheck = keep.Recheck{} })
 	case strings.HasPrefix(m.HeldGap, "gap:"): // a person decides
 		return nil
-	case due.Why == "" && (m.HeldGap != "" || m.gap() != ""):
+	case due.Why == "" && (m.HeldGap != "" || m.Lost() != ""):
 		return nil
 	case due.Why == "" && o.ResourceList == "": // a dump is too expensive for this
 		another, err := d.anotherDump(ctx, o, &m)
@@ -48,16 +42,16 @@ func (r *run) compareDue(ctx context.Context, o *feed.Offer) error {
 	if err == nil || due.Why != "" || ctx.Err() != nil || d.ownFailure(err) {
 		return err
 	}
-	d.mem.log.Warn("the mirror rests on one list, and the next one cannot be had", "error", err)
+	d.mem.Log.Warn("the mirror rests on one list, and the next one cannot be had", "error", err)
 	return nil
 }
 
 // anotherDump tells whether the source has another Resource Dump of the same time as the taken
 // one: one of the two is wrong.
-func (d *Destination) anotherDump(ctx context.Context, o *feed.Offer, m *meta) (bool, error) {
+func (d *Destination) anotherDump(ctx context.Context, o *feed.Offer, m *keep.Meta) (bool, error) {
 	dl, r, err := d.src.Docs.Document(ctx, fetch.Request{URL: o.ResourceDump, ETag: m.Inventory.ETag, Modified: m.Inventory.Modified}, resourcesync.ResourceDump)
 	if err != nil {
-		d.mem.log.Warn("the mirror rests on one Resource Dump, and it cannot be had again", "error", err)
+		d.mem.Log.Warn("the mirror rests on one Resource Dump, and it cannot be had again", "error", err)
 		return false, nil
 	}
 	defer dl.Close()
@@ -65,18 +59,18 @@ func (d *Destination) anotherDump(ctx context.Context, o *feed.Offer, m *meta) (
 	case !same && r.Head().SnapshotTime().Equal(m.Inventory.At):
 		return true, nil
 	case !same, d.opt.Now().Sub(m.Recheck.Next) >= feed.DoubtLasts:
-		return false, d.mem.saveMeta(ctx, func(m *meta) { m.Recheck = recheck{} })
+		return false, d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Recheck = keep.Recheck{} })
 	}
 	return false, nil
 }
 
-func (r *run) compareNext(ctx context.Context, o *feed.Offer, m *meta) error {
+func (r *run) compareNext(ctx context.Context, o *feed.Offer, m *keep.Meta) error {
 	d := r.d
 	proven, err := d.provenByInventory(ctx, o)
 	if err != nil {
 		return err
 	}
-	done := func() error { return d.mem.saveMeta(ctx, func(m *meta) { m.Recheck = recheck{} }) }
+	done := func() error { return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Recheck = keep.Recheck{} }) }
 	if proven {
 		return done()
 	}
@@ -127,11 +121,11 @@ func (r *run) mend(ctx context.Context, o *feed.Offer, v *feed.Inventory) error 
 	if err != nil {
 		return err
 	}
-	return d.mem.saveMeta(ctx, func(m *meta) {
+	return d.mem.SaveMeta(ctx, func(m *keep.Meta) {
 		before := m.Cursor
 		end(m)
 		if m.Until.IsZero() {
-			m.closeGap()
+			m.CloseGap()
 		}
 		if later := before.Sequence() != nil && m.Cursor.Number() > before.Number(); o.Followed() && !(later && o.ChangeList == "") { // else a Change Dump is behind the list
 			if n := m.Cursor.Ahead(); n != nil && !before.Passed(n) {
@@ -150,7 +144,7 @@ func (d *Destination) provenByInventory(ctx context.Context, o *feed.Offer) (boo
 	}
 	want, err := feed.ParseGraph(root.Digest)
 	if err != nil {
-		d.mem.log.Info("the source's inventory is passed over", "why", err)
+		d.mem.Log.Info("the source's inventory is passed over", "why", err)
 		return false, nil
 	}
 	v, err := newInventoryAudit(&auditRun{d: d, offer: o, depth: "store"})
@@ -167,11 +161,11 @@ func (d *Destination) provenByInventory(ctx context.Context, o *feed.Offer) (boo
 
 // recheckAfter is the next due comparison after one with a list or dump. A comparison without a
 // difference confirms the list.
-func (d *Destination) recheckAfter(confirmed bool) recheck {
+func (d *Destination) recheckAfter(confirmed bool) keep.Recheck {
 	if confirmed {
-		return recheck{}
+		return keep.Recheck{}
 	}
-	return recheck{Next: d.opt.Now().UTC()}
+	return keep.Recheck{Next: d.opt.Now().UTC()}
 }
 
 func (c *counts) changed() int64 { return c.created + c.updated + c.deleted + c.moved }

@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // confirmed passes over the comparison of a baseline with the next list.
 func (b *bench) confirmed() {
 	b.t.Helper()
-	if err := b.open().mem.saveMeta(b.t.Context(), func(m *meta) { m.Recheck = recheck{} }); err != nil {
+	if err := b.open().mem.SaveMeta(b.t.Context(), func(m *keep.Meta) { m.Recheck = keep.Recheck{} }); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -212,7 +213,7 @@ func TestNotInSyncAfterAnAudit(t *testing.T) {
 					b.mir.exec("INSERT DATA { GRAPH <" + graphA + "> {\n" + nt("e1", "by hand") + "} }")
 				}
 				rep, err := b.open().Audit(context.Background(), AuditOptions{})
-				if err != nil || rep.Equal || rep.findings() != 1 {
+				if err != nil || rep.Equal || rep.Findings() != 1 {
 					t.Fatalf("%+v %v", rep, err)
 				}
 				if st, err := b.open().Status(context.Background()); err != nil || st.InSync || st.Held == "" {
@@ -252,7 +253,7 @@ func TestConfirmedByInventory(t *testing.T) {
 		s.put("e3.nt", nt("e3", "second"))
 		before := s.requests["/set/resourcelist.xml"]
 		rep := b.sync()
-		if due := b.open().mem.snapshotMeta().Recheck; !rep.InSync || (due != recheck{}) != wrong { // what it changed rests on that list
+		if due := b.open().mem.SnapshotMeta().Recheck; !rep.InSync || (due != keep.Recheck{}) != wrong { // what it changed rests on that list
 			t.Errorf("wrong %t: %+v, and %+v is due", wrong, rep, due)
 		}
 		if read := s.requests["/set/resourcelist.xml"] > before; read != wrong {

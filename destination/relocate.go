@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -13,15 +14,15 @@ import (
 
 // elsewhere is the error of records of a mirror in another place than the configured one.
 func (d *Destination) elsewhere(ctx context.Context, graph string) error {
-	spaces, err := ledger.Spaces(ctx, d.mem.store)
+	spaces, err := ledger.Spaces(ctx, d.mem.Store)
 	if err != nil {
 		return err
 	}
-	k := Kept{Target: spaces[d.mem.meta.Space].Target}
-	if d.mem.meta.Graph != graph {
-		return fmt.Errorf("it has kept its mirror in %q of %s, and %q of %s is configured: give the new mirror a new name, or set the old one back", d.mem.meta.Graph, k.At(), graph, d.stand.at())
+	k := Kept{Target: spaces[d.mem.Meta.Space].Target}
+	if d.mem.Meta.Graph != graph {
+		return fmt.Errorf("it has kept its mirror in %q of %s, and %q of %s is configured: give the new mirror a new name, or set the old one back", d.mem.Meta.Graph, k.At(), graph, d.stand.At())
 	}
-	e := &MovedError{Name: d.cfg.Name, From: k.At(), To: d.stand.at(), Store: d.to.Name()}
+	e := &MovedError{Name: d.cfg.Name, From: k.At(), To: d.stand.At(), Store: d.to.Name()}
 	if e.Store == e.To { // it is called by its place
 		e.Store = "STORE"
 	}
@@ -49,7 +50,7 @@ type MoveReport struct {
 // Relocate makes another address the place of the mirror. The new store must have the checkpoint
 // of the last write; the next sync compares everything in it. The destination is closed. An
 // interrupted Relocate has changed nothing of effect, or all of it.
-func Relocate(ctx context.Context, store kv.Store, name string, to sink.Sink, o Options) (rep MoveReport, err error) {
+func Relocate(ctx context.Context, store kv.Store, name string, to sink.Sink, o keep.Options) (rep MoveReport, err error) {
 	k, err := KeptAs(ctx, store, name)
 	if err == nil && (k == nil || !k.Mirrored) {
 		err = errors.New("nothing was mirrored yet: no records have to move")
@@ -58,7 +59,7 @@ func Relocate(ctx context.Context, store kv.Store, name string, to sink.Sink, o 
 		return rep, fmt.Errorf("move destination %s: %w", name, err)
 	}
 	cfg := k.Config()
-	cfg.relocate, cfg.Files = true, ""
+	cfg.Relocate, cfg.Files = true, ""
 	d, err := Open(ctx, store, to, cfg, o)
 	if err != nil {
 		return rep, fmt.Errorf("move: %w", err)
@@ -67,58 +68,39 @@ func Relocate(ctx context.Context, store kv.Store, name string, to sink.Sink, o 
 	if err := d.takePlace(ctx, k.space); err != nil {
 		return rep, fmt.Errorf("move destination %s: %w", name, err)
 	}
-	return MoveReport{Name: name, From: k.At(), To: d.stand.at(), Moved: k.space != d.mem.space, Resources: k.Resources, Generation: d.mem.meta.Generation}, nil
+	return MoveReport{Name: name, From: k.At(), To: d.stand.At(), Moved: k.space != d.mem.Space, Resources: k.Resources, Generation: d.mem.Meta.Generation}, nil
 }
 
 // takePlace moves the records from a space to the target's.
 func (d *Destination) takePlace(ctx context.Context, from ledger.ID) error {
-	if from == d.mem.space {
+	if from == d.mem.Space {
 		return nil
 	}
-	if err := d.stand.holdsCheckpoint(ctx); err != nil {
+	if err := d.stand.HoldsCheckpoint(ctx); err != nil {
 		return err
 	}
-	if err := d.mem.led.In(from).CopySpace(ctx, d.mem.space); err != nil {
+	if err := d.mem.Ledger.In(from).CopySpace(ctx, d.mem.Space); err != nil {
 		return err
 	}
-	if err := d.mem.crashAt("copied"); err != nil {
+	if err := d.mem.CrashAt("copied"); err != nil {
 		return err
 	}
 	return d.endMove(ctx, from)
 }
 
-// holdsCheckpoint refuses a store not at the last write of the records.
-func (stand *standing) holdsCheckpoint(ctx context.Context) error {
-	cp, err := stand.mirror.Checkpoint(ctx)
-	switch {
-	case err != nil:
-		return fmt.Errorf("nothing was changed: %w", err)
-	case cp == nil:
-		return fmt.Errorf("%s has no checkpoint of this mirror in %s; nothing was changed: copy the store with all its graphs, or give the new mirror a new name", stand.at(), sink.StateGraph)
-	case cp.IsOf(stand.meta.Generation, stand.meta.Writer) && cp.Phase == stand.meta.phase():
-		return nil
-	}
-	for slot := range byte(2) { // of an interrupted batch: it may stand there
-		if _, err := stand.led.Intent(ctx, slot); err == nil && cp.Generation == fmt.Sprint(stand.meta.Generation+1) {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s stands at write %s, the records at %d; nothing was changed: copy the store again while the mirror is paused", stand.at(), cp.Generation, stand.meta.Generation)
-}
-
 // endMove makes the new space valid, in one step, and removes the rest of the old one.
 func (d *Destination) endMove(ctx context.Context, from ledger.ID) error {
 	defer ledger.LockNumbers()()
-	old := d.mem.led.In(from)
+	old := d.mem.Ledger.In(from)
 	last, err := old.Alone(ctx, from)
 	if err != nil {
 		return err
 	}
-	first, err := d.mem.led.Alone(ctx, d.mem.space)
+	first, err := d.mem.Ledger.Alone(ctx, d.mem.Space)
 	if err != nil {
 		return err
 	}
-	b := d.mem.store.Batch()
+	b := d.mem.Store.Batch()
 	defer b.Close()
 	if err := d.takeForm(ctx, b, from, !first); err != nil {
 		return err
@@ -128,7 +110,7 @@ func (d *Destination) endMove(ctx context.Context, from ledger.ID) error {
 			return err
 		}
 	}
-	err = d.mem.commit(ctx, b, func(m *meta) { m.Space, m.CompareMirror = d.mem.space, "the mirror has another address" })
+	err = d.mem.Commit(ctx, b, func(m *keep.Meta) { m.Space, m.CompareMirror = d.mem.Space, "the mirror has another address" })
 	if err != nil || last {
 		return err
 	}
@@ -138,21 +120,21 @@ func (d *Destination) endMove(ctx context.Context, from ledger.ID) error {
 // takeForm takes the normal form of the ownership index along. If the new space has another one,
 // the next run makes the index anew.
 func (d *Destination) takeForm(ctx context.Context, b kv.Batch, from ledger.ID, others bool) error {
-	old, err := d.mem.store.Get(ctx, ledger.Key(ledger.KindForm, from))
+	old, err := d.mem.Store.Get(ctx, ledger.Key(ledger.KindForm, from))
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	now, err := d.mem.store.Get(ctx, ledger.Key(ledger.KindForm, d.mem.space))
+	now, err := d.mem.Store.Get(ctx, ledger.Key(ledger.KindForm, d.mem.Space))
 	switch {
 	case err != nil && !errors.Is(err, kv.ErrNotFound):
 		return err
 	case err != nil || !others:
-		b.Set(ledger.Key(ledger.KindForm, d.mem.space), old)
+		b.Set(ledger.Key(ledger.KindForm, d.mem.Space), old)
 	case !bytes.Equal(old, now):
-		b.Set(ledger.Key(ledger.KindForm, d.mem.space), formBytes(nil, true))
+		b.Set(ledger.Key(ledger.KindForm, d.mem.Space), formBytes(nil, true))
 	}
 	return nil
 }

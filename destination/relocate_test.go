@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
@@ -34,7 +35,7 @@ func TestRelocate(t *testing.T) {
 			b.mir.noUpdate = old.noUpdate
 			to := b.mir.client()
 			b.remember(to.Endpoint())
-			_, err := Open(ctx, b.store, sparqlsink.Of(to), b.cfg, Options{})
+			_, err := Open(ctx, b.store, sparqlsink.Of(to), b.cfg, keep.Options{})
 			var moved *MovedError
 			if !errors.As(err, &moved) || !strings.Contains(err.Error(), old.srv.URL) || !strings.Contains(err.Error(), b.mir.srv.URL) || !strings.Contains(err.Error(), "rsbridge move copy --to") {
 				t.Fatal(err)
@@ -42,7 +43,7 @@ func TestRelocate(t *testing.T) {
 			before := recordsLeft(t, b.store)
 			refused := func(says string) {
 				t.Helper()
-				if _, err := Relocate(ctx, b.store, "copy", sparqlsink.Of(to), Options{}); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "nothing was changed") {
+				if _, err := Relocate(ctx, b.store, "copy", sparqlsink.Of(to), keep.Options{}); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "nothing was changed") {
 					t.Fatal(err)
 				}
 				if k, err := KeptAs(ctx, b.store, "copy"); err != nil || k.At() != sink.Shown(sparqlTarget(from.Endpoint().Update, from.Endpoint().GraphStore)) {
@@ -57,11 +58,11 @@ func TestRelocate(t *testing.T) {
 			b.mir, old = old, b.mir
 			refused("stands at write")
 			b.mir.restore(old.backup())
-			rep, err := Relocate(ctx, b.store, "copy", sparqlsink.Of(to), Options{})
+			rep, err := Relocate(ctx, b.store, "copy", sparqlsink.Of(to), keep.Options{})
 			if err != nil || !rep.Moved || rep.Resources != 12 || !strings.HasPrefix(rep.From, old.srv.URL) || !strings.HasPrefix(rep.To, b.mir.srv.URL) {
 				t.Fatalf("%+v %v", rep, err)
 			}
-			if again, err := Relocate(ctx, b.store, "copy", sparqlsink.Of(to), Options{}); err != nil || again.Moved {
+			if again, err := Relocate(ctx, b.store, "copy", sparqlsink.Of(to), keep.Options{}); err != nil || again.Moved {
 				t.Fatalf("%+v %v", again, err)
 			}
 			b.src.remove("e5.nt")
@@ -109,12 +110,12 @@ func TestRelocateInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := k.Config()
-	cfg.relocate = true
-	d, err := Open(context.Background(), b.store, sparqlsink.Of(to), cfg, Options{})
+	cfg.Relocate = true
+	d, err := Open(context.Background(), b.store, sparqlsink.Of(to), cfg, keep.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.mem.crash = crashAfter(0)
+	d.mem.Crash = crashAfter(0)
 	if err := d.takePlace(context.Background(), k.space); !errors.Is(err, errCrash) {
 		t.Fatal(err)
 	}
@@ -126,7 +127,7 @@ func TestRelocateInterrupted(t *testing.T) {
 	b.mir.restore(old.backup())
 	to = b.mir.client()
 	b.remember(to.Endpoint())
-	if rep, err := Relocate(context.Background(), b.store, "copy", sparqlsink.Of(to), Options{}); err != nil || !rep.Moved {
+	if rep, err := Relocate(context.Background(), b.store, "copy", sparqlsink.Of(to), keep.Options{}); err != nil || !rep.Moved {
 		t.Fatalf("%+v %v", rep, err)
 	}
 	b.sync()

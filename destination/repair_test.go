@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -38,7 +39,7 @@ func TestRepairRemovesBlankNodes(t *testing.T) {
 					cfg.Graph, cfg.GraphIRI, cfg.Adopt = layout, graph+"/{entity}", true
 				}
 				open := func() *Destination {
-					d, err := Open(context.Background(), b.store, sparqlsink.Of(c), cfg, Options{})
+					d, err := Open(context.Background(), b.store, sparqlsink.Of(c), cfg, keep.Options{})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -162,7 +163,7 @@ func TestDeletesAfterReload(t *testing.T) {
 			b := newBench(t)
 			cfg := b.cfg
 			cfg.GraphIRI = graph
-			d, err := Open(ctx, b.store, sparqlsink.Of(c), cfg, Options{})
+			d, err := Open(ctx, b.store, sparqlsink.Of(c), cfg, keep.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

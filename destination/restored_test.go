@@ -68,7 +68,7 @@ func TestAuditOfARestoredState(t *testing.T) {
 		b.restore(pairs)
 		b.audited("store")
 		d := b.open()
-		d.mem.crash = cutAfter(n)
+		d.mem.Crash = cutAfter(n)
 		if _, err := d.Audit(t.Context(), AuditOptions{Repair: true}); err != nil && !errors.Is(err, errInjected) {
 			t.Errorf("cut at %d: %v", n, err)
 		}

@@ -152,7 +152,7 @@ func TestStaleListOfTheSameTime(t *testing.T) {
 	if got := b.mir.lines(graphA); !strings.Contains(strings.Join(got, ""), nt("e3", "3")) {
 		t.Errorf("what was changed in the second of the list was taken out: %v", got)
 	}
-	if audit, err := b.open().Audit(context.Background(), AuditOptions{}); err != nil || !audit.SourceOlder || audit.findings() > 0 {
+	if audit, err := b.open().Audit(context.Background(), AuditOptions{}); err != nil || !audit.SourceOlder || audit.Findings() > 0 {
 		t.Errorf("%+v %v", audit, err)
 	}
 }

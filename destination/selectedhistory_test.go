@@ -369,7 +369,7 @@ func (h *selectedHistory) checkCounts(what string) {
 	h.t.Helper()
 	d := h.open()
 	var selected, unselected int64
-	for _, rec := range d.mem.led.Records(h.t.Context(), d.mem.store) {
+	for _, rec := range d.mem.Ledger.Records(h.t.Context(), d.mem.Store) {
 		switch {
 		case rec.Err != nil:
 			h.t.Fatal(rec.Err)
@@ -461,7 +461,7 @@ func (h *selectedHistory) play() {
 			d := h.open()
 			point := cutAfter(r.IntN(6))
 			if r.IntN(2) == 0 {
-				d.mem.crash = point
+				d.mem.Crash = point
 			} else {
 				storeMirror(d).Fault = point
 			}

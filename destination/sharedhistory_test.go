@@ -459,7 +459,7 @@ func (h *sharedHistory) play() {
 			d := h.open(m)
 			point := cutAfter(r.IntN(8))
 			if r.IntN(2) == 0 {
-				d.mem.crash = point
+				d.mem.Crash = point
 			} else {
 				storeMirror(d).Fault = point
 			}

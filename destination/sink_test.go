@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/dumpsink"
 	"github.com/rsbridge/rsbridge/destination/sink/filesink"
@@ -28,7 +29,7 @@ import (
 
 func (b *bench) openSink(s sink.Sink) *Destination {
 	b.t.Helper()
-	d, err := Open(context.Background(), b.store, s, b.cfg, Options{Now: b.now})
+	d, err := Open(context.Background(), b.store, s, b.cfg, keep.Options{Now: b.now})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func TestDump(t *testing.T) {
 				}
 				return rep
 			}
-			audit := func(repair bool) AuditReport {
+			audit := func(repair bool) keep.AuditReport {
 				t.Helper()
 				rep, err := b.openSink(sink).Audit(context.Background(), AuditOptions{Repair: repair})
 				if err != nil {
@@ -188,7 +189,7 @@ func TestSinkRefusals(t *testing.T) {
 		}
 	}
 	b.cfg.Graph, b.cfg.GraphIRI = "per-entity", ""
-	if _, err := Open(context.Background(), b.store, folder, b.cfg, Options{}); err == nil || !strings.Contains(err.Error(), "per-entity") {
+	if _, err := Open(context.Background(), b.store, folder, b.cfg, keep.Options{}); err == nil || !strings.Contains(err.Error(), "per-entity") {
 		t.Error(err)
 	}
 }
@@ -420,7 +421,7 @@ func TestFolder(t *testing.T) {
 				}
 				d := b.openSink(sink)
 				if rnd.IntN(3) == 0 {
-					d.mem.crash = cutAfter(rnd.IntN(6))
+					d.mem.Crash = cutAfter(rnd.IntN(6))
 					d.Sync(context.Background(), SyncOptions{})
 					d = b.openSink(sink)
 				}
@@ -491,7 +492,7 @@ func TestFolderReturnsAfterCrash(t *testing.T) {
 		}
 		s.remove("dir/x.nt")
 		d := b.openSink(sink)
-		d.mem.crash = cutAt("written")
+		d.mem.Crash = cutAt("written")
 		if _, err := d.Sync(context.Background(), SyncOptions{}); !errors.Is(err, errInjected) {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
@@ -151,8 +152,8 @@ func BenchmarkBaseline(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				cfg := Config{Name: "speed", Source: src.srv.URL + "/s/capabilitylist.xml", GraphIRI: fmt.Sprintf("http://speed.example/%s/%d/%d", way, time.Now().UnixNano(), i), TempDir: b.TempDir()}
-				d, err := Open(context.Background(), store, sparqlsink.Of(c), cfg, Options{})
+				cfg := keep.Config{Name: "speed", Source: src.srv.URL + "/s/capabilitylist.xml", GraphIRI: fmt.Sprintf("http://speed.example/%s/%d/%d", way, time.Now().UnixNano(), i), TempDir: b.TempDir()}
+				d, err := Open(context.Background(), store, sparqlsink.Of(c), cfg, keep.Options{})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -291,7 +291,7 @@ func TestListComesBack(t *testing.T) {
 		}
 		s.listAt, s.dumped = s.now, nil
 		d := b.open()
-		d.mem.crash = cutAt("recorded")
+		d.mem.Crash = cutAt("recorded")
 		if _, err := d.Sync(context.Background(), SyncOptions{}); !errors.Is(err, errInjected) {
 			t.Fatal(err)
 		}
@@ -344,7 +344,7 @@ func TestSetBackAfterACut(t *testing.T) {
 				s.put("b.pdf", "%PDF b")
 				s.remove("e2.nt")
 				d := open()
-				d.mem.crash = cutAt(point)
+				d.mem.Crash = cutAt(point)
 				if _, err := run(d); !errors.Is(err, errInjected) {
 					t.Fatalf("it was not cut off there: %v", err)
 				}

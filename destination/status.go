@@ -1,13 +1,13 @@
 package destination
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/webguard"
@@ -15,16 +15,16 @@ import (
 
 // Status tells where the destination stands, from its records alone.
 func (d *Destination) Status(ctx context.Context) (Status, error) {
-	m := d.mem.snapshotMeta()
-	s := Status{InSync: m.inSync(), Resources: m.Selected(), NotRDF: m.NotRDF, Unmapped: m.Unmapped, Unselected: m.Unselected, Sequence: m.Cursor.Sequence(), LastAudit: m.LastAudit, LastError: m.LastError, Interrupted: m.Interrupted, Held: m.waits(), Decision: m.told() != "", Source: m.Source, Absent: m.Absent, Unpublished: m.Unpublished.Sequence}
-	s.BehindSeconds = m.behind(d.opt.Now(), m.LastError != "")
+	m := d.mem.SnapshotMeta()
+	s := Status{InSync: m.IsInSync(), Resources: m.Selected(), NotRDF: m.NotRDF, Unmapped: m.Unmapped, Unselected: m.Unselected, Sequence: m.Cursor.Sequence(), LastAudit: m.LastAudit, LastError: m.LastError, Interrupted: m.Interrupted, Held: m.Waits(), Decision: m.Told() != "", Source: m.Source, Absent: m.Absent, Unpublished: m.Unpublished.Sequence}
+	s.BehindSeconds = m.Lag(d.opt.Now(), m.LastError != "")
 	s.LastPoll, s.LastSync, s.Until = timeOrNil(m.LastPoll), timeOrNil(m.LastSync), timeOrNil(m.Until)
 	var err error
-	if s.Pending, err = d.mem.led.CountFaults(ctx); err != nil {
+	if s.Pending, err = d.mem.Ledger.CountFaults(ctx); err != nil {
 		return s, fmt.Errorf("status of %s: %w", d.cfg.Name, err)
 	}
 	s.InSync = s.InSync && s.Pending == 0
-	for _, f := range d.mem.led.Faults(ctx) {
+	for _, f := range d.mem.Ledger.Faults(ctx) {
 		if f.Err != nil {
 			return s, fmt.Errorf("status of %s: %w", d.cfg.Name, f.Err)
 		}
@@ -35,13 +35,6 @@ func (d *Destination) Status(ctx context.Context) (Status, error) {
 	return s, ctx.Err()
 }
 
-// waits is what keeps the mirror from being in sync until somebody, or the source, does
-// something.
-func (m *meta) waits() string { return cmp.Or(m.told(), m.gap(), m.Older.Why, m.Recheck.Why, m.Damage) }
-
-// inSync tells whether the last sync ended in sync, and no audit has found otherwise since.
-func (m *meta) inSync() bool { return m.InSync && m.Recheck.Why == "" && m.Damage == "" }
-
 func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -51,34 +44,34 @@ func timeOrNil(t time.Time) *time.Time {
 
 // Differences yields pending and failed resources, then those of which map makes
 // nothing, then what the last audit found. The sequence ends after the first error.
-func (d *Destination) Differences(ctx context.Context) iter.Seq2[Difference, error] {
-	return func(yield func(Difference, error) bool) {
-		for _, f := range d.mem.led.Faults(ctx) {
+func (d *Destination) Differences(ctx context.Context) iter.Seq2[keep.Difference, error] {
+	return func(yield func(keep.Difference, error) bool) {
+		for _, f := range d.mem.Ledger.Faults(ctx) {
 			if f.Err != nil {
-				yield(Difference{}, f.Err)
+				yield(keep.Difference{}, f.Err)
 				return
 			}
-			if !yield(Difference{Entity: f.Entity, Location: webguard.MaskedText(f.Loc), Kind: f.State, Detail: webguard.MaskedText(f.Reason)}, nil) {
+			if !yield(keep.Difference{Entity: f.Entity, Location: webguard.MaskedText(f.Loc), Kind: f.State, Detail: webguard.MaskedText(f.Reason)}, nil) {
 				return
 			}
 		}
-		prefix := ledger.Key(ledger.KindDiff, d.mem.dest)
-		snap := d.mem.store.Snapshot(ctx)
+		prefix := ledger.Key(ledger.KindDiff, d.mem.Dest)
+		snap := d.mem.Store.Snapshot(ctx)
 		defer snap.Close()
-		if n := d.mem.snapshotMeta().Unmapped; n > 0 {
-			for _, rec := range d.mem.led.Records(ctx, snap) {
+		if n := d.mem.SnapshotMeta().Unmapped; n > 0 {
+			for _, rec := range d.mem.Ledger.Records(ctx, snap) {
 				err := rec.Err
 				if err == nil {
 					err = ctx.Err()
 				}
 				if err != nil {
-					yield(Difference{}, err)
+					yield(keep.Difference{}, err)
 					return
 				}
 				if rec.Unmapped() == 0 {
 					continue
 				}
-				if !yield(Difference{Entity: rec.Entity, Location: rec.Loc, Kind: "unmapped", Detail: "map makes nothing of its description"}, nil) {
+				if !yield(keep.Difference{Entity: rec.Entity, Location: rec.Loc, Kind: "unmapped", Detail: "map makes nothing of its description"}, nil) {
 					return
 				}
 				if n--; n == 0 {
@@ -87,7 +80,7 @@ func (d *Destination) Differences(ctx context.Context) iter.Seq2[Difference, err
 			}
 		}
 		for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
-			var diff Difference
+			var diff keep.Difference
 			if err == nil {
 				err = json.Unmarshal(pair.Value, &diff)
 			}

@@ -13,11 +13,10 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
-	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/webguard"
-	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // SyncOptions of Sync. Full compares with the whole inventory at any position of the cursor,
@@ -116,7 +115,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	err := r.sync(ctx)
 	if r.departs && ctx.Err() == nil && (err == nil || !d.ownFailure(err)) {
 		// Nobody relies yet on the result of the first run.
-		err = errors.Join(err, r.depart(ctx, !r.until.IsZero() || d.mem.snapshotMeta().LastSync.IsZero()))
+		err = errors.Join(err, r.depart(ctx, !r.until.IsZero() || d.mem.SnapshotMeta().LastSync.IsZero()))
 	}
 	switch {
 	case err != nil:
@@ -132,8 +131,8 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	if ferr := r.finish(ended, start, err, ctx.Err() != nil); ferr != nil {
 		err = errors.Join(err, ferr)
 	}
-	err = errors.Join(err, d.mem.led.KeepCount(ended))
-	d.repeats.Settle(d.mem.log)
+	err = errors.Join(err, d.mem.Ledger.KeepCount(ended))
+	d.repeats.Settle(d.mem.Log)
 	if err != nil {
 		return r.rep, fmt.Errorf("sync %s: %w", d.cfg.Name, err)
 	}
@@ -153,13 +152,13 @@ func (r *run) sync(ctx context.Context) error {
 		if err := d.applier.redo(ctx); err != nil {
 			return fmt.Errorf("finish the batch that was under way: %w", err)
 		}
-		if err := d.mem.led.LookForFaults(ctx); err != nil {
+		if err := d.mem.Ledger.LookForFaults(ctx); err != nil {
 			return err
 		}
-		if err := d.mem.led.LookForLeaving(ctx); err != nil {
+		if err := d.mem.Ledger.LookForLeaving(ctx); err != nil {
 			return err
 		}
-		if err := d.mem.led.LookForDoubts(ctx); err != nil {
+		if err := d.mem.Ledger.LookForDoubts(ctx); err != nil {
 			return err
 		}
 		if r.accept != "" {
@@ -173,7 +172,7 @@ func (r *run) sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.stand.setAuthority(ctx, offer.Authority); err != nil {
+	if err := d.stand.SetAuthority(ctx, offer.Authority); err != nil {
 		return err
 	}
 	if err := d.src.StillNamed(ctx, offer); err != nil {
@@ -184,7 +183,7 @@ func (r *run) sync(ctx context.Context) error {
 			return err
 		}
 	}
-	m := d.mem.snapshotMeta()
+	m := d.mem.SnapshotMeta()
 	if err := r.checkMirror(ctx, &m); err != nil {
 		return err
 	}
@@ -221,7 +220,7 @@ func (r *run) sync(ctx context.Context) error {
 		return r.syncUntil(ctx, offer)
 	}
 	r.full = r.full || r.remapped || reselected || moved
-	if m = d.mem.snapshotMeta(); m.CompareSource != "" && !r.full {
+	if m = d.mem.SnapshotMeta(); m.CompareSource != "" && !r.full {
 		r.why("a comparison with the source was not finished")
 		r.full = true
 	}
@@ -245,14 +244,14 @@ func (r *run) sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m = d.mem.snapshotMeta(); r.dry && m.CompareMirror != "" {
+	if m = d.mem.SnapshotMeta(); r.dry && m.CompareMirror != "" {
 		r.why("%s: everything in the mirror would be compared", m.CompareMirror)
 	} else if m.CompareMirror != "" {
 		r.why("%s: everything in the mirror is compared", m.CompareMirror)
 		if err := r.compareMirror(ctx); err != nil {
 			return err
 		}
-		if d.mem.snapshotMeta().CompareSource != "" { // some kept data cannot be trusted any more
+		if d.mem.SnapshotMeta().CompareSource != "" { // some kept data cannot be trusted any more
 			if err := r.baseline(ctx, offer); err != nil {
 				return err
 			}
@@ -272,7 +271,7 @@ func (r *run) sync(ctx context.Context) error {
 	if err := r.increment(ctx, offer, 0); err != nil {
 		return err
 	}
-	if m = d.mem.snapshotMeta(); offer.Followed() && offer.Listed() && r.complete && !r.compared && r.root.Beyond(&m.Cursor) {
+	if m = d.mem.SnapshotMeta(); offer.Followed() && offer.Listed() && r.complete && !r.compared && r.root.Beyond(&m.Cursor) {
 		if _, err := r.takeNewer(ctx, offer, &m, "the Change Dump ends before the source's newest change"); err != nil {
 			return err
 		}
@@ -295,7 +294,7 @@ func (r *run) sync(ctx context.Context) error {
 
 // checkMirror compares the checkpoint in the mirror with ours, and refuses a graph with
 // foreign data.
-func (r *run) checkMirror(ctx context.Context, m *meta) error {
+func (r *run) checkMirror(ctx context.Context, m *keep.Meta) error {
 	d := r.d
 	if !d.mirror.Remarks {
 		return nil
@@ -306,26 +305,26 @@ func (r *run) checkMirror(ctx context.Context, m *meta) error {
 	}
 	if m.Stage != ledger.None {
 		if cp != nil {
-			return d.mem.noteCompare(ctx, m.otherWrite(cp))
+			return d.mem.NoteCompare(ctx, m.OtherWrite(cp))
 		}
-		if err := d.stand.isTheMirror(ctx); err != nil {
+		if err := d.stand.IsTheMirror(ctx); err != nil {
 			return err
 		}
-		return d.mem.noteCompare(ctx, lostCheckpoint)
+		return d.mem.NoteCompare(ctx, keep.LostCheckpoint)
 	}
-	ours, err := d.stand.ourMarks(ctx)
+	ours, err := d.stand.OurMarks(ctx)
 	if err != nil {
 		return err
 	}
-	marks, err := d.mirror.Others(ctx, d.stand.graphName())
+	marks, err := d.mirror.Others(ctx, d.stand.GraphName())
 	if err != nil {
 		return fmt.Errorf("read the state graph of the mirror: %w", err)
 	}
 	var earlier, shared, foreign string // of this destination, of another one of this state, of somebody else
 	for _, mark := range slices.Sorted(maps.Keys(marks)) {
 		switch other := marks[mark]; {
-		case other.Graph != d.stand.graphName() && (!d.cfg.Adopt || slices.Contains(d.cfg.Names, other.Name)): // adopted only from a removed one
-			return fmt.Errorf("%s is the graph %s, the mirror of %q: a dump has one graph; nothing was changed: give both the same %s, or choose another file", d.stand.at(), other.Graph, other.Name, d.cfg.Settings.Of("graph_iri"))
+		case other.Graph != d.stand.GraphName() && (!d.cfg.Adopt || slices.Contains(d.cfg.Names, other.Name)): // adopted only from a removed one
+			return fmt.Errorf("%s is the graph %s, the mirror of %q: a dump has one graph; nothing was changed: give both the same %s, or choose another file", d.stand.At(), other.Graph, other.Name, d.cfg.Settings.Of("graph_iri"))
 		case slices.Contains(ours, mark):
 			shared = mark
 		case other.Name == d.cfg.Name && other.Source == d.cfg.Source:
@@ -336,188 +335,27 @@ func (r *run) checkMirror(ctx context.Context, m *meta) error {
 	}
 	switch {
 	case earlier != "" && d.mirror.Layout.PerEntity && !d.cfg.Adopt:
-		return fmt.Errorf("the graphs %s of %s were kept by a destination %q of the same source, whose records are lost or elsewhere; nothing was changed: bring its state back, or give %s to take the graphs over, after which those of them that the source does not have are removed", d.stand.graphName(), d.stand.at(), marks[earlier].Name, d.cfg.Settings.Of("adopt: true"))
+		return fmt.Errorf("the graphs %s of %s were kept by a destination %q of the same source, whose records are lost or elsewhere; nothing was changed: bring its state back, or give %s to take the graphs over, after which those of them that the source does not have are removed", d.stand.GraphName(), d.stand.At(), marks[earlier].Name, d.cfg.Settings.Of("adopt: true"))
 	case foreign != "" && shared == "" && !d.cfg.Adopt: // with an earlier one too: a comparison would remove its data
-		return fmt.Errorf("graph %s of %s is the mirror of %q (%s), kept by another rsbridge, or by this one with a state that is lost; nothing was changed: choose another %s, bring the state back, or give %s to take it over", d.stand.graphName(), d.stand.at(), marks[foreign].Name, marks[foreign].Source, d.cfg.Settings.Of("graph_iri"), d.cfg.Settings.Of("adopt: true"))
+		return fmt.Errorf("graph %s of %s is the mirror of %q (%s), kept by another rsbridge, or by this one with a state that is lost; nothing was changed: choose another %s, bring the state back, or give %s to take it over", d.stand.GraphName(), d.stand.At(), marks[foreign].Name, marks[foreign].Source, d.cfg.Settings.Of("graph_iri"), d.cfg.Settings.Of("adopt: true"))
 	case earlier != "":
 		if !r.dry {
-			if err := d.stand.takeOver(ctx, earlier); err != nil {
+			if err := d.stand.TakeOver(ctx, earlier); err != nil {
 				return err
 			}
 		}
 		r.why("the mirror was kept by an earlier state of this destination, which is lost")
-		return d.mem.noteCompare(ctx, "the mirror was written by an earlier state of this destination")
+		return d.mem.NoteCompare(ctx, "the mirror was written by an earlier state of this destination")
 	case cp != nil: // our own, of later records
-		return d.mem.noteCompare(ctx, "the mirror was written by a later state of this destination")
+		return d.mem.NoteCompare(ctx, "the mirror was written by a later state of this destination")
 	case shared != "" && d.mirror.Files != nil && !d.cfg.Adopt:
-		return fmt.Errorf("%s is the mirror of the destination %q: a folder is for one; nothing was changed: choose another one", d.stand.at(), marks[shared].Name)
+		return fmt.Errorf("%s is the mirror of the destination %q: a folder is for one; nothing was changed: choose another one", d.stand.At(), marks[shared].Name)
 	case shared != "":
-		return d.stand.sharesWith(ctx)
+		return d.stand.SharesWith(ctx)
 	case foreign != "":
 		return nil // adopted
 	}
-	return d.stand.refuseForeign(ctx)
-}
-
-// otherWrite is the reason for a comparison: mirror and records stand at different writes. "" is
-// none.
-func (m *meta) otherWrite(cp *sink.Checkpoint) string {
-	if cp.IsOf(m.Generation, m.Writer) && cp.Phase == m.phase() {
-		return ""
-	}
-	return fmt.Sprintf("the mirror stands at write %s (%s), our records at %d (%s): one of them was restored from a backup", cp.Generation, cp.Phase, m.Generation, m.phase())
-}
-
-// refuseForeign refuses a place with data.
-func (stand *standing) refuseForeign(ctx context.Context) error {
-	singles, err := stand.singles(ctx)
-	if err != nil {
-		return err
-	}
-	empty, err := stand.mirror.IsEmpty(ctx, maps.Keys(singles))
-	if err != nil {
-		return fmt.Errorf("ask whether the mirror is empty: %w", err)
-	}
-	if !empty && !stand.cfg.Adopt {
-		what, other := "graph "+stand.graphName()+" of "+stand.at(), stand.cfg.Settings.Of("graph_iri")
-		switch {
-		case stand.mirror.Learner == nil: // a folder, a dump
-			what, other = stand.at(), "one"
-		case stand.mirror.Layout.PerEntity:
-			what = "the store of " + stand.at()
-		}
-		return fmt.Errorf("%s already holds something that rsbridge did not write; nothing was changed: choose another %s, empty it, or give %s to make it this mirror", what, other, stand.cfg.Settings.Of("adopt: true"))
-	}
-	return nil
-}
-
-// isTheMirror refuses a place with data, but without a checkpoint and without our last writes:
-// it is another one at the same address.
-func (stand *standing) isTheMirror(ctx context.Context) error {
-	if !stand.mirror.Asks() && stand.mirror.Files == nil {
-		return nil
-	}
-	some := false
-	there, asked, err := stand.led.ShowsSome(ctx, func(loc ledger.Hash, rec *ledger.Record) (could, there bool, err error) {
-		some = some || rec.Triples > 0
-		if stand.mirror.Files != nil {
-			return stand.files.shows(ctx, rec)
-		}
-		st := stand.plainTriple(ctx, loc, rec)
-		if st == nil {
-			return false, false, nil
-		}
-		there, err = stand.mirror.Has(ctx, st)
-		return true, there, err
-	})
-	if err != nil || there || asked == 0 && some { // of none of them it can be told
-		return err
-	}
-	if asked == 0 { // what is there may be of another destination
-		if other, err := stand.neighbour(ctx); err != nil || other != "" {
-			return err
-		}
-	}
-	if err := stand.refuseForeign(ctx); err != nil {
-		return fmt.Errorf("the mirror has lost its checkpoint and its data: %w", err)
-	}
-	return nil
-}
-
-// plainTriple is a triple of a resource unchanged in every store, nil for none.
-func (stand *standing) plainTriple(ctx context.Context, loc ledger.Hash, rec *ledger.Record) *sink.Statement {
-	if rec.Triples == 0 {
-		return nil
-	}
-	sts, err := stand.recordedStatements(ctx, loc, rec)
-	if err != nil {
-		return nil // told when it is compared
-	}
-	i := slices.IndexFunc(sts, func(st sink.Statement) bool {
-		return !st.Rewritten && (st.Triple.O.Kind() == rdfres.KindIRI || strings.HasSuffix(string(st.Triple.O), `"`))
-	})
-	if i < 0 {
-		return nil
-	}
-	return &sts[i]
-}
-
-// sharesWith refuses a graph kept before by a removed destination alone: nobody would remove
-// its data.
-func (stand *standing) sharesWith(ctx context.Context) error {
-	if len(stand.cfg.Names) == 0 {
-		return nil
-	}
-	metas, err := stand.metas(ctx)
-	if err != nil {
-		return err
-	}
-	former := ""
-	for name, m := range metas {
-		switch {
-		case name == stand.cfg.Name || m.Stage == ledger.None || m.Space != stand.space:
-		case slices.Contains(stand.cfg.Names, name):
-			return nil // a catalogue: sources come and go
-		default:
-			former = name
-		}
-	}
-	if former == "" {
-		return nil
-	}
-	return fmt.Errorf("graph %s of %s was kept by the destination %q of this state, which is not configured any more, and what it has there would stay; nothing was changed: give this one that name (it may have another source), choose another %s, or remove it: %s", stand.graphName(), stand.at(), former, stand.cfg.Settings.Of("graph_iri"), stand.cfg.Settings.Of("rsbridge forget "+former))
-}
-
-// lostCheckpoint is the strongest reason for a comparison: files without a resource stay.
-const lostCheckpoint = "the mirror has lost its checkpoint"
-
-func (mem *memory) noteCompare(ctx context.Context, why string) error {
-	if was := mem.meta.CompareMirror; why == "" || was == why || was != "" && why != lostCheckpoint {
-		return nil
-	}
-	mem.log.Warn("mirror must be compared", "why", why)
-	return mem.saveMeta(ctx, func(m *meta) { m.CompareMirror = why })
-}
-
-// ourMarks are the marks of all destinations of this state; of a dump, replaced as a whole, the
-// ones with records for the same dump.
-func (stand *standing) ourMarks(ctx context.Context) ([]string, error) {
-	metas, err := stand.metas(ctx)
-	var marks []string
-	for _, m := range metas {
-		if !stand.putsWhole() || m.Space == stand.space {
-			marks = append(marks, m.Mark)
-		}
-	}
-	return marks, err
-}
-
-// checkpoint writes the stage into mirror and records.
-func (stand *standing) checkpoint(ctx context.Context, stage ledger.Stage, change func(*meta)) error {
-	next := stand.mem.snapshotMeta()
-	next.Stage = stage
-	stand.wrote(&next)
-	if change != nil {
-		change(&next)
-	}
-	if err := stand.mirror.Apply(ctx, &sink.Batch{}, stand.checkpointOf(&next)); err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
-	}
-	if err := stand.crashAt("checkpoint"); err != nil {
-		return err
-	}
-	before := stand.mem.snapshotMeta().Cursor
-	err := stand.saveMeta(context.WithoutCancel(ctx), func(m *meta) {
-		m.Stage = stage
-		stand.wrote(m)
-		if change != nil {
-			change(m)
-		}
-	})
-	if err == nil {
-		stand.fates.tellPassed(&before, &next.Cursor)
-	}
-	return err
+	return d.stand.RefuseForeign(ctx)
 }
 
 // retry tries due pending resources again.
@@ -527,7 +365,7 @@ func (r *run) retry(ctx context.Context) error {
 	b := d.batcher(ctx, &r.c, false)
 	defer b.wait()
 	jobs := func(yield func(job, error) bool) {
-		for _, f := range d.mem.led.Faults(ctx) {
+		for _, f := range d.mem.Ledger.Faults(ctx) {
 			if f.Err != nil {
 				yield(nil, f.Err)
 				return
@@ -549,7 +387,7 @@ func (r *run) retry(ctx context.Context) error {
 	err := d.pipeline(ctx, jobs, func(o *outcome) error {
 		n++
 		d.opt.Progress("retry", n, 0)
-		f, err := d.mem.led.Fault(ctx, ledger.HashOf(o.Item.Loc))
+		f, err := d.mem.Ledger.Fault(ctx, ledger.HashOf(o.Item.Loc))
 		if err != nil {
 			return err
 		}
@@ -572,8 +410,8 @@ func (r *run) retry(ctx context.Context) error {
 // for long are looked for in the same list.
 func (r *run) unlisted(ctx context.Context, o *feed.Offer) error {
 	d := r.d
-	m := d.mem.snapshotMeta()
-	if !o.Followed() || !m.Until.IsZero() || m.told() != "" {
+	m := d.mem.SnapshotMeta()
+	if !o.Followed() || !m.Until.IsZero() || m.Told() != "" {
 		return nil
 	}
 	if r.lacks.some {
@@ -590,7 +428,7 @@ func (r *run) unlisted(ctx context.Context, o *feed.Offer) error {
 	}
 	v, err := d.src.ReadInventory(ctx, o, nil)
 	if err != nil {
-		d.mem.log.Warn("some of what the source told of fails, and its list cannot be had", "error", err)
+		d.mem.Log.Warn("some of what the source told of fails, and its list cannot be had", "error", err)
 		return nil
 	}
 	if v.Stale(&m.Cursor) {
@@ -621,16 +459,16 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 	}
 	rep.NotRDF = r.notRDF
 	if rep.Unmapped = r.c.unmapped; rep.Unmapped > 0 {
-		d.mem.log.Warn("map makes nothing of some descriptions", "resources", rep.Unmapped, "one", r.c.nothing)
+		d.mem.Log.Warn("map makes nothing of some descriptions", "resources", rep.Unmapped, "one", r.c.nothing)
 	}
 	if rep.MapErrors, rep.MapError = r.c.mapErrors, r.c.mapError; rep.MapErrors > 0 {
-		d.mem.log.Warn("an expression of map has no value for some descriptions", "resources", rep.MapErrors, "one", rep.MapError)
+		d.mem.Log.Warn("an expression of map has no value for some descriptions", "resources", rep.MapErrors, "one", rep.MapError)
 	}
 	if !r.dry {
 		rep.Bytes = d.fetch.Received()
 	}
 	var oldest time.Time
-	for _, f := range d.mem.led.Faults(ctx) {
+	for _, f := range d.mem.Ledger.Faults(ctx) {
 		if f.Err != nil {
 			return f.Err
 		}
@@ -655,14 +493,14 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 		if err := d.notePublished(ctx, r.root); err != nil {
 			return err
 		}
-		if d.mem.snapshotMeta().Older != (feed.OlderList{}) {
-			if err := d.mem.saveMeta(ctx, func(m *meta) { m.Older = feed.OlderList{} }); err != nil {
+		if d.mem.SnapshotMeta().Older != (feed.OlderList{}) {
+			if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Older = feed.OlderList{} }); err != nil {
 				return err
 			}
 		}
 	}
-	m := d.mem.snapshotMeta()
-	if why := m.notPublished(); why != "" {
+	m := d.mem.SnapshotMeta()
+	if why := m.NotPublished(); why != "" {
 		if r.why("%s", why); oldest.IsZero() || m.Unpublished.Since.Before(oldest) {
 			oldest = m.Unpublished.Since
 		}
@@ -673,7 +511,7 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 	for _, a := range m.Absent {
 		r.why("%s is named and not there", clip.Middle(a))
 	}
-	rep.Held = cmp.Or(rep.Held, m.waits())
+	rep.Held = cmp.Or(rep.Held, m.Waits())
 	if gap := "gap: " + r.gap.why; r.gap.why != "" && strings.HasPrefix(rep.Held, gap) { // told there
 		rep.Why = strings.Replace(rep.Why, gap, "a gap that stays open", 1)
 	}
@@ -692,7 +530,7 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 		}
 		return nil
 	}
-	err := d.mem.saveMeta(ctx, func(m *meta) {
+	err := d.mem.SaveMeta(ctx, func(m *keep.Meta) {
 		m.InSync = rep.InSync && r.until.IsZero()
 		if r.complete && r.until.IsZero() {
 			m.LastPoll = start.UTC()
@@ -706,25 +544,7 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 			m.LastError = clip.Middle(webguard.MaskedText(runErr.Error()))
 		}
 	})
-	m = d.mem.snapshotMeta()
-	rep.BehindSeconds = m.behind(now, runErr != nil && !stopped)
+	m = d.mem.SnapshotMeta()
+	rep.BehindSeconds = m.Lag(now, runErr != nil && !stopped)
 	return err
-}
-
-// behind is the lag in seconds: now minus the commit time of the oldest change
-// not applied, 0 if there is none, growing since the last successful poll while
-// the source cannot be reached, nil while nothing is known.
-func (m *meta) behind(now time.Time, unreachable bool) *float64 {
-	if m.LastPoll.IsZero() {
-		return nil
-	}
-	s := 0.0
-	switch {
-	case !m.Behind.IsZero():
-		s = now.Sub(m.Behind).Seconds()
-	case unreachable:
-		s = now.Sub(m.LastPoll).Seconds()
-	}
-	s = max(0, math.Round(s*1000)/1000)
-	return &s
 }

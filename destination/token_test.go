@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
@@ -26,7 +27,7 @@ func TestSecretInAddress(t *testing.T) {
 		}
 		defer client.Close()
 		b.remember(client.Endpoint())
-		d, err := Open(t.Context(), b.store, sparqlsink.Of(client), b.cfg, Options{Transport: b.fetch, Now: func() time.Time { return b.clock }})
+		d, err := Open(t.Context(), b.store, sparqlsink.Of(client), b.cfg, keep.Options{Transport: b.fetch, Now: func() time.Time { return b.clock }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ func TestEveryChangeIsTold(t *testing.T) {
 		t.Helper()
 		out.Reset()
 		d := b.open()
-		d.mem.log = slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		d.mem.Log = slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		rep, err := d.Sync(context.Background(), SyncOptions{Retry: true})
 		if err != nil {
 			t.Fatal(err)

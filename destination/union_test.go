@@ -199,7 +199,7 @@ func (b *bench) endedAt(t *testing.T) {
 	t.Helper()
 	d := b.open()
 	clear(b.src.bodies)
-	for _, rec := range d.mem.led.Records(t.Context(), d.mem.store) {
+	for _, rec := range d.mem.Ledger.Records(t.Context(), d.mem.Store) {
 		if rec.Err != nil {
 			t.Fatal(rec.Err)
 		}

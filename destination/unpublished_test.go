@@ -106,7 +106,7 @@ func (b *bench) verdict(want string, until time.Time) {
 }
 
 func (b *bench) cursorTime() *time.Time {
-	m := b.open().mem.snapshotMeta()
+	m := b.open().mem.SnapshotMeta()
 	t := m.Cursor.Time()
 	return &t
 }

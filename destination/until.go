@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 )
 
@@ -37,14 +38,14 @@ func (r *run) syncUntil(ctx context.Context, o *feed.Offer) error {
 		return err
 	}
 	r.atOnce = true
-	if why := d.mem.snapshotMeta().CompareMirror; why != "" { // first, to fetch the untrusted kept ones
+	if why := d.mem.SnapshotMeta().CompareMirror; why != "" { // first, to fetch the untrusted kept ones
 		r.why("%s: everything in the mirror is compared", why)
 		if err := r.compareMirror(ctx); err != nil {
 			v.Close()
 			return err
 		}
 	}
-	if err := d.stand.checkpoint(ctx, ledger.Baseline, func(m *meta) { d.follow(m); m.Until = r.until }); err != nil {
+	if err := d.stand.Checkpoint(ctx, ledger.Baseline, func(m *keep.Meta) { d.follow(m); m.Until = r.until }); err != nil {
 		v.Close()
 		return err
 	}
@@ -53,7 +54,7 @@ func (r *run) syncUntil(ctx context.Context, o *feed.Offer) error {
 		return err
 	}
 	r.complete, r.departs = true, true
-	return d.stand.checkpoint(ctx, ledger.Following, func(m *meta) {
+	return d.stand.Checkpoint(ctx, ledger.Following, func(m *keep.Meta) {
 		end(m)
 		m.Gap = ""
 		m.Inventory = feed.ListState{}
@@ -64,14 +65,14 @@ func (r *run) syncUntil(ctx context.Context, o *feed.Offer) error {
 // leaveUntil goes on to the present from a mirror of a point in time.
 func (r *run) leaveUntil(ctx context.Context) error {
 	d := r.d
-	m := d.mem.snapshotMeta()
+	m := d.mem.SnapshotMeta()
 	if m.Until.IsZero() {
 		return nil
 	}
 	r.why("the mirror stood at %s, as was asked for, and goes on to the present", feed.Stamp(m.Until))
 	again := m.Cursor.Sequence() == nil // lists without numbers may not tell whether they reach back to then
 	r.full = r.full || again
-	return d.mem.saveMeta(ctx, func(m *meta) {
+	return d.mem.SaveMeta(ctx, func(m *keep.Meta) {
 		if m.Until = (time.Time{}); again {
 			m.OweSource("the mirror was one of a time")
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -67,7 +68,7 @@ func TestFirstWriteIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer client.Close()
-			d, err := Open(context.Background(), b.store, sparqlsink.Of(client), b.cfg, Options{})
+			d, err := Open(context.Background(), b.store, sparqlsink.Of(client), b.cfg, keep.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -136,7 +137,7 @@ func TestRefusedAndNotAskedFor(t *testing.T) {
 			if cfg.Graph = graph; graph == "per-entity" {
 				cfg.GraphIRI = "http://g.example/{entity}"
 			}
-			d, err := Open(t.Context(), b.store, sparqlsink.Of(client), cfg, Options{Now: func() time.Time { return b.clock }})
+			d, err := Open(t.Context(), b.store, sparqlsink.Of(client), cfg, keep.Options{Now: func() time.Time { return b.clock }})
 			if err != nil {
 				t.Fatal(err)
 			}

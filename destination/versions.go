@@ -22,7 +22,7 @@ func (ap *applier) keepVersion(ctx context.Context, b kv.Batch, number uint64, l
 	case o.rec != nil && o.rec.LastMod.After(old.Since()) && o.rec.LastMod.Before(until): // of a list
 		until = o.rec.LastMod
 	}
-	if err := ap.led.KeepVersion(ctx, b, number, loc, old, until, o.rec == nil); err != nil {
+	if err := ap.Ledger.KeepVersion(ctx, b, number, loc, old, until, o.rec == nil); err != nil {
 		return fmt.Errorf("keep the version of %s: %w", clip.Middle(old.Loc), err)
 	}
 	return nil
@@ -34,7 +34,7 @@ func (ap *applier) leftBefore(ctx context.Context, ch *delta) (*op, error) {
 	if ap.cfg.Keep != "versions" || ch.old == nil || ch.op.rec == nil {
 		return nil, nil
 	}
-	l, err := ap.led.Leaving(ctx, ch.op.loc)
+	l, err := ap.Ledger.Leaving(ctx, ch.op.loc)
 	if err != nil || l == nil {
 		return nil, err
 	}
@@ -52,12 +52,12 @@ func (ap *applier) keepLeft(ctx context.Context, b kv.Batch, past *uint64, ch *d
 		return err
 	}
 	*past++
-	return ap.keepVersion(ctx, b, ap.meta.Versions+*past, ch.op.loc, left, ch.old)
+	return ap.keepVersion(ctx, b, ap.Meta.Versions+*past, ch.op.loc, left, ch.old)
 }
 
 // Versions yields the seen former versions of an entity, the oldest first. keep: versions keeps
 // each version in a Change List. A source with mementos gives the bytes of all, another source
 // only those current at some poll. The sequence ends after the first error.
 func (d *Destination) Versions(ctx context.Context, entity string) iter.Seq2[ledger.Version, error] {
-	return d.mem.led.Versions(ctx, entity)
+	return d.mem.Ledger.Versions(ctx, entity)
 }

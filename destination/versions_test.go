@@ -55,7 +55,7 @@ func TestKeepVersions(t *testing.T) {
 			if crash != "" {
 				d := b.open()
 				n := 0
-				d.mem.crash = func(point string) error {
+				d.mem.Crash = func(point string) error {
 					if n++; point == crash && n > 4 {
 						return errInjected
 					}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -39,7 +40,7 @@ func TestVirtuosoLiterals(t *testing.T) {
 	cfg := b.cfg
 	cfg.GraphIRI = store.Graph
 	open := func() *Destination {
-		d, err := Open(context.Background(), b.store, sparqlsink.Of(client), cfg, Options{})
+		d, err := Open(context.Background(), b.store, sparqlsink.Of(client), cfg, keep.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +87,7 @@ func TestVirtuosoValues(t *testing.T) {
 	cfg.GraphIRI = store.Graph
 	run := func() {
 		t.Helper()
-		d, err := Open(t.Context(), b.store, sparqlsink.Of(client), cfg, Options{})
+		d, err := Open(t.Context(), b.store, sparqlsink.Of(client), cfg, keep.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +116,7 @@ func TestVirtuosoValues(t *testing.T) {
 
 	// As a version left it whose rules are not known any more.
 	old := []string{"boolean", "decimal-15places", "double-6digits", "float-6digits", "integer-64bit", "language-case", "time-us", "virtuoso-numbers"}
-	d, err := Open(t.Context(), b.store, sparqlsink.Of(client), cfg, Options{})
+	d, err := Open(t.Context(), b.store, sparqlsink.Of(client), cfg, keep.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func TestVirtuosoValues(t *testing.T) {
 	}
 	p.NormalForm.Rules = old
 	d.mirror.Layout.NormalForm = p.NormalForm
-	if err := errors.Join(d.prober.saveProbe(t.Context(), p, false), d.prober.setForm(t.Context(), ledger.Key(ledger.KindForm, d.mem.space), false), d.prober.reindex(t.Context())); err != nil {
+	if err := errors.Join(d.prober.saveProbe(t.Context(), p, false), d.prober.setForm(t.Context(), ledger.Key(ledger.KindForm, d.mem.Space), false), d.prober.reindex(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	store.Run(t, "DELETE DATA { GRAPH <"+store.Graph+"> { "+line("apart", "1", "negativeInteger")+" } }")
@@ -170,7 +171,7 @@ func TestVirtuosoLongIRIs(t *testing.T) {
 					b.src.put(name+"graph.nt", fmt.Sprintf("<%s> <http://ex.org/v> \"x\" .\n", long(1880-10, name)))
 					bad++
 				}
-				d, err := Open(t.Context(), b.store, sparqlsink.Of(client), cfg, Options{})
+				d, err := Open(t.Context(), b.store, sparqlsink.Of(client), cfg, keep.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -212,7 +213,7 @@ func TestVirtuosoManyGraphs(t *testing.T) {
 			s := fmt.Sprintf("<http://ex.org/e%d> <http://ex.org/v> ", i)
 			b.src.put(name, fmt.Sprintf("%[1]s\"stays\"@en .\n%[1]s\"v%[2]d\"@en-GB .\n%[1]s\"%[2]d\"^^<http://ex.org/odd> .\n%[1]s\"POINT(1.%[2]d 2)\"^^<http://www.opengis.net/ont/geosparql#wktLiteral> .\n", s, version))
 		}
-		d, err := Open(context.Background(), b.store, sparqlsink.Of(client), cfg, Options{})
+		d, err := Open(context.Background(), b.store, sparqlsink.Of(client), cfg, keep.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,7 +255,7 @@ func TestVirtuosoXML(t *testing.T) {
 			}
 			audit := func(equal, repair bool) {
 				t.Helper()
-				d, err := Open(context.Background(), b.store, sparqlsink.Of(client), cfg, Options{})
+				d, err := Open(context.Background(), b.store, sparqlsink.Of(client), cfg, keep.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/extsort"
@@ -17,17 +18,14 @@ import (
 
 // A mirror without updates of its own is put whole, once, at the end of a run.
 
-// putsWhole tells of a mirror replaced as a whole, at the end of a run.
-func (stand *standing) putsWhole() bool { return stand.mirror.Whole != nil }
-
 // putWhole puts the single graph of a store without updates from the records of all its
 // destinations.
 func (pu *putter) putWhole(ctx context.Context) error {
-	if !pu.stand.putsWhole() || !pu.meta.Ahead && !pu.mirror.Whole.Absent() {
+	if !pu.stand.PutsWhole() || !pu.Meta.Ahead && !pu.mirror.Whole.Absent() {
 		return nil
 	}
-	pu.spaceL.Lock()
-	defer pu.spaceL.Unlock()
+	pu.SpaceLock.Lock()
+	defer pu.SpaceLock.Unlock()
 	var owned int64
 	both, putting := errgroup.WithContext(ctx) // the end of putting waits for a disk or a store
 	both.Go(func() error { return pu.putLines(putting) })
@@ -43,26 +41,26 @@ func (pu *putter) putWhole(ctx context.Context) error {
 	}
 	if countable {
 		if held, err := pu.mirror.Count(ctx); err != nil {
-			pu.log.Debug("what was put cannot be counted", "error", err)
+			pu.Log.Debug("what was put cannot be counted", "error", err)
 		} else if held < owned {
 			return fmt.Errorf("put the graph: %w: %d triples are not there", sink.ErrUnconfirmed, owned-held)
 		}
 	}
-	if err := pu.crashAt("written"); err != nil {
+	if err := pu.CrashAt("written"); err != nil {
 		return err
 	}
-	return pu.stand.checkpoint(ctx, pu.meta.Stage, func(m *meta) { m.Ahead = false })
+	return pu.stand.Checkpoint(ctx, pu.Meta.Stage, func(m *keep.Meta) { m.Ahead = false })
 }
 
 // putLines replaces the graph.
 func (pu *putter) putLines(ctx context.Context) error {
-	metas, err := pu.metas(ctx)
+	metas, err := pu.Metas(ctx)
 	if err != nil {
 		return err
 	}
 	var authorities []string
 	for _, name := range slices.Sorted(maps.Keys(metas)) {
-		if m := metas[name]; m.Space == pu.space {
+		if m := metas[name]; m.Space == pu.Space {
 			authorities = append(authorities, m.Authority)
 		}
 	}
@@ -110,14 +108,14 @@ func (pu *putter) eachWhole(ctx context.Context, put sink.PutPart) error {
 
 // readWhole gives the lines away, for a buffer to read on into.
 func (pu *putter) readWhole(ctx context.Context, give func(authority string, lines []byte) (empty []byte, err error)) error {
-	snap := pu.store.Snapshot(ctx)
+	snap := pu.Store.Snapshot(ctx)
 	defer snap.Close()
 	var lines, one []byte
 	for m, err := range ledger.All(ctx, snap) {
 		if err != nil {
 			return err
 		}
-		if m.Space != pu.space {
+		if m.Space != pu.Space {
 			continue
 		}
 		prefix := ledger.Key(ledger.KindBody, m.Dest)
@@ -178,16 +176,16 @@ func (pu *putter) missing(ctx context.Context) (int64, error) {
 
 // owned is how many triples the records say that the graph has.
 func (pu *putter) owned(ctx context.Context) (n int64, err error) {
-	snap := pu.store.Snapshot(ctx)
+	snap := pu.Store.Snapshot(ctx)
 	defer snap.Close()
-	for g, err := range pu.groups(ctx, snap) {
+	for g, err := range pu.Groups(ctx, snap) {
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
 			return 0, err
 		}
-		n += int64(len(g.owned) / 16)
+		n += int64(len(g.Owned) / 16)
 	}
 	return n, nil
 }
@@ -195,11 +193,11 @@ func (pu *putter) owned(ctx context.Context) (n int64, err error) {
 // provedComplete notes a comparison where the mirror holds less than was written.
 func (r *run) provedComplete(ctx context.Context) error {
 	d := r.d
-	if d.stand.putsWhole() {
+	if d.stand.PutsWhole() {
 		return nil // its graph is put whole at the end of the run
 	}
-	d.mem.spaceL.Lock()
-	defer d.mem.spaceL.Unlock()
+	d.mem.SpaceLock.Lock()
+	defer d.mem.SpaceLock.Unlock()
 	n, err := d.putter.missing(ctx)
 	if err != nil {
 		return fmt.Errorf("count what the mirror holds: %w", err)
@@ -207,5 +205,5 @@ func (r *run) provedComplete(ctx context.Context) error {
 	if n == 0 {
 		return nil
 	}
-	return d.mem.noteCompare(ctx, fmt.Sprintf("the mirror holds %d triples less than it confirmed", n))
+	return d.mem.NoteCompare(ctx, fmt.Sprintf("the mirror holds %d triples less than it confirmed", n))
 }

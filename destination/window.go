@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -74,7 +75,7 @@ func (w *window) add(ctx context.Context, c feed.Change) error {
 		}
 	}
 	if i, ok := w.items[loc]; ok && !passed {
-		w.d.fates.superseded(w.order[i], c.Item)
+		w.d.fates.Superseded(w.order[i], c.Item)
 		w.order[i] = nil // only the last counts
 	}
 	if !passed {
@@ -98,7 +99,7 @@ func (w *window) unmet() error {
 // again tells whether the last collected change is older than the cursor, as with
 // overlapping lists. The run after an interrupted one may not meet it.
 func (w *window) again() bool {
-	was := w.d.mem.snapshotMeta().Cursor
+	was := w.d.mem.SnapshotMeta().Cursor
 	return w.at.Precedes(&was)
 }
 
@@ -111,7 +112,7 @@ func (w *window) limit() int {
 }
 
 // apply fetches and applies the collected changes.
-func (w *window) apply(ctx context.Context, then func(*meta)) error {
+func (w *window) apply(ctx context.Context, then func(*keep.Meta)) error {
 	d, r := w.d, w.r
 	items := w.order
 	w.order, w.packaged = nil, false
@@ -133,11 +134,11 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 		return err
 	}
 	if len(items) > 0 && w.ahead == nil && !w.again() { // the cursor moves behind the last of them, and a part may stand in the mirror before
-		if err := d.mem.saveMeta(ctx, func(m *meta) { m.Cursor.SetAhead(w.at.Newest()) }); err != nil {
+		if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Cursor.SetAhead(w.at.Newest()) }); err != nil {
 			return err
 		}
 	}
-	if err := d.mem.returned(ctx, func(waiting map[ledger.Hash]bool) (back []ledger.Hash, err error) {
+	if err := d.mem.Returned(ctx, func(waiting map[ledger.Hash]bool) (back []ledger.Hash, err error) {
 		for _, it := range items {
 			if it != nil && it.Bad == "" && it.Change != "deleted" && waiting[ledger.HashOf(it.Loc)] {
 				back = append(back, ledger.HashOf(it.Loc))
@@ -160,7 +161,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 			}
 			loc := ledger.HashOf(it.Loc)
 			it.Tried = true
-			rec, err := d.mem.led.Record(ctx, loc)
+			rec, err := d.mem.Ledger.Record(ctx, loc)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -198,7 +199,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 	if err != nil {
 		return err
 	}
-	err = b.flush(ctx, func(m *meta) {
+	err = b.flush(ctx, func(m *keep.Meta) {
 		if !w.stays {
 			m.Cursor = at
 		}
@@ -207,7 +208,7 @@ func (w *window) apply(ctx context.Context, then func(*meta)) error {
 		}
 	})
 	if err == nil && len(items) > 0 && !w.stays {
-		d.fates.tellThrough(&at)
+		d.fates.TellThrough(&at)
 	}
 	return err
 }
@@ -236,7 +237,7 @@ func (w *window) finish(ctx context.Context, dl *feed.Download, address string) 
 	if w.r.dry {
 		return w.apply(ctx, nil)
 	}
-	return w.apply(ctx, func(m *meta) { m.HeldGap = "" })
+	return w.apply(ctx, func(m *keep.Meta) { m.HeldGap = "" })
 }
 
 // fromPackage is the job of a change with its bytes in a package, nil for others.
@@ -269,7 +270,7 @@ func (w *window) packagesFor(ctx context.Context, items []*feed.Item) error {
 			if ctx.Err() != nil {
 				return err
 			}
-			d.mem.log.Warn("the Change Dump could not be used; changes are fetched one by one", "error", err)
+			d.mem.Log.Warn("the Change Dump could not be used; changes are fetched one by one", "error", err)
 			w.dump = ""
 			return nil
 		}

@@ -308,6 +308,24 @@ func RootName(b []byte) string {
 	}
 }
 
+// DocumentKind names the kind of ResourceSync document, or Sitemap, of which first is the
+// beginning, "" for any other body.
+func DocumentKind(first []byte) string {
+	wide := bytes.HasPrefix(first, []byte{0xfe, 0xff}) || bytes.HasPrefix(first, []byte{0xff, 0xfe})
+	if name := RootName(first); name != "urlset" && name != "sitemapindex" && !wide {
+		return ""
+	}
+	h, err := ReadHead(bytes.NewReader(first), ReaderOptions{})
+	switch c := h.Meta.Capability; {
+	case wide && err != nil:
+		return ""
+	case c == "":
+		return "list or Sitemap"
+	default:
+		return fmt.Sprintf("document of capability %q", clip(string(c)))
+	}
+}
+
 // IsTextList tells whether head begins a Sitemap as plain text: every whole line of it is an http
 // or https address, empty, or a comment.
 func IsTextList(head []byte) bool {

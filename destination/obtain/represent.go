@@ -370,19 +370,7 @@ func listKind(body []byte) string {
 		}
 		first, _ = io.ReadAll(io.LimitReader(z, fetch.FirstBytes)) // the root is enough
 	}
-	wide := bytes.HasPrefix(first, []byte{0xfe, 0xff}) || bytes.HasPrefix(first, []byte{0xff, 0xfe})
-	if name := resourcesync.RootName(first); name != "urlset" && name != "sitemapindex" && !wide {
-		return ""
-	}
-	h, err := resourcesync.ReadHead(bytes.NewReader(first), resourcesync.ReaderOptions{})
-	switch c := h.Meta.Capability; {
-	case wide && err != nil:
-		return ""
-	case c == "":
-		return "list or Sitemap"
-	default:
-		return fmt.Sprintf("document of capability %q", clip.Middle(string(c)))
-	}
+	return resourcesync.DocumentKind(first)
 }
 
 // readRDF reads the triples of a body; ok is false for no RDF. A body packed with gzip is

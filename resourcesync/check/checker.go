@@ -51,7 +51,7 @@ type CheckerOptions struct {
 
 	MaxDocuments int    // documents read by one Check; default 100,000
 	SkipPackages bool   // packages are not fetched: rules 73 to 75, 78, 79, 81 are left out
-	Sample       int    // resources of each set to fetch for rules 67 and 106 to 112; default 0
+	Sample       int    // resources of each set to fetch for rules 67, 70 and 106 to 112; default 0
 	TempDir      string // for packages while they are checked; default the system's
 	Package      resourcesync.PackageOptions
 

@@ -214,6 +214,10 @@ func TestCheckerRules(t *testing.T) {
 		{"index in an index", "set/resourcelist.xml", "I70", func(s *site) {
 			s.pages["set/rl-2.xml"] = strings.NewReplacer("urlset", "sitemapindex", "<url>", "<sitemap>", "</url>", "</sitemap>").Replace(s.pages["set/rl-2.xml"])
 		}},
+		{"list in the place of a resource", cap, "E70", swap("ada", "ada is a person\n", tinyList)},
+		{"packed list in the place of a resource", cap, "E70", swap("ada", "ada is a person\n", gzipped(tinyList))},
+		{"Sitemap in the place of a change", cap, "E70", swap("eve", "eve\n", docOf("urlset", ""))},
+		{"list in a package", "set/dump.zip!/manifest.xml", "E70", repackage(member{name: "manifest.xml", data: tinyManifest}, member{name: "a", data: tinyList})},
 		{"contents not there", "set/resourcedump.xml", "E73", gone("set/manifest.xml")},
 		{"contents differ", "set/resourcedump.xml", "E73", swap("set/manifest.xml", "/r/ada", "/r/eve")},
 		{"contents of another root", "set/resourcedump.xml", "E73", swap("set/manifest.xml", "2024-05-01", "2024-05-02")},

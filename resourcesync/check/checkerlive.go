@@ -1,6 +1,8 @@
 package check
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"io"
 	"net/url"
@@ -9,7 +11,7 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// This file fetches a sample of the resources of a set: rules 67, 106 to 112.
+// This file fetches a sample of the resources of a set: rules 67, 70, 106 to 112.
 
 func (c *Checker) live(ctx context.Context, d *seen) error {
 	for i := range c.cover.sample {
@@ -42,6 +44,7 @@ func (c *Checker) resource(ctx context.Context, d *seen, e *resourcesync.Entry) 
 		c.find(d, 107, SeverityWarning, 0, "the resource %s answers %d", clip(e.Loc), got.Status)
 		return nil
 	}
+	got.Body = c.resourceBody(d, 0, e, got.Body)
 	if err := c.coversLink(ctx, d, e, got); err != nil {
 		return err
 	}
@@ -57,6 +60,27 @@ func (c *Checker) resource(ctx context.Context, d *seen, e *resourcesync.Entry) 
 		}
 	}
 	return nil
+}
+
+// rootBytes are enough for the root of a document.
+const rootBytes = 16 << 10
+
+// resourceBody is rule 70 for the body of an entry: it is no list, though no capability says
+// that it is one. The body is given from its beginning.
+func (c *Checker) resourceBody(d *seen, line int, e *resourcesync.Entry, body io.ReadCloser) io.ReadCloser {
+	in := bufio.NewReaderSize(body, rootBytes)
+	first, _ := in.Peek(rootBytes) // a failure comes again with the read of the body
+	plain, err := unpacked(bytes.NewReader(first))
+	if err == nil && e.Meta.Capability == "" { // else the check of the document has told
+		root, _ := io.ReadAll(io.LimitReader(plain, rootBytes)) // cut off, when it is packed
+		if kind := resourcesync.DocumentKind(root); kind != "" {
+			c.find(d, 70, SeverityError, line, "the entry %s leads to a %s, which is no resource", clip(e.Loc), kind)
+		}
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{in, body}
 }
 
 // promise is a document's statement about a resource.

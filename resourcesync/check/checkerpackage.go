@@ -15,7 +15,7 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// This file checks packages: rules 73 to 75, 78, 79, 81.
+// This file checks packages: rules 70, 73 to 75, 78, 79, 81.
 
 // walkDump goes through the packages of a dump.
 func (c *Checker) walkDump(ctx context.Context, d *seen) error {
@@ -107,7 +107,7 @@ func (c *Checker) packageFile(ctx context.Context, d *seen, e *seenEntry, f io.R
 	return nil
 }
 
-// members holds the manifest against the package: rules 78, 79.
+// members holds the manifest against the package: rules 70, 78, 79.
 func (c *Checker) members(ctx context.Context, p *resourcesync.Package, m *seen) error {
 	r, closer, err := p.Manifest()
 	if err != nil {
@@ -131,6 +131,9 @@ func (c *Checker) members(ctx context.Context, p *resourcesync.Package, m *seen)
 			return nil
 		}
 		if e.Meta.Path != "" {
+			if body, err := p.Open(e.Meta.Path); err == nil { // a failure is told with the promises
+				c.resourceBody(m, e.Line, &e, body).Close()
+			}
 			c.member(p, m, e.Line, e.Meta.Path, &e.Meta.Hash, e.Meta.Length, used)
 		}
 		for i := range e.Links {

@@ -100,3 +100,5 @@ func makeZip(t testing.TB, members ...member) []byte {
 }
 
 const tinyManifest = `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:rs="http://www.openarchives.org/rs/terms/"><rs:md capability="resourcedump-manifest" at="2024-05-01T00:00:00Z"/><url><loc>http://src.example/a</loc><rs:md path="/a"/></url></urlset>`
+
+const tinyList = `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:rs="http://www.openarchives.org/rs/terms/"><rs:md capability="resourcelist" at="2024-05-01T00:00:00Z"/></urlset>`

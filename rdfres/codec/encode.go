@@ -66,7 +66,8 @@ func encodeLines(ts []rdfres.Triple) []byte {
 
 // EncodeChecked is Encode with proof: what it wrote is decoded and compared
 // with ts, and ErrCannotCarry, with the first triple that differs, says when
-// the format did not give back the very graph.
+// the format did not give back the very graph. (JSON-LD in the usual form is compared
+// while it is read, without making a graph of it.)
 func EncodeChecked(f rdfres.Format, entity string, ts []rdfres.Triple) ([]byte, error) {
 	ts = sortedCopy(ts)
 	data, err := Encode(f, entity, ts)
@@ -77,6 +78,9 @@ func EncodeChecked(f rdfres.Format, entity string, ts []rdfres.Triple) ([]byte, 
 		if err := rdfres.CheckLanguage(ts[i].O); err != nil {
 			return nil, fmt.Errorf("rdfres: encode %s as %s: %w: %w", entity, f, rdfres.ErrCannotCarry, err)
 		}
+	}
+	if f == rdfres.JSONLD && jsonld.Matches(data, ts) {
+		return data, nil
 	}
 	back, err := Decode(f, data, rdfres.ReadOptions{Name: entity})
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,10 +42,38 @@ func TestOnePage(t *testing.T) {
 		"sync":     {sync.String(), "and 980 more"},
 		"audit":    {audit.String(), "and 980 more"},
 		"explore":  {explore.String(), "and 70 more, 70 of them with faults"},
-		"validate": {validate.String(), "E40: and 70 more lines of this rule"},
+		"validate": {validate.String(), "E40: and 70 more findings of this rule"},
 	} {
 		if n := strings.Count(tc.text, "\n"); n > 80 || !strings.Contains(tc.text, tc.want) {
 			t.Errorf("%s: %d lines, want %q:\n%s", name, n, tc.want, tc.text)
 		}
+	}
+}
+
+// TestValidateCountsAll: the total has each fault, of a few that are named.
+func TestValidateCountsAll(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "list.xml")
+	doc := `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:rs="http://www.openarchives.org/rs/terms/"><rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/><rs:ln rel="up" href="http://source.example/cap.xml"/>` +
+		strings.Repeat("<url><lastmod>2025-01-01T00:00:00Z</lastmod></url>", 5000)
+	for i := range 120 { // the same rule, as warnings
+		doc += fmt.Sprintf("<url><loc>urn:r:%d</loc></url>", i)
+	}
+	doc += `</urlset>`
+	if err := os.WriteFile(file, []byte(doc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := inProcess(t, "validate", file)
+	if code != exitPart || !strings.Contains(out, "E40: and 4980 more findings of this rule") || !strings.Contains(out, ", 5000 errors, 120 warnings\n") || strings.Count(out, "\n") > 50 {
+		t.Errorf("exit code %d, %s%s", code, out, errs)
+	}
+	var found struct {
+		Documents []struct{ Errors []check.Finding }
+	}
+	code, out, errs = inProcess(t, "validate", "--json", file)
+	if err := json.Unmarshal([]byte(out), &found); err != nil || code != exitPart || len(found.Documents) != 1 {
+		t.Fatalf("exit code %d, %v, %s", code, err, errs)
+	}
+	if named := found.Documents[0].Errors; len(named) != 101 || named[100].More != 4900 {
+		t.Errorf("%d findings, the last %+v", len(named), named[len(named)-1])
 	}
 }

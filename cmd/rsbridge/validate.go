@@ -56,7 +56,7 @@ them with the promises of the lists. It may begin at a site.
 Each finding has its line, rule and remedy: E errors, W warnings, I advice. Exit
 code 3: there are errors.
 
---json: {"documents":[{"location","kind","index","dialect","entries","errors":[{"rule","message","line"}],"warnings":[...],"advice":[...]}]}`,
+--json: {"documents":[{"location","kind","index","dialect","entries","errors":[{"rule","message","line","more"}],"warnings":[...],"advice":[...]}]}`,
 		Example: `  rsbridge validate capabilitylist.xml changelist.xml
   rsbridge validate --follow https://data.example/.well-known/resourcesync`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -170,15 +170,19 @@ func (v *validation) add(r check.Report) {
 		switch f.Severity {
 		case check.SeverityError:
 			d.Errors = append(d.Errors, f)
-			v.errors++
+			v.errors += f.Count()
 		case check.SeverityWarning:
 			d.Warnings = append(d.Warnings, f)
-			v.warnings++
+			v.warnings += f.Count()
 		default:
 			d.Advice = append(d.Advice, f)
 		}
 		rule := fmt.Sprintf("%s%d", f.Severity, f.Rule)
-		if v.told[rule]++; !v.a.json && v.told[rule] <= shownAtMost {
+		if v.told[rule] >= shownAtMost {
+			v.told[rule] += f.Count()
+			continue
+		}
+		if v.told[rule]++; !v.a.json {
 			at := r.Location
 			if f.Line > 0 {
 				at = fmt.Sprintf("%s:%d", at, f.Line)
@@ -195,7 +199,7 @@ func (v *validation) end() error {
 	}
 	for _, rule := range slices.Sorted(maps.Keys(v.told)) {
 		if n := v.told[rule] - shownAtMost; n > 0 {
-			fmt.Fprintf(v.a.out, "%s: and %d more lines of this rule (--json has them)\n", rule, n)
+			fmt.Fprintf(v.a.out, "%s: and %d more findings of this rule (--json has more)\n", rule, n)
 		}
 	}
 	_, err := fmt.Fprintf(v.a.out, "%s, %s, %s\n", plural(int64(len(v.docs)), "document"), plural(int64(v.errors), "error"), plural(int64(v.warnings), "warning"))

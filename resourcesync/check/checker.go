@@ -81,12 +81,12 @@ type Report struct {
 // addresses of resources for rules 64 and 68 are kept for at most 500,000
 // resources of a set. Beyond, these rules are left out, and a finding says so.
 type Checker struct {
-	o       CheckerOptions
-	docs    map[string]*seen
-	reports []*Report
-	cover   *coverage // of the current set
-	memory  map[string]memory
-	random  *rand.Rand
+	o      CheckerOptions
+	docs   map[string]*seen
+	read   []*seen   // with a report, in the order of the walk
+	cover  *coverage // of the current set
+	memory map[string]memory
+	random *rand.Rand
 }
 
 // NewChecker makes a Checker.
@@ -107,11 +107,11 @@ type seen struct {
 	head     resourcesync.Head
 	entries  []seenEntry
 	count    int64
-	problem  string // why it cannot be used, if so
-	report   *Report
-	archived bool // reached through an archive
+	problem  string  // why it cannot be used, if so
+	report   *Report // by itself
+	context  report  // findings of rules between documents
+	archived bool    // reached through an archive
 	walked   bool
-	counts   map[int]int
 }
 
 // seenEntry is kept of an entry with the address of a document.
@@ -137,14 +137,16 @@ func leads(h *resourcesync.Head) bool {
 // with it.
 func (c *Checker) Check(ctx context.Context, location string) ([]Report, error) {
 	c.docs = map[string]*seen{}
-	c.reports = nil
+	c.read = nil
 	c.cover = newCoverage()
 	c.random = rand.New(rand.NewPCG(1, 2))
 	err := c.check(ctx, location)
-	out := make([]Report, len(c.reports))
-	for i, r := range c.reports {
-		out[i] = *r
-		out[i].Location = webguard.MaskedText(r.Location)
+	out := make([]Report, len(c.read))
+	for i, d := range c.read {
+		d.context.summarize()
+		out[i] = *d.report
+		out[i].Findings = append(out[i].Findings, d.context.findings...)
+		out[i].Location = webguard.MaskedText(out[i].Location)
 	}
 	return out, err
 }
@@ -218,17 +220,12 @@ func pageOf(location string, got *Fetched, err error) (page []byte, ok bool) {
 
 // find adds a finding of a context rule to a document's report.
 func (c *Checker) find(d *seen, rule int, severity string, line int, format string, args ...any) {
-	if d.report == nil {
-		return
+	if d.report != nil {
+		d.context.add(rule, severity, line, format, args...)
 	}
-	if d.counts[rule]++; d.counts[rule] > c.o.MaxPerRule {
-		return
-	}
-	if c.o.Strict && severity == SeverityWarning {
-		severity = SeverityError
-	}
-	d.report.Findings = append(d.report.Findings, Finding{Rule: rule, Severity: severity, Line: line, Message: webguard.MaskedText(fmt.Sprintf(format, args...))})
 }
+
+func (c *Checker) context() report { return newReport(c.o.Version, c.o.Strict, c.o.MaxPerRule) }
 
 // document fetches and validates a document once. Its error is ctx's.
 func (c *Checker) document(ctx context.Context, location string) (*seen, error) {
@@ -236,7 +233,7 @@ func (c *Checker) document(ctx context.Context, location string) (*seen, error) 
 		return d, nil
 	}
 	if len(c.docs) >= c.o.MaxDocuments {
-		d := &seen{location: location, counts: map[int]int{}, problem: fmt.Sprintf("it was not read, since %d documents were", c.o.MaxDocuments)}
+		d := &seen{location: location, context: c.context(), problem: fmt.Sprintf("it was not read, since %d documents were", c.o.MaxDocuments)}
 		c.docs[location] = d
 		return d, nil
 	}
@@ -247,7 +244,7 @@ func (c *Checker) document(ctx context.Context, location string) (*seen, error) 
 
 // open begins with a new document.
 func (c *Checker) open(location string) *seen {
-	d := &seen{location: location, counts: map[int]int{}}
+	d := &seen{location: location, context: c.context()}
 	c.docs[location] = d
 	if c.o.Progress != nil {
 		c.o.Progress(location)
@@ -278,7 +275,7 @@ func (c *Checker) take(ctx context.Context, d *seen, got *Fetched, err error) er
 // validate reads a document into d.
 func (c *Checker) validate(d *seen, body io.Reader, base, contentType string) {
 	d.report = &Report{Location: d.location}
-	c.reports = append(c.reports, d.report)
+	c.read = append(c.read, d)
 	digest := newRunning(c.memory[d.location])
 	o := ValidateOptions{
 		Version:  c.o.Version,

@@ -422,3 +422,29 @@ func TestCheckerEnds(t *testing.T) {
 		t.Errorf("%d documents were read, want 3", len(found))
 	}
 }
+
+// Findings beyond the bound are counted, by rule and severity: one stands for them.
+func TestCheckerCountsTheRest(t *testing.T) {
+	s := goodSite(t)
+	var parts, entries []string
+	for i := range 150 {
+		parts = append(parts, sm(fmt.Sprintf("set/none-%d.xml", i), ""))
+		entries = append(entries, u(fmt.Sprintf("r%d", i), ""))
+	}
+	parts = append(parts, sm("set/rl-1.xml", ""), sm("set/rl-2.xml", ""))
+	s.pages["set/resourcelist.xml"] = docOf("sitemapindex", `<rs:md capability="resourcelist" `+at0+`/>`, parts...)
+	for _, part := range []string{"set/rl-1.xml", "set/rl-2.xml"} {
+		s.pages[part] = docOf("urlset", `<rs:md capability="resourcelist" `+at0+`/>`, entries...)
+	}
+	c := newSiteChecker(t, s)
+	for range 2 { // each check counts anew
+		in, full := map[string]int{}, 0
+		for _, f := range check(t, c, "set/resourcelist.xml")["set/resourcelist.xml"] {
+			in[fmt.Sprintf("%s%d", f.Severity, f.Rule)] += f.Count()
+			full++
+		}
+		if in["E70"] != 150 || in["W68"] != 150 || full > 210 {
+			t.Errorf("%v in %d findings, want 150 of E70 and W68", in, full)
+		}
+	}
+}

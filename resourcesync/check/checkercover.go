@@ -19,8 +19,7 @@ type coverage struct {
 	full           bool
 	incomplete     bool // something of the set could not be read
 
-	inIndex bool
-	doubles []string
+	twice func(loc string) // told of a resource in two parts of the index that is read; nil: no index
 
 	sample  []resourcesync.Entry
 	offered int
@@ -53,8 +52,8 @@ func (c *coverage) add(h *resourcesync.Head, e *resourcesync.Entry, sample int, 
 	}
 	switch k {
 	case resourcesync.ResourceList:
-		if _, twice := c.listed[e.Loc]; twice && c.inIndex && len(c.doubles) < 100 {
-			c.doubles = append(c.doubles, e.Loc)
+		if _, twice := c.listed[e.Loc]; twice && c.twice != nil {
+			c.twice(e.Loc)
 		}
 		c.listed[e.Loc] = struct{}{}
 		if e.Meta.Ext[resourcesync.ExtKind] == resourcesync.KindFile {
@@ -128,19 +127,11 @@ func (c *coverage) offer(e *resourcesync.Entry, size int, random *rand.Rand) {
 	}
 }
 
-func (c *coverage) beginIndex() {
+// index begins the parts of an index, and ends them without a function.
+func (c *coverage) index(twice func(loc string)) {
 	if c != nil {
-		c.inIndex = true
+		c.twice = twice
 	}
-}
-
-func (c *coverage) endIndex() []string {
-	if c == nil {
-		return nil
-	}
-	doubles := c.doubles
-	c.doubles, c.inIndex = nil, false
-	return doubles
 }
 
 // covers is rule 64. Changed resources are left out of the comparison of list and dump:

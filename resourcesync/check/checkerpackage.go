@@ -87,7 +87,7 @@ func (c *Checker) packageFile(ctx context.Context, d *seen, e *seenEntry, f io.R
 		c.find(d, 74, SeverityError, e.line, "%s", messageOf(err))
 		return nil
 	}
-	m := &seen{location: e.loc + "!/" + resourcesync.ManifestName, counts: map[int]int{}}
+	m := &seen{location: e.loc + "!/" + resourcesync.ManifestName, context: c.context()}
 	c.docs[m.location] = m
 	m.archived = true // no Capability List lists it
 	c.validate(m, body, e.loc, "")

@@ -20,7 +20,9 @@ func (c *Checker) walkParts(ctx context.Context, d *seen) error {
 		want, rule = resourcesync.CapabilityList, 63
 	}
 	if rule == 70 && k == resourcesync.ResourceList {
-		c.cover.beginIndex()
+		c.cover.index(func(loc string) {
+			c.find(d, 68, SeverityWarning, 0, "the resource %s stands in the parts of the index twice", clip(loc))
+		})
 	}
 	for i := range d.entries {
 		e := &d.entries[i]
@@ -41,9 +43,7 @@ func (c *Checker) walkParts(ctx context.Context, d *seen) error {
 	}
 	if rule == 70 {
 		c.partsAdjoin(d)
-		for _, twice := range c.cover.endIndex() {
-			c.find(d, 68, SeverityWarning, 0, "the resource %s stands in the parts of the index twice", clip(twice))
-		}
+		c.cover.index(nil)
 	}
 	return nil
 }
@@ -258,8 +258,8 @@ func (c *Checker) walkNotification(ctx context.Context, d *seen) error {
 // targets are read, but not walked.
 func (c *Checker) navigation(ctx context.Context) error {
 	var walked []*seen
-	for _, r := range c.reports {
-		if d := c.docs[r.Location]; d != nil && d.problem == "" {
+	for _, d := range c.read {
+		if d.problem == "" {
 			walked = append(walked, d)
 		}
 	}

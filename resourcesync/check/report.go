@@ -1,10 +1,10 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
@@ -19,10 +19,14 @@ const (
 // Finding is one broken rule; docs/reference/rules.md has them all.
 type Finding struct {
 	Rule     int    `json:"rule"`
-	Severity string `json:"severity"` // E, W, I
-	Line     int    `json:"line"`     // from 1; 0: the document as a whole
-	Message  string `json:"message"`  // with the offending text and the right one
+	Severity string `json:"severity"`       // E, W, I
+	Line     int    `json:"line"`           // from 1; 0: the document as a whole
+	Message  string `json:"message"`        // with the offending text and the right one
+	More     int    `json:"more,omitempty"` // so many findings are left out, and this one stands for them
 }
+
+// Count is how many findings it is.
+func (f Finding) Count() int { return max(f.More, 1) }
 
 // String gives "E30 line 4: message".
 func (f Finding) String() string {
@@ -32,15 +36,24 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s%d line %d: %s", f.Severity, f.Rule, f.Line, f.Message)
 }
 
-// report collects the findings of one document: most of each rule in full.
+// report collects the findings of one document: most of each rule and severity in full.
 type report struct {
 	version string // of the specification, "" for the last
 	strict  bool   // warnings are errors
 	most    int
 
 	findings []Finding
-	counts   map[int]int
-	highest  map[int]string // severity of the findings left out
+	counts   map[grade]int
+}
+
+// grade is what findings are counted by.
+type grade struct {
+	rule     int
+	severity string
+}
+
+func newReport(version string, strict bool, most int) report {
+	return report{version: version, strict: strict, most: most, counts: map[grade]int{}}
 }
 
 // since tells whether the version is this one or a later one.
@@ -50,14 +63,11 @@ func (r *report) add(rule int, severity string, line int, format string, args ..
 	if rule == 11 && !r.since("1.0") {
 		return // the older dialect is meant
 	}
-	r.counts[rule]++
 	if r.strict && severity == SeverityWarning {
 		severity = SeverityError
 	}
-	if r.counts[rule] > r.most {
-		if strings.Index("IWE", severity) >= strings.Index("IWE", r.highest[rule]) {
-			r.highest[rule] = severity
-		}
+	g := grade{rule, severity}
+	if r.counts[g]++; r.counts[g] > r.most {
 		return
 	}
 	r.findings = append(r.findings, Finding{Rule: rule, Severity: severity, Line: line, Message: webguard.MaskedText(fmt.Sprintf(format, args...))})
@@ -65,7 +75,12 @@ func (r *report) add(rule int, severity string, line int, format string, args ..
 
 // summarize tells how many findings were left out.
 func (r *report) summarize() {
-	for _, rule := range slices.Sorted(maps.Keys(r.highest)) {
-		r.findings = append(r.findings, Finding{Rule: rule, Severity: r.highest[rule], Message: fmt.Sprintf("and %d more findings of this rule", r.counts[rule]-r.most)})
+	byRule := func(a, b grade) int {
+		return cmp.Or(cmp.Compare(a.rule, b.rule), cmp.Compare(a.severity, b.severity))
+	}
+	for _, g := range slices.SortedFunc(maps.Keys(r.counts), byRule) {
+		if n := r.counts[g] - r.most; n > 0 {
+			r.findings = append(r.findings, Finding{Rule: g.rule, Severity: g.severity, More: n, Message: fmt.Sprintf("and %d more findings of this rule", n)})
+		}
 	}
 }

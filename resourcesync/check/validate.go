@@ -21,7 +21,7 @@ type ValidateOptions struct {
 	Now         time.Time // for rule 27; zero: it is not checked
 	Version     string    // of the specification, one of Versions; "" is the last of them
 
-	MaxPerRule int // findings of one rule in full, the rest is counted; default 100
+	MaxPerRule int // findings of one rule and severity in full, the rest is counted; default 100
 	// Entry is called with each entry, as the lenient Reader would give it; an
 	// error of it ends the validation. The entry is used again afterwards.
 	Entry func(h *resourcesync.Head, e *resourcesync.Entry) error
@@ -118,7 +118,7 @@ type validator struct {
 }
 
 func newValidator(o ValidateOptions) *validator {
-	v := &validator{o: o, report: report{version: o.Version, strict: o.Strict, most: o.MaxPerRule, counts: map[int]int{}, highest: map[int]string{}}}
+	v := &validator{o: o, report: newReport(o.Version, o.Strict, o.MaxPerRule)}
 	v.seq.report = &v.report
 	return v
 }

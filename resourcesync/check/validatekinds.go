@@ -143,7 +143,7 @@ func (v *validator) changeEntry(e *resourcesync.Entry, c resourcesync.Capability
 			v.report.add(91, SeverityError, e.Line, "the entry %s has no lastmod, which is the time of a change before 1.1", clip(e.Loc))
 		}
 	case m.DateTime.IsZero():
-		if v.report.counts[91] == 0 {
+		if v.report.counts[grade{91, SeverityInfo}] == 0 {
 			v.report.add(91, SeverityInfo, e.Line, "the entry %s has no datetime; with it destinations know when the change happened", clip(e.Loc))
 		}
 	default:

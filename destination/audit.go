@@ -146,7 +146,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (keep.AuditRepo
 			m.Damage = ""
 		}
 		if a.storeDiffers {
-			m.Damage = "an audit found the mirror's store changed or incomplete; audit --repair restores it"
+			m.Damage = "an audit found the mirror changed or incomplete; audit --repair restores it"
 		}
 	})
 }

@@ -24,6 +24,8 @@ type SyncReport struct {
 	MapErrors     int64      `json:"map_errors,omitempty"` // descriptions for which an expression of map had no value: a FILTER dropped something, or a variable stayed unbound
 	MapError      string     `json:"map_error,omitempty"`  // one of them, and the expression
 	NotRDF        int64      `json:"not_rdf,omitempty"`    // resources that are no RDF, met in this run
+	Store         string     `json:"store,omitempty"`      // address of the mirror, for people
+	Files         string     `json:"files,omitempty"`      // folder beside it, with the files of what is no RDF
 	Bytes         int64      `json:"bytes"`                // received from the source; of a dry run: of packages and representations that would be
 	InSync        bool       `json:"in_sync"`
 	BehindSeconds *float64   `json:"behind_seconds"`

@@ -215,7 +215,7 @@ func (h *sharedHistory) sync(m *sharer) {
 			h.t.Errorf("%s: %s: %v (%s)", h.what, m.cfg.Name, err, rep.Why)
 			return
 		}
-		if rep.InSync || strings.HasPrefix(rep.Held, "an audit found the mirror's store changed") { // it is repaired, or was by another one
+		if rep.InSync || strings.HasPrefix(rep.Held, "an audit found the mirror changed") { // it is repaired, or was by another one
 			break
 		}
 		if m.clock = m.clock.Add(2 * time.Hour); i == 3 {

@@ -103,7 +103,7 @@ func (r *run) mode(m string) {
 func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, error) {
 	start := d.opt.Now()
 	r := &run{d: d, dry: o.DryRun, full: o.Full, atOnce: o.Retry || o.Full, until: o.Until, accept: o.Accept}
-	r.rep.Name = d.cfg.Name
+	r.rep.Name, r.rep.Store, r.rep.Files = d.cfg.Name, d.stand.At(), d.cfg.Files
 	d.fetch.Begin()
 	if r.dry {
 		s, err := d.shadow(&r.plan)
@@ -128,10 +128,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	d.src.Settle()
 	d.twins = nil
 	ended := context.WithoutCancel(ctx) // a run that was stopped is recorded too
-	if ferr := r.finish(ended, start, err, ctx.Err() != nil); ferr != nil {
-		err = errors.Join(err, ferr)
-	}
-	err = errors.Join(err, d.mem.Ledger.KeepCount(ended))
+	err = errors.Join(err, r.finish(ended, start, err, ctx.Err() != nil), d.mem.Ledger.KeepCount(ended))
 	d.repeats.Settle(d.mem.Log)
 	if err != nil {
 		return r.rep, fmt.Errorf("sync %s: %w", d.cfg.Name, err)

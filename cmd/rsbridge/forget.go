@@ -212,11 +212,19 @@ func (a *app) completeRemoved(cmd *cobra.Command, args []string, _ string) ([]st
 }
 
 func sayForgotten(w io.Writer, r destination.ForgetReport) {
-	fmt.Fprintf(w, "%s: %s %s\n", r.Name, yes(r.DryRun, "would remove", "removed"), strings.Join([]string{
-		plural(r.Records, "record") + " of " + plural(r.Resources, "resource"),
-		fmt.Sprintf("%s in graph %s of %s", plural(r.Triples, "triple"), r.Graph, r.Store),
-		plural(r.Lines, "line") + " in urn:rsbridge:state",
-		plural(r.Files, "file")}, ", "))
+	parts := []string{plural(r.Records, "record") + " of " + plural(r.Resources, "resource")}
+	switch {
+	case strings.HasPrefix(r.Store, "files:"):
+		parts = append(parts, plural(r.Files, "file")+" in "+r.Store)
+	case strings.HasPrefix(r.Store, "dump:"):
+		parts = append(parts, plural(r.Triples, "triple")+" in "+r.Store)
+	default:
+		parts = append(parts, fmt.Sprintf("%s in graph %s of %s", plural(r.Triples, "triple"), r.Graph, r.Store), plural(r.Lines, "line")+" in urn:rsbridge:state")
+	}
+	if r.Files > 0 && !strings.HasPrefix(r.Store, "files:") {
+		parts = append(parts, plural(r.Files, "file"))
+	}
+	fmt.Fprintf(w, "%s: %s %s\n", r.Name, yes(r.DryRun, "would remove", "removed"), strings.Join(parts, ", "))
 	if r.KeepData {
 		fmt.Fprintf(w, "  the data %s in %s\n", yes(r.DryRun, "would stay", "stays"), r.Store)
 	}

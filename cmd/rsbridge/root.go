@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -118,10 +120,57 @@ func (a *app) begin() error {
 		}
 	}
 	a.setLog(level)
+	a.log = slog.New(&onceEach{Handler: a.log.Handler(), told: &told{}})
 	if a.logFormat != "text" && a.logFormat != "json" {
 		return usage("--log-format %s: it is text or json", a.logFormat)
 	}
 	return nil
+}
+
+// onceEach writes a warning once: a command may open the state several times.
+type onceEach struct {
+	slog.Handler
+	told  *told
+	attrs string
+}
+
+// told are the digests of written warnings, up to 10,000.
+type told struct {
+	mu   sync.Mutex
+	told map[[32]byte]bool
+}
+
+func (t *told) again(line string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key := sha256.Sum256([]byte(line))
+	if t.told[key] || len(t.told) == 10_000 {
+		return t.told[key]
+	}
+	if t.told == nil {
+		t.told = map[[32]byte]bool{}
+	}
+	t.told[key] = true
+	return false
+}
+
+func (h *onceEach) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level == slog.LevelWarn {
+		line := h.attrs + r.Message
+		r.Attrs(func(at slog.Attr) bool { line += " " + at.String(); return true })
+		if h.told.again(line) {
+			return nil
+		}
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h *onceEach) WithAttrs(as []slog.Attr) slog.Handler {
+	return &onceEach{h.Handler.WithAttrs(as), h.told, h.attrs + fmt.Sprint(as)}
+}
+
+func (h *onceEach) WithGroup(name string) slog.Handler {
+	return &onceEach{h.Handler.WithGroup(name), h.told, h.attrs + name}
 }
 
 func (a *app) setLog(level slog.Level) {
@@ -171,6 +220,8 @@ func (h toldLater) WithGroup(name string) slog.Handler    { return toldLater{h.H
 func (a *app) daemonLog() {
 	if a.logLevel == "" {
 		a.setLog(slog.LevelInfo)
+	} else if h, ok := a.log.Handler().(*onceEach); ok {
+		a.log = slog.New(h.Handler)
 	}
 }
 

@@ -386,7 +386,11 @@ func saySync(w io.Writer, r destination.SyncReport) {
 	fmt.Fprintf(w, "%s: %s (%s): %d created, %d updated, %d deleted, %d unchanged, %d pending, %d failed, %s fetched, in %.1f s\n",
 		r.Name, r.Mode, r.Why, r.Created, r.Updated, r.Deleted, r.Unchanged, r.Pending, r.Failed, size(r.Bytes), r.Seconds)
 	if r.NotRDF > 0 {
-		fmt.Fprintf(w, "  %s no RDF: the store has nothing of %s (GET /api/v1/destinations/%s/not-rdf)\n", areNot(r.NotRDF), map[bool]string{true: "it", false: "them"}[r.NotRDF == 1], r.Name)
+		kept := cmp.Or(r.Store, "the mirror") + " has nothing of " + yes(r.NotRDF == 1, "it", "them")
+		if r.Files != "" {
+			kept = yes(r.NotRDF == 1, "its file is", "their files are") + " in " + r.Files
+		}
+		fmt.Fprintf(w, "  %s no RDF: %s (GET /api/v1/destinations/%s/not-rdf)\n", areNot(r.NotRDF), kept, r.Name)
 	}
 	if r.Unselected > 0 {
 		fmt.Fprintf(w, "  %d more are outside of what is selected\n", r.Unselected)
@@ -663,8 +667,8 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		if len(d.Problems) == 0 || !strings.Contains(d.Why, d.Problems[0].Location) {
 			sayWhy(w, d.Why, d.Held, d.LastError)
 		}
-		if d.Held != "" {
-			fmt.Fprintf(w, "  held: %s\n", oneLine(d.Held))
+		if d.Held != "" && !strings.Contains(d.LastError, d.Held) {
+			fmt.Fprintf(w, "  %s%s\n", yes(d.State == bridge.StateHeld, "held: ", ""), oneLine(d.Held))
 		}
 		for _, address := range d.Absent {
 			fmt.Fprintf(w, "  the source names %s and does not have it\n", address)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"slices"
@@ -170,6 +171,8 @@ func (f *Files) Differs(ctx context.Context, rec *ledger.Record) (none bool, why
 	}
 	sum, err := f.Digest(name)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return true, "its file " + name + " is gone", nil
 	case err != nil:
 		return true, "its file cannot be read: " + err.Error(), nil
 	case sum != f.State(rec):

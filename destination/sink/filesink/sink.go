@@ -144,6 +144,9 @@ func (m *mirror) Others(context.Context, string) (map[string]*sink.Checkpoint, e
 
 func (m *mirror) IsEmpty(context.Context, iter.Seq[string]) (bool, error) {
 	list, err := os.ReadDir(m.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
 	for _, e := range list {
 		if e.Name() != StateFile && !marks.Unfinished(e.Name()) {
 			return false, err

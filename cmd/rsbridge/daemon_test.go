@@ -153,8 +153,12 @@ func TestStopFinishes(t *testing.T) {
 	res.Body.Close()
 	<-reached
 	stop()
-	if err := poll(t.Context(), func() bool { return !answers("/healthz") }); err != nil {
-		t.Fatal("it still serves")
+	// It answers until the run has ended, and says that it stops.
+	if err := poll(t.Context(), func() bool { return !answers("/readyz") }); err != nil {
+		t.Fatal("it is ready for more")
+	}
+	if !answers("/healthz") {
+		t.Fatal("it answers no more, and a run is under way")
 	}
 	close(gate)
 	if c := <-code; c != exitDone {

@@ -30,7 +30,7 @@ type mirrorCompare struct {
 	fix    bool
 	second bool
 	alone  bool // the source is unreachable: resources to be fetched again stay as they are
-	spare  bool // files without a resource stay: without a checkpoint they may be anybody's
+	spare  bool // files without a resource stay: they may be anybody's
 	event  func(ledger.Hash, byte, event) error
 	saw    func(ledger.Hash, rdfres.Triple) // nil, or gets each triple as the mirror shows it
 
@@ -48,10 +48,11 @@ type mirrorCompare struct {
 	lastSts map[ledger.Hash]*sink.Statement
 }
 
-// compareMirror is the comparison of Sync if state and mirror do not stand at the same write.
+// compareMirror is the comparison of Sync if state and mirror do not stand at the same write. Files
+// that the records do not know stay: only an audit was asked to remove them.
 func (r *run) compareMirror(ctx context.Context) error {
 	d := r.d
-	mc := &mirrorCompare{d: d, fix: true, spare: d.mem.SnapshotMeta().CompareMirror == keep.LostCheckpoint, event: func(ledger.Hash, byte, event) error { return nil }}
+	mc := &mirrorCompare{d: d, fix: true, spare: true, event: func(ledger.Hash, byte, event) error { return nil }}
 	if err := mc.run(ctx); err != nil {
 		return err
 	}
@@ -61,10 +62,8 @@ func (r *run) compareMirror(ctx context.Context) error {
 	if mc.dropped > 0 {
 		r.why("%d graphs that no resource has were removed", mc.dropped)
 	}
-	if mc.strays > 0 && mc.spare {
+	if mc.strays > 0 {
 		r.why("files without a resource stay, %d: audit names them, and audit --repair removes them", mc.strays)
-	} else if mc.strays > 0 {
-		r.why("files without a resource were removed, %d", mc.strays)
 	}
 	if mc.fixed > 0 && !d.mem.SnapshotMeta().Ahead { // a snapshot sink is written at the end
 		lacking := 0 // writes confirmed again and again, and not done

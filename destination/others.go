@@ -114,14 +114,10 @@ func (ap *applier) rememberOther(ctx context.Context, b kv.Batch, ch *delta) (by
 			}
 		}
 		b.Set(ledger.Key(ledger.KindOther, ap.Dest, loc), []byte(name))
-	case other(old), rec == nil && old == nil && ch.op.it != nil && ap.planner.stand.Files != nil: // of the latter a crash may have left the file
+	case other(old):
 		if ap.planner.stand.Files != nil {
 			files := ap.planner.stand.Files.Begin(ap.planner.stand.Files.Names(b), 1)
-			if old != nil {
-				_, err = files.Remove(ctx, old.Loc)
-			} else {
-				err = files.Clear(ctx, ch.op.it.Loc)
-			}
+			_, err = files.Remove(ctx, old.Loc)
 			files.Close()
 			if err != nil {
 				return 0, fileError(err)

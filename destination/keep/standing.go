@@ -437,7 +437,7 @@ func (stand *Standing) SharesWith(ctx context.Context) error {
 	return fmt.Errorf("graph %s of %s was kept by the destination %q of this state, which is not configured any more, and what it has there would stay; nothing was changed: give this one that name (it may have another source), choose another %s, or remove it: %s", stand.GraphName(), stand.At(), former, stand.Config.Settings.Of("graph_iri"), stand.Config.Settings.Of("rsbridge forget "+former))
 }
 
-// LostCheckpoint is the strongest reason for a comparison: files without a resource stay.
+// LostCheckpoint is a reason for a comparison.
 const LostCheckpoint = "the mirror has lost its checkpoint"
 
 // OurMarks are the marks of all destinations of this state; of a dump, replaced as a whole, the

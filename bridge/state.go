@@ -121,6 +121,23 @@ func ended(run jobs.Run) bool {
 	return run.State == jobs.Failed || run.State == jobs.Done && (json.Unmarshal(run.Result, &s) != nil || !s.Paused)
 }
 
+// cutOff tells whether the last begun run of a job had no end of its own, as after a kill. A run
+// under way says nothing yet.
+func cutOff(ctx context.Context, runner *jobs.Runner, job string) (bool, error) {
+	for run, err := range runner.Runs(ctx, job) {
+		switch {
+		case err != nil:
+			return false, err
+		case looks(run):
+		case ended(run):
+			return false, nil
+		case run.State == jobs.Interrupted && !run.Started.IsZero():
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // looks tells whether a run only looked since a person asked: a dry run, or an audit beside
 // the schedule.
 func looks(run jobs.Run) bool {

@@ -215,6 +215,11 @@ func (b *Bridge) DestinationStatus(ctx context.Context, name string) (Destinatio
 	if out.Status, err = d.Status(ctx); err != nil {
 		return out, err
 	}
+	if cut, err := cutOff(ctx, b.runner, "sync:"+name); err != nil {
+		return out, err
+	} else if cut {
+		out.InSync, out.Interrupted, out.BehindSeconds = false, true, nil
+	}
 	if out.Paused, err = m.paused(ctx); err != nil {
 		return out, err
 	}

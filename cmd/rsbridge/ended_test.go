@@ -3,13 +3,18 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/bridge"
 )
 
 // heldSource is a source of one resource. It holds each request for the resource until the
@@ -140,5 +145,63 @@ func TestInterruptedSync(t *testing.T) {
 		if code, _, problems := inProcess(t, "sync", "-c", conf); code != exitDone {
 			t.Fatal(problems)
 		}
+	}
+}
+
+// TestKilledSync: a sync whose process was killed is told as an interrupted one, by a command and
+// by the next daemon, until a sync has ended. A sync under way is no interrupted one.
+func TestKilledSync(t *testing.T) {
+	processes(t)
+	source, asked := heldSource(t)
+	dir, admin, bin := t.TempDir(), freeAddr(t), commandPath(t)
+	conf := filepath.Join(dir, "rsbridge.yaml")
+	if err := os.WriteFile(conf, fmt.Appendf(nil, "state: %q\nadmin: {listen: %q}\nstores: {mirror: {embedded: %q}}\ndestinations: {mirror: {store: mirror, source: %q, schedule: \"\"}}\n", filepath.Join(dir, "state"), admin, filepath.Join(dir, "m"), source.URL+"/list.xml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const cut = "the last sync was interrupted: what it wrote stays, and the next one goes on from there"
+	status := func(when string, want ...any) {
+		t.Helper()
+		_, now, _ := inProcess(t, "status", "--json", "-c", conf)
+		var st bridge.Status
+		if err := json.Unmarshal([]byte(now), &st); err != nil {
+			t.Fatal(err)
+		}
+		d := st.Destinations[0]
+		if got := []any{d.State, d.Why, d.InSync, d.BehindSeconds != nil}; !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+	}
+	killed := func() {
+		t.Helper()
+		p := exec.Command(bin, "sync", "--full", "-c", conf)
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		<-asked
+		p.Process.Kill()
+		p.Wait()
+	}
+	killed()
+	status("killed in the first sync", bridge.StateNever, "no sync has ended yet: what was mirrored stays, and the next one goes on from there", false, false)
+	go func() { (<-asked)() }()
+	command(t, bin, exitDone, "sync", "-c", conf)
+	status("synced", bridge.StateOK, "", true, true)
+	killed()
+	status("killed", bridge.StateOK, cut, false, false)
+	if said := command(t, bin, exitPart, "status", "-c", conf); !strings.Contains(string(said), "no       unknown") {
+		t.Errorf("status: %s", said)
+	}
+	newProcess(t, "http://"+admin+"/healthz", bin, "run", "-c", conf)
+	status("a daemon after it", bridge.StateOK, cut, false, false)
+	for _, before := range [][]any{{bridge.StateRunning, cut, false, false}, {bridge.StateRunning, "", true, true}} {
+		ended := make(chan error, 1)
+		go func() { ended <- exec.Command(bin, "sync", "--full", "-c", conf).Run() }()
+		release := <-asked
+		status("a sync is under way", before...)
+		release()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		status("it has ended", bridge.StateOK, "", true, true)
 	}
 }

@@ -459,9 +459,9 @@ func (mem *Memory) NoteCompare(ctx context.Context, why string) error {
 
 // Lag is the lag in seconds: now minus the commit time of the oldest change
 // not applied, 0 if there is none, growing since the last successful poll while
-// the source cannot be reached, nil while nothing is known.
+// the source cannot be reached, nil while nothing is known, as after an interrupted sync.
 func (m *Meta) Lag(now time.Time, unreachable bool) *float64 {
-	if m.LastPoll.IsZero() {
+	if m.LastPoll.IsZero() || m.Interrupted {
 		return nil
 	}
 	s := 0.0

@@ -1025,6 +1025,7 @@ func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, 
 		f.Run = fa.runName()
 	}
 	f.List = errors.Is(err, obtain.ErrList)
+	f.Unseen = it.Change == "" && !errors.Is(err, obtain.ErrContent) && !errors.Is(err, sink.ErrRefused) && !feed.IsTypeOfRDF(it.Promise.Type) && fa.Ledger.Lacks(ctx, loc)
 	var doubtful *doubtfulError
 	if errors.As(err, &doubtful) {
 		f.Doubted, f.Came = fa.runName(), doubtful.came.String()
@@ -1038,6 +1039,7 @@ func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, 
 		if oit, derr := feed.DecodeItem(old.Item); derr == nil && oit.SamePromise(it) {
 			f.Tries = old.Tries + 1
 			f.List = f.List || old.List && !errors.Is(err, obtain.ErrContent)
+			f.Unseen = f.Unseen && old.Unseen
 			if f.Change.IsZero() || (!old.Change.IsZero() && old.Change.Before(f.Change)) {
 				f.Change = old.Change
 			}

@@ -400,11 +400,9 @@ func (a *auditRun) source(ctx context.Context) error {
 		return since.IsZero() || since.After(v.At) || told > time.Minute && !since.Add(told).Before(v.At)
 	}
 	n, unseen, kept := int64(0), int64(0), false
-	lists, err := d.mem.Ledger.Lists(ctx)
-	if err != nil {
+	if err := pairs.SeeFaults(ctx, d.mem.Ledger, v, d.opt.Now()); err != nil {
 		return err
 	}
-	v.Unread.Lists(lists)
 	partial := v.Unread.Why()
 	for p, err := range pairs.WithFaults(ctx, d.mem.Ledger, pairs.Of(ctx, d.mem.Ledger, v, snap)) {
 		if err != nil {

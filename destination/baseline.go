@@ -282,7 +282,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 				if p.Item == nil && !p.Here() && v.Unread.Why() == "" { // only a list of before named it
 					settled = append(settled, p.Loc)
 				}
-				p.SeeList(v)
+				p.SeeFault(v, now)
 				continue
 			}
 			replaces := moves.to(p.Loc)
@@ -331,7 +331,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 			}
 			if f != nil && (f.Came != "" && f.Run == d.applier.planner.faults.runName() || !r.atOnce && f.Waits(now, d.lim.retryMax)) && len(replaces) == 0 {
 				if it, err := feed.DecodeItem(f.Item); err == nil && it.SamePromise(p.Item) {
-					p.SeeList(v)
+					p.SeeFault(v, now)
 					continue // its pause is not over
 				}
 			}
@@ -361,9 +361,9 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	if n := len(moves.pairs); n > 0 {
 		r.why("%d entities have another address", n)
 	}
-	v.Unread.Lists(b.lists)
-	if why := v.Unread.Why(); why != "" && len(gone) > 0 {
-		r.why("%s, so none of the %d resources that are not listed is removed", why, len(gone))
+	v.Unread.Add(b.unread)
+	if why := v.Unread.Hold(len(gone), "listed"); why != "" {
+		r.why("%s", why)
 		gone, goneOutside = nil, 0
 	}
 	empty := v.Listed == 0 && (v.Until.IsZero() || !v.Alone())
@@ -412,7 +412,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	r.passed = v.Passed
 	return func(m *keep.Meta) {
 		m.HeldGap = ""
-		m.Inventory, m.CompareSource = v.State.Kept(), ""
+		m.Inventory, m.CompareSource = v.State.Kept(), v.Unread.Owed
 		m.Cursor = v.Cursor()
 		m.Recheck = d.recheckAfter(confirmed || !v.Until.IsZero())
 		if unasked == 0 && v.Until.IsZero() {
@@ -561,7 +561,7 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, 
 	}
 	return func(m *keep.Meta) {
 		m.HeldGap = ""
-		m.Inventory, m.CompareSource = state.Kept(), ""
+		m.Inventory, m.CompareSource = state.Kept(), r.dump.unread.Owed
 		m.Cursor = v.Cursor()
 		m.Recheck = d.recheckAfter(false)
 		m.AskedAll = began.UTC()
@@ -665,10 +665,9 @@ func (r *run) dropUnlisted(ctx context.Context, b *batcher, listed *extsort.Sort
 	if err != nil {
 		return err
 	}
-	r.dump.unread.Lists(b.lists)
-	why := r.dump.unread.Why()
-	if why != "" && len(gone) > 0 {
-		r.why("%s, so none of the %d resources that are not in the dump is removed", why, len(gone))
+	r.dump.unread.Add(b.unread)
+	if why := r.dump.unread.Hold(len(gone), "in the dump"); why != "" {
+		r.why("%s", why)
 		gone = nil
 	}
 	for _, g := range gone {
@@ -676,7 +675,7 @@ func (r *run) dropUnlisted(ctx context.Context, b *batcher, listed *extsort.Sort
 			return err
 		}
 	}
-	if why == "" {
+	if r.dump.unread.Why() == "" {
 		if err := d.settleUnlisted(ctx, b, listed); err != nil {
 			return err
 		}

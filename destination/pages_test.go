@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rsbridge/rsbridge/destination/sink/filesink"
 	"github.com/rsbridge/rsbridge/internal/inproc"
@@ -325,6 +326,94 @@ func TestListAmongResources(t *testing.T) {
 	}
 }
 
+// A new entry that cannot be fetched may be a list: nothing goes for want of an entry until it could be
+// fetched, or has failed three times over an hour.
+func TestListNotFetched(t *testing.T) {
+	at := `at="2025-02-01T00:00:00Z"`
+	list := listOf("urlset", "resourcelist", at, resourcesOf(3, 5, lastYear)...)
+	answer := func(status int, location, body string) func(int) (int, http.Header, string) {
+		return func(int) (int, http.Header, string) { return status, http.Header{"Location": {location}}, body }
+	}
+	failures := map[string]func(int) (int, http.Header, string){
+		"not there": answer(404, "", ""), "forbidden": answer(403, "", ""), "loop": answer(302, "/more", ""),
+		"large": answer(200, "", strings.Replace(list, "<url>", "<!--"+strings.Repeat("x", 30_000)+"--><url>", 1)),
+	}
+	begin := func(t *testing.T, entry string, fails func(int) (int, http.Header, string)) (web, *bench) {
+		w := web{}
+		w.resources(5)
+		w.list("/list", "urlset", "resourcelist", at, resourcesOf(0, 5, lastYear)...)
+		b := webBench(t, w, "/list")
+		b.cfg.MaxResourceBytes = 20_000
+		if rep := b.sync(); !rep.InSync || rep.Created != 5 {
+			t.Fatalf("%+v", rep)
+		}
+		w["/more"] = fails
+		w.list("/list", "urlset", "resourcelist", `at="2025-02-02T00:00:00Z"`, append(resourcesOf(0, 3, lastYear), entry)...)
+		return w, b
+	}
+	waits := func(t *testing.T, b *bench, o SyncOptions) {
+		t.Helper()
+		if rep, err := b.open().Sync(t.Context(), o); err != nil || rep.Deleted > 0 || rep.InSync || !strings.Contains(rep.Why, "1 new entry could not be fetched yet, and may lead to a further list, so none of the 2 resources") {
+			t.Fatalf("%+v %v", rep, err)
+		}
+		b.clock = b.clock.Add(time.Second)
+	}
+	for name, fails := range failures {
+		for becomes, want := range map[string]int{"a list": 5, "a resource": 4, "nothing": 3} {
+			t.Run(name+" becomes "+becomes, func(t *testing.T) {
+				w, b := begin(t, urlOf("/more", ""), fails)
+				waits(t, b, SyncOptions{})
+				waits(t, b, SyncOptions{}) // in its pause
+				for range 3 {
+					waits(t, b, SyncOptions{Full: true})
+				}
+				audit, err := b.open().Audit(t.Context(), AuditOptions{Repair: true})
+				if err != nil || audit.Equal || audit.Extra > 0 || !strings.Contains(audit.SourceError, "could not be fetched yet") {
+					t.Errorf("%+v %v", audit, err)
+				}
+				switch becomes {
+				case "a list":
+					w.put("/more", list)
+					if b.cfg.MaxResourceBytes = 1 << 20; name == "large" {
+						w["/more"] = fails
+					}
+				case "a resource":
+					w.put("/more", "<http://ex.org/more> <http://ex.org/p> \"1\" .\n")
+				}
+				b.clock = b.clock.Add(2 * time.Hour)
+				rep := b.sync()
+				if n := len(b.mir.lines(graphA)); n != want || strings.Contains(rep.Why, "leads to a further list") != (becomes == "a list") {
+					t.Errorf("%d triples, not %d: %+v", n, want, rep)
+				}
+				if rep := b.sync(); rep.InSync != (becomes == "a resource") || len(b.mir.lines(graphA)) != want {
+					t.Errorf("%+v", rep)
+				}
+			})
+		}
+	}
+	t.Run("empty", func(t *testing.T) { // a later run that receives the same believes it
+		_, b := begin(t, urlOf("/more", ""), func(int) (int, http.Header, string) { return 200, http.Header{"Content-Type": {"text/turtle"}}, "" })
+		waits(t, b, SyncOptions{})
+		b.sync()
+		if rep := b.sync(); !rep.InSync || len(b.mir.lines(graphA)) != 3 {
+			t.Errorf("%+v", rep)
+		}
+	})
+	t.Run("RDF", func(t *testing.T) { // by its entry it is no list
+		_, b := begin(t, urlOf("/more", `<rs:md type="text/turtle"/>`), failures["not there"])
+		if rep := b.sync(); rep.Deleted != 2 {
+			t.Errorf("%+v", rep)
+		}
+	})
+	t.Run("recorded", func(t *testing.T) { // what was a resource before is none
+		w, b := begin(t, urlOf("/r/4.nt", `<lastmod>2025-01-02T00:00:00Z</lastmod>`), nil)
+		w["/r/4.nt"] = failures["not there"]
+		if rep := b.sync(); rep.Deleted != 1 || len(b.mir.lines(graphA)) != 4 {
+			t.Errorf("%+v", rep)
+		}
+	})
+}
+
 // A list in the place of a resource becomes one: what is not listed beside it goes, though the list
 // of both stays as it is. An answer of an error in between tells nothing.
 func TestListBecomesResource(t *testing.T) {
@@ -365,7 +454,12 @@ func TestListInDump(t *testing.T) {
 	for name, entry := range map[string]string{
 		"capability": `<url><loc>BASE/more.xml</loc><rs:md capability="resourcelist" path="/more.xml"/></url>`,
 		"body":       `<url><loc>BASE/more.xml</loc><rs:md path="/more.xml"/></url>`,
+		"not there":  `<url><loc>BASE/none.xml</loc><rs:md path="/none.xml"/></url>`,
 	} {
+		why := "leads to a further list"
+		if name == "not there" {
+			why = "1 new entry could not be fetched yet"
+		}
 		t.Run(name, func(t *testing.T) {
 			b := newQuietBench(t)
 			b.cfg.MaxDeleteRatio = 1
@@ -388,7 +482,7 @@ func TestListInDump(t *testing.T) {
 			}
 			pack("a.nt")
 			rep, err := b.open().Sync(t.Context(), SyncOptions{Full: true})
-			if err != nil || rep.Deleted > 0 || rep.InSync || !strings.Contains(rep.Why, "leads to a further list") || len(b.mir.lines(graphA)) != 2 {
+			if err != nil || rep.Deleted > 0 || rep.InSync || !strings.Contains(rep.Why, why) || len(b.mir.lines(graphA)) != 2 {
 				t.Errorf("%+v %v", rep, err)
 			}
 		})

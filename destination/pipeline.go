@@ -154,7 +154,7 @@ type batcher struct {
 	bulk     bool
 	first    *newcomers // nothing was recorded before: most resources are new; else nil
 	compacts bool       // those are kept small
-	lists    int        // lists in the place of resources
+	unread   feed.Unread
 	ops      []*op
 	seen     map[ledger.Hash]bool
 	triples  int
@@ -238,9 +238,8 @@ func (b *batcher) outcome(ctx context.Context, o *outcome) error {
 	if o.Err != nil {
 		b.d.mem.Log.Warn("resource is pending", "loc", clip.Middle(o.Item.Loc), "error", o.Err)
 		p.rec, p.wire, p.was = nil, nil, nil
-		if p.fault = b.d.applier.planner.faults.newFault(ctx, o.Item, p.loc, o.Err, p.replaces...); p.fault.List {
-			b.lists++
-		}
+		p.fault = b.d.applier.planner.faults.newFault(ctx, o.Item, p.loc, o.Err, p.replaces...)
+		b.unread.Fails(p.fault, b.d.opt.Now())
 	}
 	if leaves, err := b.empties(ctx, p, o.Empty); leaves || err != nil {
 		return err

@@ -78,6 +78,9 @@ type Unread struct {
 	blind int // entries without a recognizable resource
 	lists int // entries that lead to a further list, or to another document of the framework
 	feeds int // lists with news only
+	never int // new entries that cannot be fetched: each may lead to a further list
+
+	Owed string // why a later run compares again
 }
 
 // See notes an entry of a list or manifest.
@@ -90,8 +93,32 @@ func (u *Unread) See(e *resourcesync.Entry, it *Item) {
 	}
 }
 
-// Lists notes entries whose resources turned out to be lists.
-func (u *Unread) Lists(n int) { u.lists += n }
+// Fails notes an entry whose resource turned out to be a list, or may be one.
+func (u *Unread) Fails(f *ledger.Fault, now time.Time) {
+	switch {
+	case f.List:
+		u.lists++
+	case f.MayBeList(now):
+		u.never++
+	}
+}
+
+// Add adds the failing entries of b.
+func (u *Unread) Add(b Unread) {
+	u.lists, u.never = u.lists+b.lists, u.never+b.never
+}
+
+// Hold is why n resources missing from it stay, "" if they may go. New entries hold them for a while only.
+func (u *Unread) Hold(n int, missing string) string {
+	why := u.Why()
+	if why == "" || n == 0 {
+		return ""
+	}
+	if u.blind+u.lists+u.feeds == 0 {
+		u.Owed = why
+	}
+	return fmt.Sprintf("%s, so none of the %d resources that are not %s is removed", why, n, missing)
+}
 
 // reads takes note of a list of its resources.
 func (u *Unread) reads(r *resourcesync.Reader) {
@@ -109,6 +136,8 @@ func (u *Unread) Why() string {
 		return counted(u.lists, "entry leads", "entries lead") + " to a further list instead of a resource"
 	case u.feeds > 0:
 		return fmt.Sprintf("%d of the lists are feeds, which tell what is new and not all that there is", u.feeds)
+	case u.never > 0:
+		return counted(u.never, "new entry", "new entries") + " could not be fetched yet, and may lead to a further list"
 	}
 	return ""
 }

@@ -28,6 +28,7 @@ type Fault struct {
 	Item   []byte    `json:"item"`            // the source's entry; the feed reads it
 
 	List     bool   `json:"list,omitempty"`     // it is a list, and what that names is not known
+	Unseen   bool   `json:"unseen,omitempty"`   // a list names it, and nothing of it ever came: it may be a list
 	Run      string `json:"run,omitempty"`      // the run that tried it; it is not tried twice in one
 	Doubted  string `json:"doubted,omitempty"`  // the first run that received what is not believed yet
 	Came     string `json:"came,omitempty"`     // its digest; the same in a later run is believed
@@ -51,6 +52,12 @@ func Union(a, b []Hash) []Hash {
 // been set back since.
 func (f *Fault) Waits(now time.Time, longest time.Duration) bool {
 	return f.Next.After(now) && f.Next.Sub(now) <= longest
+}
+
+// MayBeList tells that the fault is too new to say that a list's entry is none itself: it needs three tries
+// over an hour. A first try of a time to come was made by a clock that has been set back since.
+func (f *Fault) MayBeList(now time.Time) bool {
+	return f.Unseen && (f.Tries < 3 || !f.First.After(now) && now.Sub(f.First) < time.Hour)
 }
 
 // FaultOr is a fault, or why it cannot be read.
@@ -106,17 +113,10 @@ func (l *Ledger) Faults(ctx context.Context) iter.Seq2[Hash, FaultOr] {
 	}
 }
 
-// Lists counts the lists in the place of resources.
-func (l *Ledger) Lists(ctx context.Context) (n int, err error) {
-	for _, f := range l.Faults(ctx) {
-		if f.Err != nil {
-			return 0, f.Err
-		}
-		if f.List {
-			n++
-		}
-	}
-	return n, nil
+// Lacks tells of a location without a record.
+func (l *Ledger) Lacks(ctx context.Context, loc Hash) bool {
+	rec, err := l.Record(ctx, loc)
+	return err == nil && rec == nil
 }
 
 // PutFault adds a fault to a batch.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"iter"
+	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
@@ -111,10 +112,21 @@ func (p *Pair) Disagrees() bool {
 	return p.There() != p.Here()
 }
 
-// SeeList notes in its inventory an entry known to lead to a list.
-func (p *Pair) SeeList(v *feed.Inventory) {
-	if p.There() && p.Fault != nil && p.Fault.List {
-		v.Unread.Lists(1)
+// SeeFaults notes in an inventory all entries leading to lists, or perhaps to lists.
+func SeeFaults(ctx context.Context, led *ledger.Ledger, v *feed.Inventory, now time.Time) error {
+	for _, f := range led.Faults(ctx) {
+		if f.Err != nil {
+			return f.Err
+		}
+		v.Unread.Fails(f.Fault, now)
+	}
+	return nil
+}
+
+// SeeFault does so for one entry of the inventory.
+func (p *Pair) SeeFault(v *feed.Inventory, now time.Time) {
+	if p.There() && p.Fault != nil {
+		v.Unread.Fails(p.Fault, now)
 	}
 }
 

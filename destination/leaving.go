@@ -249,7 +249,7 @@ func (lv *leavings) tooMuch(w weight) string {
 	default:
 		return ""
 	}
-	return why + "; if that is right: " + lv.cfg.Settings.Of("rsbridge accept "+lv.cfg.Name)
+	return why + "; if that is right: " + lv.cfg.Settings.Of("rsbridge accept "+lv.cfg.Name+" --destination")
 }
 
 // resourcesAre begins a sentence about so many.

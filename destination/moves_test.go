@@ -273,7 +273,7 @@ func TestHeldHintWorks(t *testing.T) {
 	s.anew, s.drop = s.tick(), len(s.log)
 	s.mu.Unlock()
 	rep := b.sync()
-	if !strings.HasSuffix(rep.Held, "rsbridge accept copy") || rep.InSync {
+	if !strings.HasSuffix(rep.Held, "rsbridge accept copy --destination") || rep.InSync {
 		t.Fatalf("%+v", rep)
 	}
 	if rep = b.sync(); rep.InSync || rep.Held == "" || rep.Mode != "none" {

@@ -50,8 +50,8 @@ var (
 		"state": "--state", "admin.listen": "--admin",
 		"stores": "--into", "query": "--query", "update": "--update", "graph_store": "--graph-store", "username": "--username", "password_file": "--password-file",
 		"source": "SOURCE", "set": "--set", "graph": "--graph", "graph_iri": "--graph-iri", "schedule": "--every", "allow": "--allow", "adopt: true": "--adopt",
-		"store":                  "--update or --graph-store",
-		"rsbridge accept mirror": "POST /api/v1/destinations/mirror/accept to the address of --admin",
+		"store":                                "--update or --graph-store",
+		"rsbridge accept mirror --destination": "POST /api/v1/destinations/mirror/accept to the address of --admin",
 	}
 	doctorFlags = settings.Names{
 		"update": "--update", "graph_store": "--graph-store", "username": "--username", "password_file": "--password-file",

@@ -22,7 +22,14 @@ func (k *kindFlags) flags(c *cobra.Command) {
 // choose is the kind of a name, by the flags. If both kinds have it, the only fitting one wins;
 // a nil fits takes none.
 func (k kindFlags) choose(name, where string, sets, dests []string, fits func(kind string) bool) (kind string, err error) {
-	names, what := slices.Concat(sets, dests), "no set and no destination"
+	var names []string // a name of both is told twice, with the kinds
+	for _, s := range sets {
+		names = append(names, s+" (set)")
+	}
+	for _, d := range dests {
+		names = append(names, d+" (destination)")
+	}
+	what := "no set and no destination"
 	switch {
 	case k.set && k.dest:
 		return "", usage("--set and --destination are two kinds: give one of them")

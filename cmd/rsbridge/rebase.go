@@ -36,7 +36,7 @@ scan, another format) stay held. Exit code 3: there was nothing to move.
 
 func sayRebase(w io.Writer, r bridge.RebaseReport) {
 	if r.Held != nil {
-		defer fmt.Fprintf(w, "  still held, and no matter of addresses: %s; if that is right: rsbridge accept %s\n", r.Held.Reason, r.Name)
+		defer fmt.Fprintf(w, "  still held, and no matter of addresses: %s; if that is right: rsbridge accept %s --set\n", r.Held.Reason, r.Name)
 	}
 	if !r.Rebased {
 		fmt.Fprintf(w, "%s: is at the configured addresses already: %s\n", r.Name, r.Address)

@@ -204,7 +204,7 @@ func sayScan(w io.Writer, r bridge.ScanReport) {
 		if r.Held.Configuration || c.Created+c.Updated == 0 {
 			would = "" // the reason has it
 		}
-		fmt.Fprintf(w, "%s: held (%s), nothing was changed: %s\n  %sif that is right: rsbridge accept %s\n", r.Name, r.Held.ID, r.Held.Reason, would, r.Name)
+		fmt.Fprintf(w, "%s: held (%s), nothing was changed: %s\n  %sif that is right: rsbridge accept %s --set\n", r.Name, r.Held.ID, r.Held.Reason, would, r.Name)
 		return
 	}
 	if r.Finder == "hint" {
@@ -250,7 +250,7 @@ func sayHeldSet(w io.Writer, set string, h *changetrack.Held) {
 	case h.Addresses: // the reason has it
 		fmt.Fprintf(w, "  held: %s\n", h.Reason)
 	default:
-		fmt.Fprintf(w, "  held: %s; if that is right: rsbridge accept %s\n", h.Reason, set)
+		fmt.Fprintf(w, "  held: %s; if that is right: rsbridge accept %s --set\n", h.Reason, set)
 	}
 }
 

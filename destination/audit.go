@@ -700,7 +700,10 @@ func (a *auditRun) doubt(ctx context.Context, b kv.Batch, loc ledger.Hash, e *ev
 	it.Tried = true
 	f = d.applier.planner.faults.newFault(ctx, it, loc, &doubtfulError{"differs from what is recorded, and the source tells of no change", came})
 	d.mem.Ledger.PutFault(b, loc, f)
-	return f, nil
+	if d.mem.SnapshotMeta().CompareSource != "" {
+		return f, nil
+	}
+	return f, d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.OweSource("an audit found another description than recorded") })
 }
 
 // conclude makes one Difference of all events of a resource, keeps them, and

@@ -162,7 +162,11 @@ func (f *guardFile) SyncData() error { return f.sync(f.File.SyncData) }
 
 func (f *guardFile) sync(sync func() error) error {
 	length := f.written.Load()
-	if err := f.fs.check("sync", f.path, sync()); err != nil || !f.counted || length == 0 {
+	err := sync()
+	if err == nil && f.counted && !f.isLog && !f.noted.Load() { // else a marker may name a manifest without a name on disk
+		err = syncFolder(f.fs.FS, filepath.Dir(f.path))
+	}
+	if err := f.fs.check("sync", f.path, err); err != nil || !f.counted || length == 0 {
 		return err
 	}
 	if err := f.fs.g.synced.note(f.isLog, f.number, uint64(length), !f.noted.Swap(true)); err != nil {

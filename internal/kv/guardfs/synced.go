@@ -192,6 +192,11 @@ func makeSynced(files vfs.FS, dir, name string) error {
 	if err != nil {
 		return err
 	}
+	return syncFolder(files, dir)
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(files vfs.FS, dir string) error {
 	d, err := files.OpenDir(dir)
 	if err != nil {
 		return err

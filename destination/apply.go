@@ -1054,4 +1054,5 @@ func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, 
 }
 
 // runName names the run under way.
-func (fa *faults) runName() string { return fmt.Sprint(fa.Writer, " ", fa.fetch.Run()) }
+func (fa *faults) runName() string     { return fmt.Sprint(fa.Writer, " ", fa.fetch.Run()) }
+func (d *Destination) runName() string { return d.applier.planner.faults.runName() }

@@ -289,7 +289,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 			switch {
 			case p.There() && p.Here():
 				is, _ := p.Item.Differs(p.Record)
-				doubtful := f != nil && f.Came != "" && (is != feed.ProvenSame || f.Run == d.applier.planner.faults.runName())
+				doubtful := f != nil && f.Came != "" && (is != feed.ProvenSame || f.Run == d.runName())
 				if !doubtful && (is.Same(o) || v.Sparing && is != feed.Different) && !(r.dry && r.wouldAskAgain(ctx, p.Loc, p.Record)) {
 					if moved := p.Item.Via != "" && p.Item.Via != p.Record.Via; (len(replaces) == 0 && !moved) || r.dry {
 						unchanged += 1 - p.Record.Unselected()
@@ -329,7 +329,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 			if f != nil {
 				settled = settled[:len(settled)-1]
 			}
-			if f != nil && (f.Came != "" && f.Run == d.applier.planner.faults.runName() || !r.atOnce && f.Waits(now, d.lim.retryMax)) && len(replaces) == 0 {
+			if f != nil && (f.Came != "" && f.Run == d.runName() || !r.atOnce && f.Waits(now, d.lim.retryMax)) && len(replaces) == 0 {
 				if it, err := feed.DecodeItem(f.Item); err == nil && it.SamePromise(p.Item) {
 					p.SeeFault(v, now)
 					continue // its pause is not over

@@ -124,23 +124,23 @@ func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 		why = "is the same as that of " + clip.Middle(other)
 	}
 	if why != "" && (o.Empty || rec != nil && !rec.Has(ledger.FlagKept)) {
-		if f == nil || f.Came != came.String() || f.Doubted == d.applier.planner.faults.runName() {
+		if f == nil || f.Came != came.String() || f.Doubted == d.runName() {
 			o.Err = fmt.Errorf("%s: %w", clip.Middle(o.Item.Loc), &doubtfulError{why + ", and neither length nor hash is promised", came})
 			if g != nil {
-				g.Run = d.applier.planner.faults.runName()
+				g.Run = d.runName()
 				b.mark(loc, g)
 			}
 			return nil
 		}
 	}
-	b.mark(loc, &ledger.Doubt{Graph: came, Run: d.applier.planner.faults.runName(), Since: d.opt.Now().UTC(), ETag: o.ETag, Odd: why != "", Item: o.Item.Encode()})
+	b.mark(loc, &ledger.Doubt{Graph: came, Run: d.runName(), Since: d.opt.Now().UTC(), ETag: o.ETag, Odd: why != "", Item: o.Item.Encode()})
 	return nil
 }
 
 // confirm takes note of a second equal answer.
 func (b *batcher) confirm(loc ledger.Hash, g *ledger.Doubt) {
-	if now := b.d.opt.Now().UTC(); g.Run != b.d.applier.planner.faults.runName() && g.Due(now) {
-		g.Run, g.Asked = b.d.applier.planner.faults.runName(), now
+	if now := b.d.opt.Now().UTC(); g.Run != b.d.runName() && g.Due(now) {
+		g.Run, g.Asked = b.d.runName(), now
 		b.mark(loc, g)
 	}
 }
@@ -190,7 +190,7 @@ func (r *run) confirmTaken(ctx context.Context) error {
 	due := func(g *ledger.Doubt) bool {
 		at := g.Next()
 		switch {
-		case g.Run == d.applier.planner.faults.runName(), !at.IsZero() && again == maxAgain:
+		case g.Run == d.runName(), !at.IsZero() && again == maxAgain:
 			rests = false
 			return false
 		case !g.Due(now):
@@ -242,7 +242,7 @@ func (d *Destination) doubted(ctx context.Context, snap kv.Reader, wanted func(*
 				yield(nil, g.Err)
 				return
 			}
-			if !wanted(g.Doubt) || g.Run == d.applier.planner.faults.runName() {
+			if !wanted(g.Doubt) || g.Run == d.runName() {
 				continue
 			}
 			rec, err := d.mem.Ledger.Record(ctx, loc)

@@ -39,14 +39,7 @@ func TestLostCheckpointOfFiles(t *testing.T) {
 			s.types["a.png"], s.types["b.png"] = "image/png", "image/png"
 			s.put("a.png", "a")
 			s.put("b.png", "b")
-			sync := func() SyncReport {
-				t.Helper()
-				rep, err := open().Sync(t.Context(), SyncOptions{})
-				if err != nil || !rep.InSync {
-					t.Fatalf("%+v %v", rep, err)
-				}
-				return rep
-			}
+			sync := func() SyncReport { t.Helper(); return inSync(t, open()) }
 			audit := func(o AuditOptions) keep.AuditReport {
 				t.Helper()
 				rep, err := open().Audit(t.Context(), o)
@@ -122,4 +115,14 @@ func write(t *testing.T, file, text string) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// inSync is a sync that ends so.
+func inSync(t *testing.T, d *Destination) SyncReport {
+	t.Helper()
+	rep, err := d.Sync(t.Context(), SyncOptions{})
+	if err != nil || !rep.InSync {
+		t.Fatalf("%+v %v", rep, err)
+	}
+	return rep
 }

@@ -28,14 +28,7 @@ func TestOlderCheckpointOfFiles(t *testing.T) {
 				fill(s, 3)
 				s.types["a.png"], s.types["later.png"] = "image/png", "image/png"
 				s.put("a.png", "a")
-				sync := func() SyncReport {
-					t.Helper()
-					rep, err := open().Sync(t.Context(), SyncOptions{})
-					if err != nil || !rep.InSync {
-						t.Fatalf("%+v %v", rep, err)
-					}
-					return rep
-				}
+				sync := func() SyncReport { t.Helper(); return inSync(t, open()) }
 				sync()
 				if err := os.Mkdir(filepath.Join(dir, "mine"), 0o700); err != nil {
 					t.Fatal(err)

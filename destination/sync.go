@@ -367,7 +367,7 @@ func (r *run) retry(ctx context.Context) error {
 				yield(nil, f.Err)
 				return
 			}
-			if f.Run == d.applier.planner.faults.runName() || (!r.atOnce && f.Waits(now, d.lim.retryMax)) {
+			if f.Run == d.runName() || (!r.atOnce && f.Waits(now, d.lim.retryMax)) {
 				continue
 			}
 			it, err := feed.DecodeItem(f.Item)

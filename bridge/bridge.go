@@ -263,8 +263,11 @@ func (t ownOrWeb) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Start starts the schedules, and begins the kept requests for named entities and the jobs
-// for missing or damaged files. It logs the sets not published yet.
+// for missing or damaged files. It logs the sets not published yet. After ctx has ended it starts nothing.
 func (b *Bridge) Start(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
 	b.runner.Schedule()
 	for _, name := range b.ConfiguredSets() {
 		if err := b.sets[name].beginDue(ctx); err != nil {

@@ -146,6 +146,18 @@ func (ap *applier) apply(ctx context.Context, f *inFlight, ops []*op, ready *wor
 	if ap.unfinished.Load() {
 		return errUnfinished
 	}
+	for i, o := range ops { // before an intent names them: what an interrupted batch wrote is removed
+		if o.raw == nil || o.rec == nil || o.fault != nil {
+			continue
+		}
+		switch err := ap.planner.stand.Spares(ctx, o.rec.Loc, o.raw); {
+		case errors.Is(err, sink.ErrRefused):
+			ap.Log.Warn("resource is not written", "loc", clip.Middle(o.rec.Loc), "error", err)
+			ops[i], ready = ap.planner.faults.instead(ctx, o, err), nil
+		case err != nil:
+			return fileError(err)
+		}
+	}
 	err := ap.content.apply(ctx, f, ops, ready, c, bulk, change)
 	if err != nil {
 		ap.unfinished.Store(true)
@@ -206,23 +218,18 @@ func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready 
 		if o.fault != nil || o.settle {
 			continue
 		}
-		d.mem.Log.Warn("mirror: resource refused", "loc", d.applier.locOf(ctx, o), "error", err)
+		d.mem.Log.Warn("mirror: resource refused", "loc", d.applier.planner.faults.locOf(ctx, o), "error", err)
 		if uerr := d.applier.undo(ctx, o); uerr != nil {
 			return fmt.Errorf("%w (and taking it back: %w)", err, uerr)
 		}
 		if c.refused++; c.refused >= refusedAll && c.created+c.updated+c.deleted == 0 {
 			return fmt.Errorf("the mirror took none of the first %d resources, nothing more is sent: %w", c.refused, err)
 		}
-		if o.it == nil {
-			if o.it = (&feed.Item{Loc: d.applier.locOf(ctx, o), Promise: fetch.Promise{Length: -1}}); o.rec == nil {
-				o.it.Change = "deleted"
-			}
-		}
 		refused := err
 		if !errors.Is(err, sink.ErrRefused) {
 			refused = fmt.Errorf("%w: %w", sink.ErrRefused, err)
 		}
-		ops[i] = &op{loc: o.loc, it: o.it, fault: d.applier.planner.faults.newFault(ctx, o.it, o.loc, refused, o.replaces...)}
+		ops[i] = d.applier.planner.faults.instead(ctx, o, refused)
 	}
 	return d.applier.applyOnce(ctx, f, ops, nil, c, false, change)
 }
@@ -231,14 +238,14 @@ func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready 
 // mirror is at fault and not the resources.
 const refusedAll = 5
 
-func (ap *applier) locOf(ctx context.Context, o *op) string {
+func (fa *faults) locOf(ctx context.Context, o *op) string {
 	switch {
 	case o.rec != nil:
 		return o.rec.Loc
 	case o.it != nil:
 		return o.it.Loc
 	}
-	if r, err := ap.Ledger.Record(ctx, o.loc); err == nil && r != nil {
+	if r, err := fa.Ledger.Record(ctx, o.loc); err == nil && r != nil {
 		return r.Loc
 	}
 	return ""
@@ -476,11 +483,7 @@ func (pl *planner) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*del
 		}
 		ch, err := pl.workOut(ctx, o)
 		if errors.Is(err, sink.ErrUnusable) {
-			it := o.it
-			if it == nil {
-				it = &feed.Item{Loc: o.rec.Loc, Promise: fetch.Promise{Length: -1}}
-			}
-			changes = append(changes, &delta{op: &op{loc: o.loc, it: it, fault: pl.faults.newFault(ctx, it, o.loc, fmt.Errorf("%w: %w", obtain.ErrContent, err), o.replaces...)}, same: true})
+			changes = append(changes, &delta{op: pl.faults.instead(ctx, o, fmt.Errorf("%w: %w", obtain.ErrContent, err)), same: true})
 			c.refused++
 			continue
 		}
@@ -649,12 +652,8 @@ func (pl *planner) refuseOverlaps(ctx context.Context, changes []*delta, c *coun
 			taken[ch.newGraph] = ch.op.loc
 			continue
 		}
-		it := ch.op.it
-		if it == nil {
-			it = &feed.Item{Loc: ch.op.rec.Loc, Promise: fetch.Promise{Length: -1}}
-		}
 		err := fmt.Errorf("%w: %w: graph %s of entity %s is kept for %s", obtain.ErrContent, errOverlap, clip.Middle(ch.newGraph), clip.Middle(ch.op.rec.Entity), clip.Middle(other))
-		*ch = delta{op: &op{loc: ch.op.loc, it: it, fault: pl.faults.newFault(ctx, it, ch.op.loc, err, ch.op.replaces...)}, same: true, refused: true}
+		*ch = delta{op: pl.faults.instead(ctx, ch.op, err), same: true, refused: true}
 		c.refused++
 	}
 	return nil
@@ -1016,6 +1015,17 @@ func faultNote(f *ledger.Fault) string {
 	return fmt.Sprintf(" (%s: %s)", f.State, f.Reason)
 }
 
+// instead is the fault in the place of an op.
+func (fa *faults) instead(ctx context.Context, o *op, err error) *op {
+	it := o.it
+	if it == nil {
+		if it = (&feed.Item{Loc: fa.locOf(ctx, o), Promise: fetch.Promise{Length: -1}}); o.rec == nil {
+			it.Change = "deleted"
+		}
+	}
+	return &op{loc: o.loc, it: it, fault: fa.newFault(ctx, it, o.loc, err, o.replaces...)}
+}
+
 // newFault remembers the error of a resource, and the time of the next try: the pause doubles with
 // each try for the same promise. The locations in replaces stay until it succeeds.
 func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, err error, replaces ...ledger.Hash) *ledger.Fault {
@@ -1025,6 +1035,7 @@ func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, 
 		f.Run = fa.runName()
 	}
 	f.List = errors.Is(err, obtain.ErrList)
+	f.Blocked = errors.As(err, new(*sink.ForeignFileError))
 	f.Unseen = it.Change == "" && !errors.Is(err, obtain.ErrContent) && !errors.Is(err, sink.ErrRefused) && !feed.IsTypeOfRDF(it.Promise.Type) && fa.Ledger.Lacks(ctx, loc)
 	var doubtful *doubtfulError
 	if errors.As(err, &doubtful) {

@@ -329,7 +329,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 			if f != nil {
 				settled = settled[:len(settled)-1]
 			}
-			if f != nil && (f.Came != "" && f.Run == d.runName() || !r.atOnce && f.Waits(now, d.lim.retryMax)) && len(replaces) == 0 {
+			if f != nil && (f.Came != "" && f.Run == d.runName() || !r.atOnce && d.stand.Pauses(ctx, f, d.lim.retryMax)) && len(replaces) == 0 {
 				if it, err := feed.DecodeItem(f.Item); err == nil && it.SamePromise(p.Item) {
 					p.SeeFault(v, now)
 					continue // its pause is not over

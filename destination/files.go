@@ -9,7 +9,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
-	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -220,21 +219,15 @@ func (ap *applier) redoFiles(ctx context.Context, slot byte, ops []*op) error {
 			case rec != nil:
 				ap.content.askAgain(rec)
 				ap.Ledger.PutRecord(b, loc, rec)
-			case loc == o.loc && o.rec != nil && here:
-				if err := ap.clearFile(ctx, b, o.rec.Loc); err != nil {
-					return err
+			}
+			if loc == o.loc && o.rec != nil && here {
+				if err := ap.planner.stand.Files.Undo(ctx, b, o.rec.Loc, rec != nil); err != nil {
+					return fileError(err)
 				}
 			}
 		}
 	}
 	return ap.Done(ctx, slot, b, nil)
-}
-
-// clearFile removes the file of a location without a record.
-func (ap *applier) clearFile(ctx context.Context, b kv.Batch, loc string) error {
-	files := ap.planner.stand.Files.Begin(ap.planner.stand.Files.Names(b), 1)
-	defer files.Close()
-	return fileError(files.Clear(ctx, loc))
 }
 
 // compare compares the records with the folder. What is missing or otherwise is

@@ -358,7 +358,6 @@ func (r *run) checkMirror(ctx context.Context, m *keep.Meta) error {
 // retry tries due pending resources again.
 func (r *run) retry(ctx context.Context) error {
 	d := r.d
-	now := d.opt.Now()
 	b := d.batcher(ctx, &r.c, false)
 	defer b.wait()
 	jobs := func(yield func(job, error) bool) {
@@ -367,7 +366,7 @@ func (r *run) retry(ctx context.Context) error {
 				yield(nil, f.Err)
 				return
 			}
-			if f.Run == d.runName() || (!r.atOnce && f.Waits(now, d.lim.retryMax)) {
+			if f.Run == d.runName() || !r.atOnce && d.stand.Pauses(ctx, f.Fault, d.lim.retryMax) {
 				continue
 			}
 			it, err := feed.DecodeItem(f.Item)

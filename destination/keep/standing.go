@@ -188,6 +188,33 @@ func (f *Files) shows(ctx context.Context, rec *ledger.Record) (could, there boo
 
 func (f *Files) Names(b kv.Batch) *ledger.Paths { return f.Memory.Ledger.Paths(f.Key, b) }
 
+// Spares refuses to write a file over one that this destination did not write. Of an adopted folder
+// all are ours.
+func (stand *Standing) Spares(ctx context.Context, loc string, body []byte) error {
+	if stand.Files == nil || stand.Config.Adopt {
+		return nil
+	}
+	return stand.Files.InTheWay(ctx, stand.Files.Names(nil), loc, body)
+}
+
+// Pauses tells of a fault that waits for its next try. The file in its way may have gone.
+func (stand *Standing) Pauses(ctx context.Context, f *ledger.Fault, longest time.Duration) bool {
+	return f.Waits(stand.Options.Now(), longest) && !(f.Blocked && stand.Spares(ctx, f.Loc, nil) == nil)
+}
+
+// Undo removes what an interrupted batch may have left of a resource. Of a recorded one only a file
+// without a record of its path goes: it would be taken for somebody else's.
+func (f *Files) Undo(ctx context.Context, b kv.Batch, loc string, recorded bool) error {
+	if recorded {
+		if name, err := f.Find(ctx, f.Names(nil), loc); err != nil || name != "" {
+			return err
+		}
+	}
+	files := f.Begin(f.Names(b), 1)
+	defer files.Close()
+	return files.Clear(ctx, loc)
+}
+
 // SameMirror refuses a store with other things than this mirror, as a new one at the same
 // address. A mirror without a checkpoint may be almost forgotten.
 func (stand *Standing) SameMirror(ctx context.Context, m *Meta) error {

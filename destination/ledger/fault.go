@@ -32,6 +32,7 @@ type Fault struct {
 	Run      string `json:"run,omitempty"`      // the run that tried it; it is not tried twice in one
 	Doubted  string `json:"doubted,omitempty"`  // the first run that received what is not believed yet
 	Came     string `json:"came,omitempty"`     // its digest; the same in a later run is believed
+	Blocked  bool   `json:"blocked,omitempty"`  // somebody else's file is at its path
 	Replaces []Hash `json:"replaces,omitempty"` // former locations of its entity, kept until it is fetched
 }
 

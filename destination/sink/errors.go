@@ -1,6 +1,9 @@
 package sink
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 var (
 	// ErrUnusable marks a resource the sink cannot hold.
@@ -10,3 +13,14 @@ var (
 	// ErrUnconfirmed marks a write, confirmed and not done.
 	ErrUnconfirmed = errors.New("the mirror confirmed a write that it has not done")
 )
+
+// ForeignFileError refuses a resource: a file of somebody else is at its path. Errors.Is calls it
+// ErrRefused.
+type ForeignFileError struct{ Folder, Path string }
+
+func (e *ForeignFileError) Error() string {
+	return fmt.Sprintf("%s is not written: folder %s has another file there: move it away, or audit --repair removes it", e.Path, e.Folder)
+}
+
+// Is tells of a refusal by the mirror.
+func (e *ForeignFileError) Is(target error) bool { return target == ErrRefused }

@@ -175,6 +175,9 @@ type Files interface {
 	Begin(names Names, n int) FileBatch
 	// Find gives the path of an address, "" for none.
 	Find(ctx context.Context, names Names, loc string) (string, error)
+	// InTheWay is ForeignFileError for a file that Put would replace, without a record of its
+	// path and with other bytes than body. For a nil body each file has other bytes.
+	InTheWay(ctx context.Context, names Names, loc string, body []byte) error
 	// Digest is the SHA-256 of a file.
 	Digest(name string) (rdfres.Digest, error)
 	// Remove removes a file, if there is one, and folders without any.

@@ -34,6 +34,34 @@ func (m *mirror) Find(ctx context.Context, names sink.Names, loc string) (string
 	return "", nil
 }
 
+// InTheWay looks at the path of an address without a recorded one.
+func (m *mirror) InTheWay(ctx context.Context, names sink.Names, loc string, body []byte) error {
+	for _, name := range pathsOf(m.Source, loc)[:2] {
+		st, err := m.root().Lstat(name)
+		if err == nil && st.IsDir() || errors.Is(err, syscall.ENOTDIR) {
+			continue // Put goes on to the hashed path
+		}
+		if err != nil { // the usual case, at the cost of one look
+			return nil
+		}
+		if own, err := m.Find(ctx, names, loc); err != nil || own != "" {
+			return err
+		}
+		if _, ok, err := names.Owner(ctx, name); err != nil {
+			return err
+		} else if ok {
+			continue
+		}
+		if body != nil && st.Mode().IsRegular() && st.Size() == int64(len(body)) { // else opening it may wait
+			if sum, err := m.Digest(name); err == nil && sum == rdfres.Digest(sha256.Sum256(body)) {
+				return nil
+			}
+		}
+		return &sink.ForeignFileError{Folder: m.path, Path: name}
+	}
+	return nil
+}
+
 // Digest is the SHA-256 of a file.
 func (m *mirror) Digest(name string) (sum rdfres.Digest, err error) {
 	f, err := m.root().Open(name)

@@ -171,7 +171,7 @@ var errUnfinished = errors.New("a batch before this one could not be written")
 
 func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*keep.Meta)) error {
 	d := of.d
-	if err := d.prober.sameForm(ctx); err != nil {
+	if err := d.stand.SameForm(ctx); err != nil {
 		return err
 	}
 	if err := d.applier.keepFiles(ctx, f.slot, ops); err != nil {

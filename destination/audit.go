@@ -597,7 +597,7 @@ func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader
 			if rec == nil {
 				continue
 			}
-			if rec.Has(ledger.FlagKept) || !d.applier.content.holds(rec) {
+			if rec.Has(ledger.FlagKept) || !d.stand.Holds(rec) {
 				continue
 			}
 			it := recordedEntry(rec)
@@ -676,7 +676,7 @@ func (a *auditRun) otherAnswer(o *outcome) error {
 	a.sourceDiffers = true
 	e := event{Entity: o.Record.Entity, Location: o.Record.Loc, Detail: otherGraph}
 	if a.d.mem.SnapshotMeta().Until.IsZero() {
-		e.Came, e.Item = a.d.applier.stateOf(o.Record).String(), o.Item.Encode()
+		e.Came, e.Item = a.d.stand.StateOf(o.Record).String(), o.Item.Encode()
 	}
 	return a.event(ledger.HashOf(o.Record.Loc), rankDifferent, e)
 }

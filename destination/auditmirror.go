@@ -98,7 +98,7 @@ func (of descriptions) compare(ctx context.Context, c *mirrorCompare) error {
 	if !d.mirror.Reads {
 		return nil
 	}
-	if err := d.prober.sameForm(ctx); err != nil {
+	if err := d.stand.SameForm(ctx); err != nil {
 		return err
 	}
 	c.broken = map[ledger.Hash]bool{}
@@ -507,7 +507,7 @@ func (c *mirrorCompare) forget(ctx context.Context, loc ledger.Hash, rec *ledger
 	}
 	b := d.mem.Store.Batch()
 	defer b.Close()
-	if came := d.applier.stateOf(rec); f == nil && came != (rdfres.Digest{}) {
+	if came := d.stand.StateOf(rec); f == nil && came != (rdfres.Digest{}) {
 		f = d.applier.planner.faults.newFault(ctx, recordedEntry(rec), loc, &doubtfulError{"has to be what was recorded", came})
 		f.Next, f.Doubted = f.First, asRecorded
 		d.mem.Ledger.PutFault(b, loc, f)

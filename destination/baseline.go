@@ -439,7 +439,7 @@ func (r *run) underWay(ctx context.Context, o *feed.Offer) error {
 
 // note counts further numbers of a report.
 func (r *run) note(o *outcome) {
-	if o.NotRDF && !r.d.applier.content.holds(o.Record) { // a folder has it like any other
+	if o.NotRDF && !r.d.stand.Holds(o.Record) { // a folder has it like any other
 		r.notRDF++
 	}
 	if o.Patched {

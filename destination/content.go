@@ -5,17 +5,12 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
-	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // content is the part of resources that a mirror keeps: descriptions, as triples, or
 // representations, as files.
 type content interface {
-	// holds tells of a resource with a part in the mirror.
-	holds(rec *ledger.Record) bool
-	// state is the digest of that part.
-	state(rec *ledger.Record) rdfres.Digest
-	// void tells of a record without that part. empty is for a body without content.
+	// void tells of a record without a part in the mirror. empty is for a body without content.
 	void(rec *ledger.Record, empty bool) bool
 	// ahead works a batch out while another one, of the locations busy, is being written;
 	// nil if that cannot be done.
@@ -33,10 +28,6 @@ type content interface {
 // descriptions are the content of stores, dumps and queues. Resources without RDF are
 // counted, and their bytes are kept in a folder beside, if there is one.
 type descriptions struct{ d *Destination }
-
-func (descriptions) holds(rec *ledger.Record) bool { return !rec.Has(ledger.FlagNotRDF) }
-
-func (descriptions) state(rec *ledger.Record) rdfres.Digest { return rec.Graph }
 
 func (descriptions) void(rec *ledger.Record, _ bool) bool { return rec.Triples == 0 }
 

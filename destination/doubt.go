@@ -33,14 +33,6 @@ func (e *doubtfulError) Error() string {
 	return "the answer " + e.why + ": it is taken when a later run receives the same"
 }
 
-// stateOf is the digest of a kept representation, zero for none.
-func (ap *applier) stateOf(rec *ledger.Record) rdfres.Digest {
-	if rec == nil || rec.Has(ledger.FlagKept) {
-		return rdfres.Digest{}
-	}
-	return ap.content.state(rec)
-}
-
 // leavingState is the next state of an emptied resource, zero for none.
 func (ap *applier) leavingState(ctx context.Context, loc ledger.Hash) (rdfres.Digest, error) {
 	l, err := ap.Ledger.Leaving(ctx, loc)
@@ -48,7 +40,7 @@ func (ap *applier) leavingState(ctx context.Context, loc ledger.Hash) (rdfres.Di
 		return rdfres.Digest{}, err
 	}
 	rec, err := becoming(l)
-	return ap.stateOf(rec), err
+	return ap.planner.stand.StateOf(rec), err
 }
 
 // twins are unproven answers of a run by their digest, to find equal ones of several resources.
@@ -94,7 +86,7 @@ func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 	if err != nil {
 		return err
 	}
-	was, came := d.applier.stateOf(rec), d.applier.stateOf(o.Record)
+	was, came := d.stand.StateOf(rec), d.stand.StateOf(o.Record)
 	if came == (rdfres.Digest{}) {
 		return nil // nothing is kept of it
 	}
@@ -262,7 +254,7 @@ func (d *Destination) doubted(ctx context.Context, snap kv.Reader, wanted func(*
 				return
 			}
 			ask := known(it, nil) // of another state: not asked
-			if d.applier.stateOf(rec) == g.Graph || leaving == g.Graph {
+			if d.stand.StateOf(rec) == g.Graph || leaving == g.Graph {
 				it.ETag = g.ETag
 				ask = by(d.obtains.Job(it))
 			}
@@ -279,5 +271,5 @@ func (d *Destination) doubted(ctx context.Context, snap kv.Reader, wanted func(*
 
 // confirms tells whether an answer equals the one in doubt.
 func (o *outcome) confirms(d *Destination) bool {
-	return o.Same || o.Record != nil && d.applier.stateOf(o.Record) == o.doubt.Graph
+	return o.Same || o.Record != nil && d.stand.StateOf(o.Record) == o.doubt.Graph
 }

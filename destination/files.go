@@ -37,10 +37,6 @@ func newRepresentations(d *Destination) (content, error) {
 	return representations{d}, nil
 }
 
-func (representations) holds(*ledger.Record) bool { return true }
-
-func (representations) state(rec *ledger.Record) rdfres.Digest { return rec.Normal }
-
 func (representations) void(_ *ledger.Record, empty bool) bool { return empty }
 
 func (representations) ahead(context.Context, []*op, func(ledger.Hash) bool) *worked { return nil }

@@ -283,7 +283,7 @@ func (b *batcher) collect(p *op) {
 		b.triples += 20 // deletions are read from the records
 	}
 	if b.d.cfg.Provenance {
-		b.triples += provenanceTriples
+		b.triples += keep.ProvenanceTriples
 	}
 	b.bytes += int64(len(p.wire) + len(p.raw))
 	if p.small != nil {

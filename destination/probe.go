@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -24,15 +25,6 @@ type probed struct {
 	At     time.Time `json:"at,omitzero"`
 }
 
-// form is the normal form of the ownership index of a space.
-type form struct {
-	Rules []string `json:"rules"`
-	Busy  bool     `json:"busy,omitempty"` // it is being made anew
-}
-
-// errProbedAnew ends a run after another destination has replaced the normal form.
-var errProbedAnew = errors.New("the mirror's store was probed anew during this run and keeps literals otherwise than it did: run again")
-
 // ready loads the probe of the mirror, or probes it, and brings the ownership index to its normal
 // form.
 func (pr *prober) ready(ctx context.Context) error {
@@ -44,7 +36,7 @@ func (pr *prober) ready(ctx context.Context) error {
 	if pr.mirror.Learner == nil {
 		return pr.indexInForm(ctx)
 	}
-	if pr.mirror.Learned && pr.sameForm(ctx) == nil {
+	if pr.mirror.Learned && pr.stand.SameForm(ctx) == nil {
 		return nil
 	}
 	p, err := pr.probedOnce(ctx)
@@ -129,7 +121,7 @@ func (pr *prober) saveProbe(ctx context.Context, p *probed, replaces bool) error
 			}
 			k := ledger.Key(ledger.KindForm, ledger.ID(binary.BigEndian.Uint32(pair.Value)))
 			if _, err := pr.Store.Get(ctx, k); errors.Is(err, kv.ErrNotFound) {
-				b.Set(k, formBytes(pr.mirror.Layout.NormalForm.Rules, false))
+				b.Set(k, keep.FormOf(pr.mirror.Layout.NormalForm.Rules, false))
 			} else if err != nil {
 				return err
 			}
@@ -139,30 +131,13 @@ func (pr *prober) saveProbe(ctx context.Context, p *probed, replaces bool) error
 	return b.Commit(ctx, true)
 }
 
-func formBytes(rules []string, busy bool) []byte {
-	raw, err := json.Marshal(form{Rules: append([]string{}, rules...), Busy: busy})
-	if err != nil {
-		panic("destination: form cannot be written: " + err.Error()) // plain fields only
-	}
-	return raw
-}
-
-// sameForm tells whether the ownership index is in the normal form of this run.
-func (pr *prober) sameForm(ctx context.Context) error {
-	v, err := pr.Store.Get(ctx, ledger.Key(ledger.KindForm, pr.Space))
-	if err == nil && !bytes.Equal(v, formBytes(pr.mirror.Layout.NormalForm.Rules, false)) || errors.Is(err, kv.ErrNotFound) {
-		return errProbedAnew
-	}
-	return err
-}
-
 // indexInForm makes the ownership index of the space anew when it was made in
 // another normal form than the store has now.
 func (pr *prober) indexInForm(ctx context.Context) error {
 	pr.SpaceLock.Lock()
 	defer pr.SpaceLock.Unlock()
-	err := pr.sameForm(ctx)
-	if !errors.Is(err, errProbedAnew) {
+	err := pr.stand.SameForm(ctx)
+	if !errors.Is(err, keep.ErrProbedAnew) {
 		return err
 	}
 	k := ledger.Key(ledger.KindForm, pr.Space)
@@ -189,7 +164,7 @@ func (pr *prober) indexInForm(ctx context.Context) error {
 func (pr *prober) setForm(ctx context.Context, k []byte, busy bool) error {
 	b := pr.Store.Batch()
 	defer b.Close()
-	b.Set(k, formBytes(pr.mirror.Layout.NormalForm.Rules, busy))
+	b.Set(k, keep.FormOf(pr.mirror.Layout.NormalForm.Rules, busy))
 	return b.Commit(ctx, true)
 }
 

@@ -49,7 +49,7 @@ func TestNormalFormChanges(t *testing.T) {
 		b.caps.NormalForm.Rules = []string{"language-case"}
 		d := b.open()
 		batch := b.store.Batch()
-		batch.Set(ledger.Key(ledger.KindForm, d.mem.Space), formBytes(nil, true)) // as after a crash in the middle
+		batch.Set(ledger.Key(ledger.KindForm, d.mem.Space), keep.FormOf(nil, true)) // as after a crash in the middle
 		if err := batch.Commit(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestRunEndsWhenProbedAnew(t *testing.T) {
 	d.opt.Progress = func(string, int64, int64) {}
 	batch := b.store.Batch()
 	defer batch.Close()
-	batch.Set(ledger.Key(ledger.KindForm, d.mem.Space), formBytes([]string{"float"}, false))
+	batch.Set(ledger.Key(ledger.KindForm, d.mem.Space), keep.FormOf([]string{"float"}, false))
 	b.src.hook = nil
 	if err := batch.Commit(t.Context(), true); err != nil {
 		t.Fatal(err)

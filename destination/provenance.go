@@ -2,10 +2,8 @@ package destination
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
@@ -14,70 +12,6 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
-
-// With Config.Provenance the mirror itself has the origin and time of each description, in the
-// state graph and never among the data. The subject is urn:rsbridge:description: + the number
-// of the destination's mark + : + the hash of the location. All of it follows from the record:
-// it is written, replaced and removed with the data, and an audit knows its right value.
-const (
-	descriptionPrefix = "urn:rsbridge:description:"
-
-	predDigest  = sink.PropPrefix + "digest"
-	predTopic   = "http://xmlns.com/foaf/0.1/primaryTopic"
-	predDerived = "http://www.w3.org/ns/prov#wasDerivedFrom"
-	predPrimary = "http://www.w3.org/ns/prov#hadPrimarySource"
-	predSource  = "http://purl.org/dc/terms/source"
-	predWhen    = "http://purl.org/dc/terms/modified"
-
-	xsdDateTime = "http://www.w3.org/2001/XMLSchema#dateTime"
-
-	provenanceTriples = 7 // of one description, at most
-)
-
-func (pl *planner) descriptionOf(loc ledger.Hash) string {
-	return descriptionPrefix + strings.TrimPrefix(pl.mirror.Mark, sink.MarkPrefix) + ":" + hex.EncodeToString(loc[:])
-}
-
-// provenanceOf is the provenance of a recorded description, nothing for one without triples. A
-// triple the store would change is left out.
-func (pl *planner) provenanceOf(loc ledger.Hash, r *ledger.Record, source string) []sink.Statement {
-	if source == "" || r == nil || r.Triples == 0 {
-		return nil
-	}
-	subject := rdfres.NewIRI(pl.descriptionOf(loc))
-	var out []sink.Statement
-	add := func(predicate string, o rdfres.Term) {
-		t := rdfres.Triple{S: subject, P: rdfres.NewIRI(predicate), O: o}
-		if sink.CheckTerm(string(o)) != nil {
-			return
-		}
-		n := pl.mirror.Layout.NormalForm.Triple(t)
-		st := sink.Statement{Triple: t, Graph: sink.StateGraph, Subject: sink.SubjectHash(sink.StateGraph, n.S), Hash: sink.TripleHash(sink.StateGraph, n), Rewritten: n != t}
-		if pl.mirror.Exact(&st) {
-			out = append(out, st)
-		}
-	}
-	add(sink.PropPrefix+"keptBy", rdfres.NewIRI(pl.mirror.Mark))
-	add(predDerived, rdfres.NewIRI(r.Loc))
-	add(predSource, rdfres.NewIRI(source))
-	if r.Entity != "" {
-		add(predTopic, rdfres.NewIRI(r.Entity))
-	}
-	when := r.Changed
-	if when.IsZero() {
-		when = r.LastMod
-	}
-	if !when.IsZero() {
-		add(predWhen, rdfres.NewLiteral(when.UTC().Format(time.RFC3339Nano), "", xsdDateTime))
-	}
-	if !r.Graph.IsZero() {
-		add(predDigest, rdfres.NewLiteral("sha-256:"+r.Graph.String(), "", ""))
-	}
-	if r.Via != "" {
-		add(predPrimary, rdfres.NewIRI(r.Via))
-	}
-	return out
-}
 
 // planProvenance adds the changes of the provenance to a plan.
 func (pl *planner) planProvenance(p *sink.Batch, changes []*delta) error {
@@ -90,9 +24,9 @@ func (pl *planner) planProvenance(p *sink.Batch, changes []*delta) error {
 		if o.fault != nil || o.settle || o.rec == nil && ch.old == nil || o.rec == nil && pl.cfg.Keep == "deleted" && !o.moved {
 			continue
 		}
-		before, after := pl.provenanceOf(o.loc, ch.old, source), pl.provenanceOf(o.loc, o.rec, source)
+		before, after := pl.stand.ProvenanceOf(o.loc, ch.old, source), pl.stand.ProvenanceOf(o.loc, o.rec, source)
 		if ch.old != nil && ch.old.Graph.IsZero() { // forgotten: the present provenance is unknown
-			p.ClearSubjects = append(p.ClearSubjects, pl.descriptionOf(o.loc))
+			p.ClearSubjects = append(p.ClearSubjects, pl.stand.DescriptionOf(o.loc))
 			p.Add = append(p.Add, after...)
 			continue
 		}
@@ -151,9 +85,9 @@ func (r *run) provenanceMoved(ctx context.Context) error {
 			return rec.Err
 		}
 		if m.Provenance != "" {
-			p.ClearSubjects = append(p.ClearSubjects, d.applier.planner.descriptionOf(loc))
+			p.ClearSubjects = append(p.ClearSubjects, d.stand.DescriptionOf(loc))
 		}
-		p.Add = append(p.Add, d.applier.planner.provenanceOf(loc, rec.Record, source)...)
+		p.Add = append(p.Add, d.stand.ProvenanceOf(loc, rec.Record, source)...)
 		if err := flush(2000); err != nil {
 			return err
 		}
@@ -184,7 +118,7 @@ func (c *mirrorCompare) provenance(ctx context.Context, snap kv.Reader) error {
 		if rec.Err != nil {
 			return rec.Err
 		}
-		for _, st := range d.applier.planner.provenanceOf(loc, rec.Record, source) {
+		for _, st := range d.stand.ProvenanceOf(loc, rec.Record, source) {
 			if err := add(st.Triple, loc, 'e'); err != nil {
 				return err
 			}

@@ -134,7 +134,7 @@ func (d *Destination) takeForm(ctx context.Context, b kv.Batch, from ledger.ID, 
 	case err != nil || !others:
 		b.Set(ledger.Key(ledger.KindForm, d.mem.Space), old)
 	case !bytes.Equal(old, now):
-		b.Set(ledger.Key(ledger.KindForm, d.mem.Space), formBytes(nil, true))
+		b.Set(ledger.Key(ledger.KindForm, d.mem.Space), keep.FormOf(nil, true))
 	}
 	return nil
 }

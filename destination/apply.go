@@ -155,7 +155,7 @@ func (ap *applier) apply(ctx context.Context, f *inFlight, ops []*op, ready *wor
 			ap.Log.Warn("resource is not written", "loc", clip.Middle(o.rec.Loc), "error", err)
 			ops[i], ready = ap.planner.faults.instead(ctx, o, err), nil
 		case err != nil:
-			return fileError(err)
+			return keep.MirrorError(err)
 		}
 	}
 	err := ap.content.apply(ctx, f, ops, ready, c, bulk, change)

@@ -500,7 +500,7 @@ func (a *auditRun) confirmTaken(ctx context.Context, snap kv.Reader) error {
 	d := a.d
 	b := d.batcher(ctx, &counts{}, false)
 	unknown := 0
-	err := d.pipelineRaw(ctx, d.doubted(ctx, snap, func(g *ledger.Doubt) bool { return g.Odd || g.Asked.IsZero() }), func(o *outcome) error {
+	err := obtain.InOrder(ctx, d.cfg.Concurrency, d.doubted(ctx, snap, func(g *ledger.Doubt) bool { return g.Odd || g.Asked.IsZero() }), func(o *outcome) error {
 		loc := ledger.HashOf(o.Item.Loc)
 		switch {
 		case o.Err != nil:
@@ -549,7 +549,7 @@ func (a *auditRun) list(ctx context.Context) (v *feed.Inventory, err error) {
 			if m.Gap != "" {
 				a.lost = errors.New(m.Gap)
 			}
-			d.mem.Log.Warn("audit: of what is mirrored of later changes the source's list tells nothing", "why", errStaleList)
+			d.mem.Log.Warn("audit: of what is mirrored of later changes the source's list tells nothing", "why", feed.ErrStale)
 		}
 		return v, nil
 	}
@@ -657,7 +657,7 @@ func (a *auditRun) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader
 			}
 		}
 	}
-	return d.pipelineRaw(ctx, jobs, func(o *outcome) error {
+	return obtain.InOrder(ctx, d.cfg.Concurrency, jobs, func(o *outcome) error {
 		switch {
 		case o.Wire == nil:
 			return nil
@@ -862,14 +862,14 @@ func (a *auditRun) conclude(ctx context.Context, rep *keep.AuditReport) error {
 		rep.SourceError = unproven.Error()
 	case a.ahead:
 		rep.SourceError = fmt.Sprintf("the source stands at change %d and publishes its changes up to %d", a.root.Sequence, a.from.Number())
-		rep.ProvenUntil = timeOrNil(a.from.Time())
+		rep.ProvenUntil = keep.OrNil(a.from.Time())
 	case rep.SourceOlder:
-		rep.ProvenUntil = timeOrNil(a.listAt)
+		rep.ProvenUntil = keep.OrNil(a.listAt)
 	case rep.Depth == "inventory" && m.Damage != "": // it compares with the records, and never reads the mirror
 		rep.SourceError = m.Damage
 	case a.untold > 0:
 		rep.SourceError = fmt.Sprintf("of %d resources its list tells neither a hash nor an older lastmod, and it has no Change List; depth origin asks for each of them", a.untold)
-		rep.ProvenUntil = timeOrNil(m.AskedAll)
+		rep.ProvenUntil = keep.OrNil(m.AskedAll)
 	}
 	rep.Judge()
 	return b.Commit(ctx, true)

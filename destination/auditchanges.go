@@ -95,8 +95,7 @@ func (a *auditRun) unread(ctx context.Context, v *feed.Inventory, open bool) err
 			return v.Add(c.Item)
 		}))
 		if err == nil && ahead != nil {
-			w := window{ahead: ahead}
-			err = w.unmet()
+			err = ahead.Dropped()
 		}
 		return err
 	})

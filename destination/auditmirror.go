@@ -509,7 +509,7 @@ func (c *mirrorCompare) forget(ctx context.Context, loc ledger.Hash, rec *ledger
 	defer b.Close()
 	if came := d.stand.StateOf(rec); f == nil && came != (rdfres.Digest{}) {
 		f = d.applier.planner.faults.newFault(ctx, recordedEntry(rec), loc, &doubtfulError{"has to be what was recorded", came})
-		f.Next, f.Doubted = f.First, asRecorded
+		f.Next, f.Doubted = f.First, ledger.AsRecorded
 		d.mem.Ledger.PutFault(b, loc, f)
 	}
 	forgotten := *rec
@@ -518,9 +518,6 @@ func (c *mirrorCompare) forget(ctx context.Context, loc ledger.Hash, rec *ledger
 	d.mem.Ledger.PutRecord(b, loc, &forgotten)
 	return d.mem.Commit(ctx, b, func(m *keep.Meta) { m.OweSource(why) })
 }
-
-// asRecorded is the Doubted of a fault whose Came is a recorded state.
-const asRecorded = "recorded"
 
 // recordedEntry is a source's entry of a recorded state, without a promise of its bytes.
 func recordedEntry(rec *ledger.Record) *feed.Item {

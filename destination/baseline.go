@@ -149,14 +149,11 @@ func (d *Destination) ownFailure(err error) bool {
 	case errors.As(err, &fe):
 		return false
 	}
-	return feed.IsOwnFailure(err) || errors.Is(err, errMirror) || errors.Is(err, errInjected)
+	return feed.IsOwnFailure(err) || errors.Is(err, keep.ErrMirror) || errors.Is(err, errInjected)
 }
 
-// errMirror marks failures of the mirror; errInjected those of tests.
-var (
-	errMirror   = errors.New("mirror")
-	errInjected = errors.New("injected")
-)
+// errInjected marks failures of tests.
+var errInjected = errors.New("injected")
 
 // compare makes the records and the mirror equal to the Resource List (and the changes after it), and
 // fetches only differing resources. It returns the change of the meta.
@@ -173,9 +170,6 @@ func (r *run) compare(ctx context.Context, o *feed.Offer, known *feed.ListState)
 	return r.compareWith(ctx, o, v)
 }
 
-// errStaleList is the error of a list or dump without the lost changes: it would set the mirror back.
-var errStaleList = errors.New("the Resource List or Dump is older than what is mirrored, and the changes do not reach back to it")
-
 // compareNewer is compare, unless the list is stale.
 func (r *run) compareNewer(ctx context.Context, o *feed.Offer, known *feed.ListState) (func(*keep.Meta), error) {
 	d := r.d
@@ -187,7 +181,7 @@ func (r *run) compareNewer(ctx context.Context, o *feed.Offer, known *feed.ListS
 		if err := d.forgetUnlisted(ctx, v); err != nil {
 			return nil, errors.Join(err, v.Close())
 		}
-		return nil, errors.Join(errStaleList, v.Close())
+		return nil, errors.Join(feed.ErrStale, v.Close())
 	}
 	return r.compareWith(ctx, o, v)
 }
@@ -461,7 +455,7 @@ type packageError struct{ err error }
 func (e *packageError) Error() string { return e.err.Error() }
 func (e *packageError) Unwrap() error { return e.err }
 
-// dumpIf loads the packages of a Resource Dump if it is wanted; else it is errStaleList. A broken resource
+// dumpIf loads the packages of a Resource Dump if it is wanted; else it is feed.ErrStale. A broken resource
 // of a package is fetched from its own location. The inventory has only the times.
 func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, wanted func(*feed.Inventory) (bool, error)) (func(*keep.Meta), error) {
 	d := r.d
@@ -482,7 +476,7 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, 
 	case err != nil:
 		return nil, err
 	case !ok:
-		return nil, errStaleList
+		return nil, feed.ErrStale
 	}
 	packages, err := d.src.Docs.DumpPackages(ctx, dl, rd, &state)
 	if err != nil {

@@ -47,7 +47,7 @@ func (r *run) applyBridge(ctx context.Context, o *feed.Offer, b *feed.Bridge) (e
 	defer w.close()
 	ok, err := b.EachChange(ctx, from, func(c feed.Change) error { return w.add(ctx, c) })
 	if err == nil && ok && w.ahead != nil {
-		err = w.unmet()
+		err = w.ahead.Dropped()
 	}
 	var gap *feed.GapError
 	if errors.As(err, &gap) {

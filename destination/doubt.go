@@ -106,7 +106,7 @@ func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 	}
 	why := ""
 	switch other := d.twins.of(o.Item.Loc, was, came); {
-	case f != nil && f.Doubted == asRecorded && f.Came != came.String() && o.Item.Change == "":
+	case f != nil && f.Doubted == ledger.AsRecorded && f.Came != came.String() && o.Item.Change == "":
 		why = "differs from what was recorded and is lost"
 	case o.Empty:
 		why = "is empty"

@@ -83,7 +83,7 @@ func (p *planning) document(d PlanDocument) {
 
 // Document notes a list.
 func (p *planning) Document(address string, kind resourcesync.Capability, at time.Time, entries int64) {
-	p.document(PlanDocument{Address: address, Kind: string(kind), At: timeOrNil(at), Entries: entries})
+	p.document(PlanDocument{Address: address, Kind: string(kind), At: keep.OrNil(at), Entries: entries})
 }
 
 // Change counts a change of a list.
@@ -124,7 +124,7 @@ func (p *planning) Fetch(pr *fetch.Promise) {
 // come from the Change Lists.
 func (r *run) planDump(ctx context.Context, o *feed.Offer, state feed.ListState, sequence *uint64, packages []feed.Package) (func(*keep.Meta), error) {
 	d := r.d
-	doc := PlanDocument{Address: state.URL, Kind: string(resourcesync.ResourceDump), At: timeOrNil(state.At), Entries: int64(len(packages))}
+	doc := PlanDocument{Address: state.URL, Kind: string(resourcesync.ResourceDump), At: keep.OrNil(state.At), Entries: int64(len(packages))}
 	for _, p := range packages {
 		if p.Promise.Length < 0 {
 			r.plan.Unknown++

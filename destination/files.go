@@ -3,7 +3,6 @@ package destination
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/rsbridge/rsbridge/destination/keep"
@@ -15,13 +14,6 @@ import (
 // Files are written first, then the checkpoint, then the records: a run that was
 // interrupted between them fetches and writes the same again. By the intent the next one
 // knows which files may be otherwise than recorded, since the source may have gone on.
-
-func fileError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: %w", errMirror, err)
-}
 
 // representations are the content of a folder.
 type representations struct{ d *Destination }
@@ -91,7 +83,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 		}
 		removed, err := files.Remove(ctx, old.Loc)
 		if err != nil {
-			return fileError(err)
+			return keep.MirrorError(err)
 		}
 		written = written || removed
 		d.mem.Ledger.Drop(b, loc)
@@ -148,7 +140,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 			unselected += old.Unselected()
 		} else if o.raw != nil && (!same || old.Has(ledger.FlagKept)) { // whatever became of the file meanwhile
 			if err := files.Put(ctx, o.rec.Loc, o.raw, old == nil); err != nil {
-				return fileError(err)
+				return keep.MirrorError(err)
 			}
 			written = true
 		}
@@ -166,7 +158,7 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 	}
 	if written {
 		if err := files.Flush(); err != nil {
-			return fileError(err)
+			return keep.MirrorError(err)
 		}
 		if err := d.mem.CrashAt("written"); err != nil {
 			return err
@@ -218,7 +210,7 @@ func (ap *applier) redoFiles(ctx context.Context, slot byte, ops []*op) error {
 			}
 			if loc == o.loc && o.rec != nil && here {
 				if err := ap.planner.stand.Files.Undo(ctx, b, o.rec.Loc, rec != nil); err != nil {
-					return fileError(err)
+					return keep.MirrorError(err)
 				}
 			}
 		}
@@ -309,7 +301,7 @@ func (c *mirrorCompare) strangers(ctx context.Context) error {
 		c.strays++
 		if c.fix && !c.spare {
 			if err := d.stand.Files.Remove(name); err != nil {
-				return fileError(err)
+				return keep.MirrorError(err)
 			}
 		}
 	}

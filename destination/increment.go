@@ -44,7 +44,7 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 			end, err = r.dumpNewer(ctx, o, &m.Inventory)
 		}
 		switch {
-		case errors.Is(err, feed.ErrUnchanged), errors.Is(err, errStaleList):
+		case errors.Is(err, feed.ErrUnchanged), errors.Is(err, feed.ErrStale):
 			r.gap.nothingNewer = true
 		case err != nil:
 			return err
@@ -111,7 +111,7 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 		return r.incrementOnce(ctx, o, depth)
 	}
 	if err == nil && w.ahead != nil {
-		err = w.unmet()
+		err = w.ahead.Dropped()
 	}
 	if errors.As(err, &gap) {
 		if depth == 0 && gap.Missing == nil && !d.src.PastCaches(gap.Why) {
@@ -156,7 +156,7 @@ func (r *run) takeNewer(ctx context.Context, o *feed.Offer, m *keep.Meta, why st
 	}
 	switch {
 	case err == nil:
-	case errors.Is(err, feed.ErrUnchanged), errors.Is(err, errStaleList):
+	case errors.Is(err, feed.ErrUnchanged), errors.Is(err, feed.ErrStale):
 		return false, nil
 	case ctx.Err() != nil || d.ownFailure(err):
 		return false, err
@@ -205,7 +205,7 @@ func (r *run) aheadOfDump(ctx context.Context, o *feed.Offer, m *keep.Meta, dl *
 		}
 	}
 	switch {
-	case errors.Is(err, errStaleList):
+	case errors.Is(err, feed.ErrStale):
 		return false, nil
 	case errors.Is(err, feed.ErrUnchanged):
 		err = nil
@@ -276,7 +276,7 @@ func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 			how = "taken again from the Resource Dump"
 			end, err = r.dumpNewer(ctx, o, nil)
 		}
-		if errors.Is(err, errStaleList) {
+		if errors.Is(err, feed.ErrStale) {
 			return r.leaveGap(ctx, o, gap, depth, dl)
 		}
 		r.why("%s", how)

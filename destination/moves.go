@@ -241,7 +241,7 @@ func (r *run) compareAgain(ctx context.Context, o *feed.Offer, known *feed.ListS
 	default:
 		return false, nil
 	}
-	if errors.Is(err, feed.ErrUnchanged) || errors.Is(err, errStaleList) {
+	if errors.Is(err, feed.ErrUnchanged) || errors.Is(err, feed.ErrStale) {
 		return false, nil
 	}
 	if err != nil {

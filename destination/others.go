@@ -82,14 +82,14 @@ func (ap *applier) keepFiles(ctx context.Context, slot byte, ops []*op) error {
 			return context.Cause(ctx)
 		}
 		if err := files.Put(ctx, o.rec.Loc, o.raw, false); err != nil {
-			return fileError(err)
+			return keep.MirrorError(err)
 		}
 		if err := ap.CrashAt("file"); err != nil {
 			return err
 		}
 	}
 	if err := files.Flush(); err != nil {
-		return fileError(err)
+		return keep.MirrorError(err)
 	}
 	return b.Commit(ctx, false)
 }
@@ -120,7 +120,7 @@ func (ap *applier) rememberOther(ctx context.Context, b kv.Batch, ch *delta) (by
 			_, err = files.Remove(ctx, old.Loc)
 			files.Close()
 			if err != nil {
-				return 0, fileError(err)
+				return 0, keep.MirrorError(err)
 			}
 		}
 		b.Delete(ledger.Key(ledger.KindOther, ap.Dest, loc))

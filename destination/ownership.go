@@ -2,7 +2,6 @@ package destination
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -12,32 +11,6 @@ import (
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
-
-// graphRecord is the owner of a per-entity graph, as recorded.
-type graphRecord struct {
-	hash  ledger.Hash
-	dest  ledger.ID
-	graph string
-}
-
-func graphRecords(ctx context.Context, snap kv.Reader, space ledger.ID) iter.Seq2[*graphRecord, error] {
-	return func(yield func(*graphRecord, error) bool) {
-		prefix := ledger.Key(ledger.KindGraph, space)
-		for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
-			if err == nil && (len(pair.Value) < 20 || len(pair.Key) != len(prefix)+16) {
-				err = fmt.Errorf("%w: owner of a graph", ledger.ErrDamaged)
-			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			r := &graphRecord{hash: ledger.Hash(pair.Key[len(prefix):]), dest: ledger.ID(binary.BigEndian.Uint32(pair.Value)), graph: string(pair.Value[20:])}
-			if !yield(r, nil) {
-				return
-			}
-		}
-	}
-}
 
 // graphs compares the graphs that the mirror says are ours with the records.
 // Those that no record knows are kept as ghosts for the rest of the comparison.
@@ -83,7 +56,7 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 	}
 	nextOwned, stopOwned := iter.Pull2(sorter.Sort())
 	defer stopOwned()
-	nextRec, stopRec := iter.Pull2(graphRecords(ctx, snap, d.mem.Space))
+	nextRec, stopRec := iter.Pull2(ledger.GraphRecords(ctx, snap, d.mem.Space))
 	defer stopRec()
 	o, oerr, ook := nextOwned()
 	r, rerr, rok := nextRec()
@@ -95,8 +68,8 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 		if ook {
 			h = ledger.Hash(o.Key)
 		}
-		if rok && (!ook || string(r.hash[:]) < string(h[:])) {
-			h = r.hash
+		if rok && (!ook || string(r.Hash[:]) < string(h[:])) {
+			h = r.Hash
 		}
 		mine, others, name := false, false, ""
 		for ook && oerr == nil && ledger.Hash(o.Key) == h {
@@ -109,9 +82,9 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 			o, oerr, ook = nextOwned()
 		}
 		recorded, ours := false, false
-		if rok && r.hash == h {
-			recorded, ours = true, r.dest == d.mem.Dest
-			name = r.graph
+		if rok && r.Hash == h {
+			recorded, ours = true, r.Dest == d.mem.Dest
+			name = r.Graph
 			r, rerr, rok = nextRec()
 		}
 		single, err := d.stand.SingleOf(ctx, name)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
@@ -97,12 +98,12 @@ func (b *bench) ownedIsRecorded() {
 	var want []string
 	snap := b.store.Snapshot(b.t.Context())
 	defer snap.Close()
-	for r, err := range graphRecords(b.t.Context(), snap, b.d.mem.Space) {
+	for r, err := range ledger.GraphRecords(b.t.Context(), snap, b.d.mem.Space) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		if r.dest == b.d.mem.Dest {
-			want = append(want, r.graph)
+		if r.Dest == b.d.mem.Dest {
+			want = append(want, r.Graph)
 		}
 	}
 	slices.Sort(want)

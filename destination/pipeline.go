@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"iter"
 	"sync"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/obtain"
@@ -39,13 +37,11 @@ func known(it *feed.Item, rec *ledger.Record) job {
 }
 
 // job makes an outcome; jobs run beside each other.
-type job func(context.Context) *outcome
+type job = obtain.Task[*outcome]
 
-// pipeline runs jobs on all workers and hands the outcomes to each, in the order
-// of the jobs. It ends at the first error of jobs or each, and always after all
-// workers have ended.
+// pipeline obtains resources and prepares them for a batch.
 func (d *Destination) pipeline(ctx context.Context, jobs iter.Seq2[job, error], each func(*outcome) error) error {
-	return d.pipelineRaw(ctx, func(yield func(job, error) bool) {
+	return obtain.InOrder(ctx, d.cfg.Concurrency, func(yield func(job, error) bool) {
 		for j, err := range jobs {
 			if !yield(func(ctx context.Context) *outcome {
 				o := j(ctx)
@@ -58,75 +54,6 @@ func (d *Destination) pipeline(ctx context.Context, jobs iter.Seq2[job, error], 
 			}
 		}
 	}, each)
-}
-
-// pipelineRaw is pipeline without preparing the outcomes for a batch.
-func (d *Destination) pipelineRaw(ctx context.Context, jobs iter.Seq2[job, error], each func(*outcome) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	type slot struct {
-		job  job
-		done chan *outcome
-	}
-	work := make(chan slot)
-	order := make(chan slot, 4*d.cfg.Concurrency)
-	var wg sync.WaitGroup
-	for range d.cfg.Concurrency {
-		wg.Go(func() {
-			for s := range work {
-				s.done <- s.job(ctx)
-			}
-		})
-	}
-	var jobsErr error
-	wg.Go(func() {
-		defer close(order)
-		defer close(work)
-		for j, err := range jobs {
-			if err != nil {
-				jobsErr = err
-				return
-			}
-			s := slot{j, make(chan *outcome, 1)}
-			select {
-			case work <- s:
-			case <-ctx.Done():
-				return
-			}
-			select {
-			case order <- s:
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
-	var err error
-	for s := range order {
-		if err != nil {
-			continue // let the workers end
-		}
-		select {
-		case o := <-s.done:
-			if o.Err != nil && (errors.Is(o.Err, fetch.ErrSourceGone) || ctx.Err() != nil) {
-				err = o.Err
-			} else {
-				err = each(o)
-			}
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		}
-		if err != nil {
-			cancel(err)
-		}
-	}
-	wg.Wait()
-	if err == nil {
-		err = jobsErr
-	}
-	if err == nil {
-		err = ctx.Err()
-	}
-	return err
 }
 
 // prepare does the work on an outcome without a need for records, on all workers: hashes of the

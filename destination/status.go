@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"time"
 
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
@@ -18,7 +17,7 @@ func (d *Destination) Status(ctx context.Context) (Status, error) {
 	m := d.mem.SnapshotMeta()
 	s := Status{InSync: m.IsInSync(), Resources: m.Selected(), NotRDF: m.NotRDF, Unmapped: m.Unmapped, Unselected: m.Unselected, Sequence: m.Cursor.Sequence(), LastAudit: m.LastAudit, LastError: m.LastError, Interrupted: m.Interrupted, Held: m.Waits(), Decision: m.Told() != "", Source: m.Source, Absent: m.Absent, Unpublished: m.Unpublished.Sequence}
 	s.BehindSeconds = m.Lag(d.opt.Now(), m.LastError != "")
-	s.LastPoll, s.LastSync, s.Until = timeOrNil(m.LastPoll), timeOrNil(m.LastSync), timeOrNil(m.Until)
+	s.LastPoll, s.LastSync, s.Until = keep.OrNil(m.LastPoll), keep.OrNil(m.LastSync), keep.OrNil(m.Until)
 	var err error
 	if s.Pending, err = d.mem.Ledger.CountFaults(ctx); err != nil {
 		return s, fmt.Errorf("status of %s: %w", d.cfg.Name, err)
@@ -33,13 +32,6 @@ func (d *Destination) Status(ctx context.Context) (Status, error) {
 		}
 	}
 	return s, ctx.Err()
-}
-
-func timeOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 // Differences yields pending and failed resources, then those of which map makes

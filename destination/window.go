@@ -91,11 +91,6 @@ func (w *window) add(ctx context.Context, c feed.Change) error {
 	return nil
 }
 
-// unmet is the gap of a source that dropped changes applied in part by an interrupted run.
-func (w *window) unmet() error {
-	return &feed.GapError{Why: fmt.Sprintf("the source does not tell of a change any more up to which a run was under way that did not end (%s): it was set back, as by restoring a backup, or what told of it is not offered any more", w.ahead)}
-}
-
 // again tells whether the last collected change is older than the cursor, as with
 // overlapping lists. The run after an interrupted one may not meet it.
 func (w *window) again() bool {

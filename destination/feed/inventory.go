@@ -469,6 +469,9 @@ func (src *Source) overlay(ctx context.Context, o *Offer, v *Inventory) error {
 	return nil
 }
 
+// ErrStale is the error of a list or dump without the lost changes: it would set the mirror back.
+var ErrStale = errors.New("the Resource List or Dump is older than what is mirrored, and the changes do not reach back to it")
+
 // Stale tells whether the list is not newer than the cursor, and the changes since are not all
 // there: it says no more than the mirror has, and maybe less.
 func (v *Inventory) Stale(at *Cursor) bool {

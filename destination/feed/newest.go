@@ -55,6 +55,11 @@ func (n *Newest) LooksLike(it *Item) bool {
 	return n.Loc == it.Loc && n.Change == it.Change && n.Time.Equal(it.Time)
 }
 
+// Dropped is the gap of a source without a change applied in part by an interrupted run.
+func (n *Newest) Dropped() error {
+	return &GapError{Why: fmt.Sprintf("the source does not tell of a change any more up to which a run was under way that did not end (%s): it was set back, as by restoring a backup, or what told of it is not offered any more", n)}
+}
+
 func (n *Newest) String() string {
 	if n.Time.IsZero() {
 		return fmt.Sprintf("%s %s", clip.Middle(n.Loc), n.Change)

@@ -75,3 +75,11 @@ type Difference struct {
 	Kind     string `json:"kind"`            // missing, extra, different, rewritten; from Differences also pending, failed, unmapped
 	Detail   string `json:"detail"`
 }
+
+// OrNil is a time as a report has it, nil for none.
+func OrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -44,6 +44,17 @@ type Beside struct {
 	Folder *filesink.Folder
 }
 
+// ErrMirror marks failures of the mirror.
+var ErrMirror = errors.New("mirror")
+
+// MirrorError is the error of a file of the mirror.
+func MirrorError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrMirror, err)
+}
+
 // RecordedStatements are those of the kept representation, taken unchecked.
 func (stand *Standing) RecordedStatements(ctx context.Context, loc ledger.Hash, rec *ledger.Record) ([]sink.Statement, error) {
 	ts, err := stand.Ledger.Triples(ctx, loc)

@@ -36,6 +36,9 @@ type Fault struct {
 	Replaces []Hash `json:"replaces,omitempty"` // former locations of its entity, kept until it is fetched
 }
 
+// AsRecorded is the Doubted of a fault whose Came is a recorded state.
+const AsRecorded = "recorded"
+
 // Replace adds locations that go when the resource is stored.
 func (f *Fault) Replace(locs []Hash) { f.Replaces = Union(f.Replaces, locs) }
 

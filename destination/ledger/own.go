@@ -140,3 +140,30 @@ func splitGraph(v []byte) (o Owner, graph string, err error) {
 	}
 	return Owner{ID(binary.BigEndian.Uint32(v)), Hash(v[4:20])}, string(v[20:]), nil
 }
+
+// GraphRecord is the owner of a per-entity graph, as recorded.
+type GraphRecord struct {
+	Hash  Hash
+	Dest  ID
+	Graph string
+}
+
+// GraphRecords yields the owned graphs of a space, by their hashes.
+func GraphRecords(ctx context.Context, snap kv.Reader, space ID) iter.Seq2[*GraphRecord, error] {
+	return func(yield func(*GraphRecord, error) bool) {
+		prefix := Key(KindGraph, space)
+		for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+			if err == nil && (len(pair.Value) < 20 || len(pair.Key) != len(prefix)+16) {
+				err = fmt.Errorf("%w: owner of a graph", ErrDamaged)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			r := &GraphRecord{Hash: Hash(pair.Key[len(prefix):]), Dest: ID(binary.BigEndian.Uint32(pair.Value)), Graph: string(pair.Value[20:])}
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}

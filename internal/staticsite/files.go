@@ -45,6 +45,39 @@ func digest(name string) (sum string, n int64, err error) {
 	return hex.EncodeToString(h.Sum(nil)), n, nil
 }
 
+// sparesOthers refuses a folder with files of somebody else: they would be replaced, or removed by
+// sweep. A finished export left a Capability List, an unfinished one its stage.
+func (s *site) sparesOthers() error {
+	for _, ours := range []string{s.stage, filepath.Join(s.o.Dir, s.o.Set, capabilityList)} {
+		if _, err := os.Lstat(ours); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	left, err := os.ReadDir(filepath.Join(s.o.Dir, s.o.Set))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("folder %s has files that no export wrote, as %s; nothing was changed: move them away, or choose another folder", filepath.Join(s.o.Dir, s.o.Set), left[0].Name())
+	}
+	if sets, err := fs.Glob(os.DirFS(s.o.Dir), "*/"+capabilityList); err != nil || len(sets) > 0 {
+		return err // they share the files of all sets
+	}
+	for _, name := range []string{"about", filepath.Join(".well-known", "resourcesync")} {
+		if _, err := os.Lstat(filepath.Join(s.o.Dir, name)); err == nil {
+			return fmt.Errorf("no export wrote %s in %s; nothing was changed: move it away, or choose another folder", name, s.o.Dir)
+		}
+	}
+	return nil
+}
+
+func (s *site) emptyStage() error {
+	if err := os.RemoveAll(s.stage); err != nil {
+		return err
+	}
+	return os.MkdirAll(s.stage, 0o755)
+}
+
 // sweep removes the set's files unknown to the source by now, and empty folders. It counts the
 // others. Documents of this run stay; for other files it asks the source.
 func (s *site) sweep(ctx context.Context) error {

@@ -50,8 +50,11 @@ var errMoved = errors.New("the source has changed while it was exported")
 // tries is how often a source is begun again after changes meanwhile.
 const tries = 3
 
-// stageDir holds the documents until everything else is there.
-const stageDir = ".rsbridge-export"
+// stagePrefix begins the name of a set's folder for documents, until everything else is there.
+const stagePrefix = ".rsbridge-export-"
+
+// capabilityList is written last.
+const capabilityList = "capabilitylist.xml"
 
 type site struct {
 	o      Options
@@ -64,7 +67,7 @@ type site struct {
 }
 
 // Write makes Dir the static site of a set. It may run while the source publishes. Files of other
-// sets in the same folder stay.
+// sets in the same folder stay. Files of somebody else in the place of a first export are refused.
 func Write(ctx context.Context, o Options) (*Report, error) {
 	base, err := url.Parse(strings.TrimRight(o.BaseURL, "/"))
 	if err != nil {
@@ -75,7 +78,7 @@ func Write(ctx context.Context, o Options) (*Report, error) {
 	}
 	began := time.Now()
 	for try := 1; ; try++ {
-		s := &site{o: o, base: base, client: &http.Client{Transport: o.Transport}, stage: filepath.Join(o.Dir, stageDir),
+		s := &site{o: o, base: base, client: &http.Client{Transport: o.Transport}, stage: filepath.Join(o.Dir, stagePrefix+o.Set),
 			rep: &Report{Set: o.Set, Dir: o.Dir}, read: map[string]bool{}}
 		err := s.write(ctx)
 		if err == nil {
@@ -92,15 +95,21 @@ func (s *site) write(ctx context.Context) (err error) {
 	if st, err := os.Stat(s.o.Dir); err == nil && !st.IsDir() {
 		return errors.New("there is a file of that name; a folder is wanted")
 	}
-	if err := os.RemoveAll(s.stage); err != nil { // of an unfinished run
+	if err := s.sparesOthers(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(s.stage, 0o755); err != nil {
+	if err := s.emptyStage(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(s.stage)) }()
+	defer func() {
+		if err == nil {
+			err = os.RemoveAll(s.stage)
+		} else { // an empty one tells the next run of this one
+			err = errors.Join(err, s.emptyStage())
+		}
+	}()
 	root := s.base.String()
-	if err := s.document(ctx, root+"/"+s.o.Set+"/capabilitylist.xml"); err != nil {
+	if err := s.document(ctx, root+"/"+s.o.Set+"/"+capabilityList); err != nil {
 		return err
 	}
 	for _, name := range []string{"/" + s.o.Set + "/about", "/" + s.o.Set + "/about.ttl", "/" + s.o.Set + "/about.jsonld", "/" + s.o.Set + "/about.nt", "/" + s.o.Set + "/about.rdf", "/" + s.o.Set + "/about.html", "/about"} {
@@ -371,7 +380,7 @@ func (s *site) publish() error {
 		if err != nil || d.IsDir() || d.Name() == ".part" {
 			return err
 		}
-		if d.Name() == "capabilitylist.xml" {
+		if d.Name() == capabilityList {
 			last = p
 			return nil
 		}

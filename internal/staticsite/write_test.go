@@ -143,3 +143,56 @@ func TestListOfBefore(t *testing.T) {
 		}
 	}
 }
+
+// Files of somebody else are neither replaced nor removed by a first export. An export that was
+// interrupted knows its own.
+func TestFilesOfOthers(t *testing.T) {
+	answers := map[string]string{
+		"/data/capabilitylist.xml":  urlset("urlset", `capability="capabilitylist"`, `/data/resourcelist.xml capability="resourcelist"`),
+		"/data/resourcelist.xml":    urlset("urlset", `capability="resourcelist" at="2026-01-01T00:00:00Z"`, "/data/r/a.nt", "/data/r/b.nt"),
+		"/data/r/a.nt":              "a",
+		"/about":                    "all",
+		"/.well-known/resourcesync": urlset("urlset", `capability="description"`, `/data/capabilitylist.xml capability="capabilitylist"`),
+	}
+	source := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, ok := answers[r.URL.Path]; ok {
+			fmt.Fprint(w, body)
+		} else {
+			http.NotFound(w, r)
+		}
+	})
+	for _, name := range []string{"data/index.html", "about", ".well-known/resourcesync"} {
+		dir := t.TempDir()
+		write := func() error {
+			_, err := Write(t.Context(), Options{Set: "data", BaseURL: base, Transport: inproc.Transport{Handler: source}, Dir: dir})
+			return err
+		}
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("precious"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if err := write(); err == nil || !strings.Contains(err.Error(), filepath.Base(name)) || !strings.Contains(err.Error(), "nothing was changed") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+			t.Errorf("%s: %v %v", name, left, err)
+		}
+		if raw, err := os.ReadFile(file); err != nil || string(raw) != "precious" {
+			t.Errorf("%s: %q %v", name, raw, err)
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		delete(answers, "/data/r/b.nt")
+		if err := write(); !errors.Is(err, errMoved) {
+			t.Fatal(err)
+		}
+		answers["/data/r/b.nt"] = "b"
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

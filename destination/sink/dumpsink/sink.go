@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -197,18 +198,38 @@ func (m *mirror) Others(context.Context, string) (map[string]*sink.Checkpoint, e
 	return all, err
 }
 
-// IsEmpty looks for a line: a packed file of nothing has some bytes.
+// IsEmpty looks for a line, also of a comment: a packed file of nothing has some bytes.
 func (m *mirror) IsEmpty(context.Context, iter.Seq[string]) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	err := m.each(m.Layout.Graph, func([]byte) error { return errHolds })
-	switch {
-	case errors.Is(err, errHolds):
-		return false, nil
-	case errors.Is(err, fs.ErrNotExist):
-		err = nil
+	file, err := os.Open(m.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	} else if err != nil {
+		return false, err
 	}
-	return true, err
+	defer file.Close()
+	in, err := m.unpacked(file)
+	for err == nil {
+		var c byte
+		if c, err = in.ReadByte(); err == nil && !unicode.IsSpace(rune(c)) {
+			return false, nil
+		}
+	}
+	return err == io.EOF, nil // else it is no dump
+}
+
+// unpacked reads a dump.
+func (s *Dump) unpacked(file io.Reader) (*bufio.Reader, error) {
+	in := bufio.NewReaderSize(file, 256<<10)
+	if !s.gz {
+		return in, nil
+	}
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		return nil, err // io.EOF of an empty file
+	}
+	return bufio.NewReaderSize(z, 256<<10), nil
 }
 
 var errHolds = errors.New("the dump holds something")
@@ -319,15 +340,12 @@ func (s *Dump) each(graph string, f func(line []byte) error) error {
 		t := rdfres.Triple{S: rdfres.NewIRI(fmt.Sprintf("urn:rsbridge:damaged:%d", n)), P: rdfres.NewIRI(sink.PropPrefix + "damaged"), O: rdfres.NewLiteral(clip.Middle(strings.ToValidUTF8(what, "?")), "", "")}
 		return f(t.AppendLine(nil))
 	}
-	var in io.Reader = bufio.NewReaderSize(file, 256<<10)
-	if s.gz {
-		if in, err = gzip.NewReader(in); err == io.EOF { // an empty file
-			return nil
-		} else if err != nil {
-			return damaged(err.Error())
-		}
+	lines, err := s.unpacked(file)
+	if err == io.EOF {
+		return nil
+	} else if err != nil {
+		return damaged(err.Error())
 	}
-	lines := bufio.NewReaderSize(in, 256<<10)
 	var line []byte
 	for {
 		buf, err := lines.ReadBytes('\n')

@@ -144,7 +144,7 @@ func (l *Log) apply(ctx context.Context, records iter.Seq2[[]byte, error], in *i
 	if err != nil {
 		return err
 	}
-	l.share(ctx)
+	l.freeze(ctx)
 	b := l.store.Batch()
 	defer b.Close()
 	seq, at := in.First, in.Time
@@ -174,15 +174,6 @@ func (l *Log) apply(ctx context.Context, records iter.Seq2[[]byte, error], in *i
 	}
 	l.show(head)
 	return nil
-}
-
-// share gives readers the snapshot of now, until show.
-func (l *Log) share(ctx context.Context) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.shared == nil {
-		l.shared = &sharedSnapshot{snap: l.store.Snapshot(context.WithoutCancel(ctx)), refs: 1} // of all readers
-	}
 }
 
 // setter is a batch, or a first scan.

@@ -293,6 +293,7 @@ func (k *linker) run(ctx context.Context) (err error) {
 	if k.head.Properties == k.o.Properties && k.head.Linked == k.v.head.seq {
 		return nil
 	}
+	k.l.freeze(ctx)
 	if k.head.Properties != k.o.Properties || k.v.head.tail > k.head.Linked {
 		err = k.all(ctx)
 	} else {
@@ -305,7 +306,11 @@ func (k *linker) run(ctx context.Context) (err error) {
 	if err := k.head.put(k.b); err != nil {
 		return err
 	}
-	return k.b.Commit(ctx, true)
+	if err := k.b.Commit(ctx, true); err != nil {
+		return err
+	}
+	k.l.show(k.v.head)
+	return nil
 }
 
 // changes links the entities changed since the last time.
@@ -572,6 +577,7 @@ func (w *fileWriter) commit(ctx context.Context) error {
 			return err
 		}
 	}
+	w.l.freeze(ctx)
 	if err := w.b.Commit(ctx, true); err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func (l *Log) commitFirst(ctx context.Context, f *firstScan, in *intent) error {
 		err = r.Set(lastScanKey, in.LastScan)
 	}
 	if err == nil {
-		l.share(ctx)
+		l.freeze(ctx)
 		err = f.load.Commit(ctx)
 	}
 	if err != nil {

@@ -30,6 +30,7 @@ func (l *Log) Rebase(ctx context.Context, note string) (Change, error) {
 	b.Set(seqKey(kindLog, c.Sequence), putChange(nil, &c))
 	b.Set(rebasedKey, putChange(binary.BigEndian.AppendUint64(nil, c.Sequence), &c))
 	b.Set(headKey, putHead(nil, &head))
+	l.freeze(ctx)
 	if err := b.Commit(ctx, true); err != nil {
 		return Change{}, fmt.Errorf("rebase set %s: %w", l.name, err)
 	}

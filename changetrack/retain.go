@@ -53,6 +53,7 @@ func (r *retention) done(ctx context.Context, all bool) error {
 	}
 	if r.pending > 0 || all && r.loose {
 		r.b.Set(headKey, putHead(nil, &r.head))
+		r.l.freeze(ctx)
 		if err := r.b.Commit(ctx, all); err != nil {
 			return err
 		}

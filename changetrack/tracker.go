@@ -210,18 +210,20 @@ type Log struct {
 	store  kv.Store      // below the set's prefix
 	writer chan struct{} // holds one token while somebody writes
 
-	mu     sync.Mutex // guards the fields below
-	head   headRecord // as it is visible
-	moved  chan struct{}
-	shared *sharedSnapshot // readers' snapshot while a commit is being applied
+	mu    sync.Mutex // guards the fields below
+	head  headRecord // as it is visible
+	moved chan struct{}
+	now   *kv.Moment // as it is visible; frozen while something else is written
 }
 
 func newLog(t *Tracker, name string, id uint32) *Log {
+	store := kv.Prefix(t.store, setPrefix(id))
 	return &Log{
 		t: t, name: name, id: id,
-		store:  kv.Prefix(t.store, setPrefix(id)),
+		store:  store,
 		writer: make(chan struct{}, 1),
 		moved:  make(chan struct{}),
+		now:    kv.NewMoment(store),
 	}
 }
 
@@ -270,9 +272,8 @@ func readHeadRecord(ctx context.Context, r kv.Reader) (headRecord, error) {
 func (l *Log) show(h headRecord) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.shared != nil {
-		l.shared.release(l)
-		l.shared = nil
+	if err := l.goOn(); err != nil {
+		l.t.o.Logger.Error("closing a snapshot", "set", l.name, "error", err)
 	}
 	moved := h.seq != l.head.seq
 	l.head = h
@@ -283,14 +284,27 @@ func (l *Log) show(h headRecord) {
 }
 
 // forget releases the readers' snapshot after a failed commit: the next Open finishes the commit.
-func (l *Log) forget() (err error) {
+func (l *Log) forget() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.shared != nil {
-		err = l.shared.release(l)
-		l.shared = nil
+	return l.goOn()
+}
+
+// freeze keeps the visible state for readers during writes, until show.
+func (l *Log) freeze(ctx context.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now.Freeze(ctx)
+}
+
+// goOn makes what was written visible. The caller holds l.mu.
+func (l *Log) goOn() error {
+	if !l.now.Frozen() {
+		return nil
 	}
-	return err
+	before := l.now
+	l.now = kv.NewMoment(l.store)
+	return before.Release()
 }
 
 // Head is View().Head() without the snapshot.

@@ -14,50 +14,27 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// sharedSnapshot is the state before a commit, for all readers arriving while the commit is written
-// in several batches. refs is guarded by Log.mu.
-type sharedSnapshot struct {
-	snap kv.Snapshot
-	refs int
-}
-
-// release is called with l.mu held.
-func (s *sharedSnapshot) release(l *Log) error {
-	if s.refs--; s.refs > 0 {
-		return nil
-	}
-	return s.snap.Close()
-}
-
 // View is one consistent state of the log. Close it. Safe for concurrent use.
 //
 // A view taken during the commit of a scan shows the state before the scan.
 type View struct {
-	r       kv.Reader
-	l       *Log
-	head    headRecord
-	err     error // every question is answered with it
-	once    sync.Once
-	release func() error
+	r     kv.Reader
+	l     *Log
+	head  headRecord
+	err   error // every question is answered with it
+	close func() error
 }
 
 // View is the present state.
 func (l *Log) View(ctx context.Context) *View {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := &View{l: l}
-	if s := l.shared; s != nil {
-		s.refs++
-		v.r = s.snap
-		v.release = func() error {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			return s.release(l)
-		}
-	} else {
-		snap := l.store.Snapshot(ctx)
-		v.r, v.release = snap, snap.Close
-	}
+	return l.viewOf(ctx, l.now)
+}
+
+func (l *Log) viewOf(ctx context.Context, m *kv.Moment) *View {
+	snap := m.Snapshot(ctx)
+	v := &View{l: l, r: snap, close: sync.OnceValue(snap.Close)}
 	v.head, v.err = readHeadRecord(ctx, v.r)
 	if v.err != nil {
 		v.err = fmt.Errorf("read log of set %s: %w", l.name, v.err)
@@ -66,10 +43,30 @@ func (l *Log) View(ctx context.Context) *View {
 }
 
 // Close gives the snapshot free. It may be called twice.
-func (v *View) Close() (err error) {
-	v.once.Do(func() { err = v.release() })
-	return err
+func (v *View) Close() error { return v.close() }
+
+// Moment is one consistent state of the log, for views at any later time. It keeps a snapshot only
+// after the log has gone on. Release it.
+type Moment struct {
+	l *Log
+	m *kv.Moment
 }
+
+// Moment is the present state.
+func (l *Log) Moment() Moment {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Moment{l, l.now.Hold()}
+}
+
+// Hold is the same moment for one more holder.
+func (m Moment) Hold() Moment { return Moment{m.l, m.m.Hold()} }
+
+// View opens the state.
+func (m Moment) View(ctx context.Context) *View { return m.l.viewOf(ctx, m.m) }
+
+// Release is called once by each holder. Open views stay readable.
+func (m Moment) Release() error { return m.m.Release() }
 
 // Err is the reason why the state cannot be read. Head and its like are zero then; do not take them
 // for an empty log.

@@ -222,7 +222,11 @@ func (p *Publisher) serveSourceAbout(w http.ResponseWriter, r *http.Request, pat
 	g.iri(catalog, nsDCT+"conformsTo", "http://www.openarchives.org/rs/1.1/resourcesync")
 	g.iri(catalog, nsRDFS+"seeAlso", p.wellKnown())
 	for _, name := range p.names {
-		s, snap := p.present(name)
+		s, snap := p.present(r.Context(), name)
+		if err := snap.unreadable(); err != nil {
+			snap.release()
+			return err
+		}
 		g.iri(catalog, nsDCAT+"dataset", s.at.dataset())
 		s.describe(r.Context(), g, snap)
 		services := s.services(w, r, snap)

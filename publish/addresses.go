@@ -152,13 +152,13 @@ func (s *set) anew(ctx context.Context, next *set, generation uint64) (*set, err
 
 // present gives the present set and its snapshot. The snapshot is nil when there is none; release
 // it. The set is nil when there is none of that name.
-func (p *Publisher) present(name string) (*set, *snapshot) {
+func (p *Publisher) present(ctx context.Context, name string) (*set, *snapshot) {
 	for {
 		s := p.lookup(name)
 		if s == nil {
 			return nil, nil
 		}
-		if snap := s.acquire(); snap != nil || s == p.lookup(name) {
+		if snap := s.acquire(ctx); snap != nil || s == p.lookup(name) {
 			return s, snap
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -22,13 +21,18 @@ type source struct {
 	alternates *alternateSets
 }
 
-func (snap *snapshot) source() *source { return &source{snap.view, snap.alternates} }
+func (snap *snapshot) source() *source { return &source{snap.view, snap.links} }
 
-// alternateSets are the states of other sets' logs used by a generation. Snapshots share them.
-type alternateSets struct {
-	list []alternateSet
-	refs atomic.Int64
+// alternateMoments are the states of other sets' logs used by a generation.
+type alternateMoments []alternateMoment
+
+type alternateMoment struct {
+	set *set
+	log changetrack.Moment
 }
+
+// alternateSets are the same states, opened.
+type alternateSets struct{ list []alternateSet }
 
 type alternateSet struct {
 	set  *set
@@ -42,43 +46,62 @@ type alternateRecord struct {
 	Prefix   string `json:"prefix"`
 }
 
-// openAlternates takes the present states; nil if none are configured. Sets without a complete scan
-// are left out.
-func (s *set) openAlternates(ctx context.Context) (*alternateSets, error) {
+// presentAlternates takes the present states; nil if none are configured. Sets without a complete
+// scan are left out.
+func (s *set) presentAlternates(ctx context.Context) (alternateMoments, error) {
 	if len(s.cfg.Alternates) == 0 {
 		return nil, nil
 	}
-	a := &alternateSets{}
-	a.refs.Store(1)
+	a := alternateMoments{}
 	for _, name := range s.cfg.Alternates {
 		other := s.p.lookup(name)
 		if other == nil {
 			return nil, errors.Join(fmt.Errorf("there is no set %q to be an alternate of %s", name, s.cfg.Name), a.release())
 		}
-		view := other.cfg.Log.View(ctx)
-		if err := view.Err(); err != nil {
-			return nil, errors.Join(err, view.Close(), a.release())
+		a = append(a, alternateMoment{other, other.cfg.Log.Moment()})
+		view := a[len(a)-1].log.View(ctx)
+		_, _, ok := view.BaselineEnd()
+		err := errors.Join(view.Err(), view.Close())
+		if err == nil && !ok {
+			err = a[len(a)-1].log.Release()
+			a = a[:len(a)-1]
 		}
-		if _, _, ok := view.BaselineEnd(); !ok {
-			if err := view.Close(); err != nil {
-				return nil, errors.Join(err, a.release())
-			}
-			continue
+		if err != nil {
+			return nil, errors.Join(err, a.release())
 		}
-		a.list = append(a.list, alternateSet{other, view})
 	}
 	return a, nil
 }
 
-func (a *alternateSets) acquire() *alternateSets {
-	if a != nil {
-		a.refs.Add(1)
+func (a alternateMoments) hold() alternateMoments {
+	for _, m := range a {
+		m.log.Hold()
 	}
 	return a
 }
 
-func (a *alternateSets) release() error {
-	if a == nil || a.refs.Add(-1) > 0 {
+func (a alternateMoments) release() error {
+	var errs []error
+	for _, m := range a {
+		errs = append(errs, m.log.Release())
+	}
+	return errors.Join(errs...)
+}
+
+// open opens the states, nil for none.
+func (a alternateMoments) open(ctx context.Context) *alternateSets {
+	if len(a) == 0 {
+		return nil
+	}
+	out := &alternateSets{}
+	for _, m := range a {
+		out.list = append(out.list, alternateSet{m.set, m.log.View(ctx)})
+	}
+	return out
+}
+
+func (a *alternateSets) close() error {
+	if a == nil {
 		return nil
 	}
 	var errs []error
@@ -90,7 +113,7 @@ func (a *alternateSets) release() error {
 
 // records are the records of the states in a generation.
 func (a *alternateSets) records() map[string]alternateRecord {
-	if a == nil || len(a.list) == 0 {
+	if a == nil {
 		return nil
 	}
 	out := map[string]alternateRecord{}

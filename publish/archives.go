@@ -175,7 +175,7 @@ func (p *Publisher) Archive(ctx context.Context, name string) error {
 	if err := mendMissing(ctx, s); err != nil {
 		return err
 	}
-	snap := s.acquire()
+	snap := s.acquire(ctx)
 	if snap == nil {
 		return nil
 	}

@@ -71,7 +71,7 @@ func (p *Publisher) dump(ctx context.Context, name string, f func(*set, *snapsho
 	}
 	s = p.lockDumping(name)
 	defer s.dumping.Unlock()
-	snap := s.acquire()
+	snap := s.acquire(ctx)
 	if snap == nil {
 		return fmt.Errorf("publish: a dump of %s: nothing has been published yet", name)
 	}

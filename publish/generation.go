@@ -100,20 +100,19 @@ func (s *set) load(ctx context.Context, gen genRecord) error {
 	if err := clean(ctx, s.kv, gen); err != nil {
 		return err
 	}
-	snap := &snapshot{set: s, gen: gen, view: s.cfg.Log.View(ctx), kv: lasting(ctx, s.kv)}
-	snap.refs.Store(1)
+	g := &generation{gen: gen}
 	var err error
-	if snap.parts, err = partition.Load(ctx, snap.kv); err == nil {
-		snap.lists, err = loadLists(ctx, snap.kv)
+	if g.parts, err = partition.Load(ctx, s.kv); err == nil {
+		g.lists, err = loadLists(ctx, s.kv)
 	}
-	if err == nil && (len(snap.parts) == 0 || len(snap.lists) == 0) {
-		err = fmt.Errorf("generation %d has %d parts and %d Change Lists: records are missing", gen.Number, len(snap.parts), len(snap.lists))
+	if err == nil && (len(g.parts) == 0 || len(g.lists) == 0) {
+		err = fmt.Errorf("generation %d has %d parts and %d Change Lists: records are missing", gen.Number, len(g.parts), len(g.lists))
 	}
 	if err != nil {
-		snap.release()
 		return err
 	}
-	s.replace(snap)
+	g.log = s.cfg.Log.Moment()
+	s.replace(g)
 	return nil
 }
 
@@ -170,13 +169,16 @@ func (p *Publisher) Publish(ctx context.Context, name string) (Generation, error
 // publish: the caller holds s.publishing. It gives the set afterwards: another one if the log has a
 // move.
 func (s *set) publish(ctx context.Context) (*set, Generation, error) {
-	view := s.cfg.Log.View(ctx)
+	now := s.cfg.Log.Moment()
+	var alternates alternateMoments
 	keep := false
 	defer func() {
 		if !keep {
-			view.Close()
+			s.closed(now.Release(), alternates.release())
 		}
 	}()
+	view := now.View(ctx)
+	defer view.Close()
 	if err := view.Err(); err != nil {
 		return s, Generation{}, err
 	}
@@ -188,23 +190,17 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 	if at.Before(baseAt) {
 		at = baseAt // an empty store has been scanned
 	}
-	cur := s.acquire()
-	defer func() { cur.release() }()
-	alternates, err := s.openAlternates(ctx)
+	cur := s.cur // as long as s.publishing is held
+	alternates, err := s.presentAlternates(ctx)
 	if err != nil {
 		return s, Generation{}, err
 	}
-	defer func() {
-		if !keep {
-			if err := alternates.release(); err != nil {
-				s.p.log.Error("closing a view", "set", s.cfg.Name, "error", err)
-			}
-		}
-	}()
-	if cur != nil && cur.gen.Sequence == head && maps.Equal(cur.gen.Alternates, alternates.records()) && cur.gen.Entries == s.entries.measureTag() {
+	links := alternates.open(ctx)
+	defer func() { s.closed(links.close()) }()
+	if cur != nil && cur.gen.Sequence == head && maps.Equal(cur.gen.Alternates, links.records()) && cur.gen.Entries == s.entries.measureTag() {
 		if alternates != nil && cur.alternates == nil { // it was loaded
 			keep = true
-			s.replace(&snapshot{set: s, gen: cur.gen, view: view, kv: lasting(ctx, s.kv), parts: cur.parts, lists: cur.lists, alternates: alternates})
+			s.replace(&generation{gen: cur.gen, log: now, parts: cur.parts, lists: cur.lists, alternates: alternates})
 		}
 		return s, cur.gen.public(), nil
 	}
@@ -223,10 +219,10 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 		}
 		if moved != nil {
 			s.p.log.Warn("new lists begin", "set", s.cfg.Name, "because", why)
+			before.freeze(ctx)
 			if s, err = s.anew(ctx, moved, cur.gen.Number); err != nil {
 				return before, Generation{}, err
 			}
-			cur.release()
 			cur = nil
 		}
 	}
@@ -234,7 +230,8 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 		baseSeq, baseAt = tail, tailAt
 	}
 	started := s.p.now()
-	w := &generationWriter{set: s, view: view, alternates: alternates, batch: s.kv.Batch()}
+	before.freeze(ctx)
+	w := &generationWriter{set: s, view: view, alternates: links, batch: s.kv.Batch()}
 	defer w.batch.Close()
 	if err := w.begin(ctx, cur, baseSeq, baseAt, head, at); err != nil {
 		return before, Generation{}, err
@@ -248,7 +245,7 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 		return before, Generation{}, err
 	}
 	keep = true
-	s.replace(&snapshot{set: s, gen: w.gen, view: view, kv: lasting(ctx, s.kv), parts: w.parts, lists: w.lists, alternates: alternates})
+	s.replace(&generation{gen: w.gen, log: now, parts: w.parts, lists: w.lists, alternates: alternates})
 	if s != before {
 		s.p.put(s)
 		before.replace(nil)
@@ -288,7 +285,7 @@ type generationWriter struct {
 	patches int
 }
 
-func (w *generationWriter) begin(ctx context.Context, cur *snapshot, baseSeq uint64, baseAt time.Time, head uint64, at time.Time) error {
+func (w *generationWriter) begin(ctx context.Context, cur *generation, baseSeq uint64, baseAt time.Time, head uint64, at time.Time) error {
 	s := w.set
 	w.touched, w.dirty, w.delta = map[int]partition.Touch{}, map[uint64]bool{}, inventoryDelta{}
 	if cur != nil {

@@ -85,10 +85,13 @@ func (p *Publisher) route(w http.ResponseWriter, r *http.Request) error {
 		return p.send(w, r, d, err)
 	}
 	name, rest, more := strings.Cut(path[1:], "/")
-	s, snap := p.present(name)
+	s, snap := p.present(r.Context(), name)
 	defer snap.release()
 	if s == nil {
 		return p.formerSet(r, name, rest)
+	}
+	if err := snap.unreadable(); err != nil {
+		return err
 	}
 	if !more || rest == "" {
 		h := w.Header()

@@ -68,8 +68,10 @@ type world struct {
 	tune    func(*set)     // limits, set after each start; may be nil
 }
 
-func newWorld(t testing.TB, cfg SetConfig) *world {
-	w := &world{t: t, clock: &clock{t: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}, store: memkv.New(),
+func newWorld(t testing.TB, cfg SetConfig) *world { return newWorldIn(t, memkv.New(), cfg) }
+
+func newWorldIn(t testing.TB, store kv.Store, cfg SetConfig) *world {
+	w := &world{t: t, clock: &clock{t: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}, store: store,
 		model: map[string][]byte{}, seen: map[string]int{}, bytes: map[string]string{}, applied: map[string]int{}}
 	var err error
 	w.track, err = changetrack.Open(t.Context(), kv.Prefix(w.store, []byte("log/")), changetrack.Options{Dir: t.TempDir(), Now: w.clock.now})

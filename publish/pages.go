@@ -65,8 +65,12 @@ func (p *Publisher) serveHome(w http.ResponseWriter, r *http.Request) error {
 	var cards []card
 	links := []pageLink{{Rel: "describedby", Type: "text/turtle", Href: p.base + "/about.ttl"}}
 	for _, name := range p.names {
-		s, snap := p.present(name)
+		s, snap := p.present(r.Context(), name)
 		c := card{Title: s.cfg.Title, Description: s.cfg.Description, About: s.at.about() + ".html", Command: s.at.mirrorCommand()}
+		if err := snap.unreadable(); err != nil {
+			snap.release()
+			return err
+		}
 		if snap != nil {
 			c.Published, c.Resources, c.Triples = true, groupDigits(snap.view.Resources()), groupDigits(snap.view.Triples())
 			c.Changed, c.ChangedISO = humanTime(snap.gen.At), resourcesync.FormatTime(snap.gen.At)

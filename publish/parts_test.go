@@ -248,7 +248,7 @@ func TestLongEntries(t *testing.T) {
 	w.scan(map[string]int{long(3): 7}, true, rdfres.NTriples)
 	w.publish()
 	s := w.pub.lookup("data")
-	_, snap := w.pub.present("data")
+	_, snap := w.pub.present(t.Context(), "data")
 	defer snap.release()
 	var measured, recorded int64
 	w.must(s.entries.measure(t.Context(), snap.source())(rdfres.Digest{}, rdfres.Digest{}, func(_ rdfres.Digest, n int64) { measured += n }))

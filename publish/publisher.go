@@ -133,7 +133,7 @@ type set struct {
 	inventory *inventory.Tree // guarded by publishing
 
 	mu  sync.RWMutex // guards cur
-	cur *snapshot    // nil before the first complete scan
+	cur *generation  // nil before the first complete scan
 
 	dump        atomic.Pointer[dumpRecord]
 	changeDumps atomic.Pointer[[]packageRecord] // ascending by Number
@@ -156,53 +156,78 @@ type locks struct {
 	archiving  sync.Mutex // guards kv writes of archives; taken last, for moments
 }
 
-// snapshot is a generation as readers see it: fixed.
-type snapshot struct {
+// generation is the current one. Its moments keep snapshots of the store only while the next
+// generation is on its way.
+type generation struct {
 	set   *set
 	gen   genRecord
-	view  *changetrack.View
-	kv    kv.Snapshot
 	parts partition.Parts
 	lists []listRecord // ascending; the last is open; never empty
 
-	alternates *alternateSets // may be nil
-	refs       atomic.Int64
+	log        changetrack.Moment
+	records    *kv.Moment
+	alternates alternateMoments // nil: not known yet
 }
 
-// lasting is a snapshot of records beyond the context it is taken in.
-func lasting(ctx context.Context, store kv.Store) kv.Snapshot {
-	return store.Snapshot(context.WithoutCancel(ctx))
+// snapshot is a generation opened for a reader.
+type snapshot struct {
+	*generation
+	view  *changetrack.View
+	kv    kv.Snapshot
+	links *alternateSets // of the alternates
+}
+
+// unreadable is the reason why there is nothing to be read.
+func (s *snapshot) unreadable() error {
+	if s == nil {
+		return nil
+	}
+	return s.view.Err()
 }
 
 func (s *snapshot) release() {
-	if s != nil && s.refs.Add(-1) == 0 {
-		err := errors.Join(s.view.Close(), s.kv.Close(), s.alternates.release())
-		if err != nil {
-			s.set.p.log.Error("closing a view", "set", s.set.cfg.Name, "error", err)
-		}
+	if s != nil {
+		s.set.closed(s.view.Close(), s.kv.Close(), s.links.close())
 	}
 }
 
-// acquire gives the current snapshot, nil when there is none. Release it.
-func (s *set) acquire() *snapshot {
+// closed logs errors of snapshots read to their end.
+func (s *set) closed(errs ...error) {
+	if err := errors.Join(errs...); err != nil {
+		s.p.log.Error("closing a snapshot", "set", s.cfg.Name, "error", err)
+	}
+}
+
+// acquire opens the current generation, nil when there is none. Release it.
+func (s *set) acquire(ctx context.Context) *snapshot {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.cur != nil {
-		s.cur.refs.Add(1)
+	if s.cur == nil {
+		return nil
 	}
-	return s.cur
+	return &snapshot{s.cur, s.cur.log.View(ctx), s.cur.records.Snapshot(ctx), s.cur.alternates.open(ctx)}
 }
 
-// replace makes a snapshot the current one and lets go of the one before.
-func (s *set) replace(next *snapshot) {
+// freeze keeps the records of the current generation while others are written. The caller holds
+// s.publishing.
+func (s *set) freeze(ctx context.Context) {
+	if s.cur != nil {
+		s.cur.records.Freeze(ctx)
+	}
+}
+
+// replace makes a generation the current one and lets go of the one before.
+func (s *set) replace(next *generation) {
 	if next != nil {
-		next.refs.Store(1)
+		next.set, next.records = s, kv.NewMoment(s.kv)
 	}
 	s.mu.Lock()
 	old := s.cur
 	s.cur = next
 	s.mu.Unlock()
-	old.release()
+	if old != nil {
+		s.closed(old.log.Release(), old.records.Release(), old.alternates.release())
+	}
 }
 
 func (s *set) offersChangeDump() bool { return s.offers(resourcesync.ChangeDump) && s.files.dir != "" }
@@ -394,12 +419,13 @@ func (p *Publisher) Generation(name string) (Generation, bool) {
 	if _, err := p.set(name); err != nil {
 		return Generation{}, false
 	}
-	_, snap := p.present(name)
-	if snap == nil {
+	s := p.lookup(name)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.cur == nil {
 		return Generation{}, false
 	}
-	defer snap.release()
-	return snap.gen.public(), true
+	return s.cur.gen.public(), true
 }
 
 func (g *genRecord) public() Generation {
@@ -412,7 +438,7 @@ func (p *Publisher) Location(ctx context.Context, name, entity string) (string, 
 	if _, err := p.set(name); err != nil {
 		return "", err
 	}
-	s, snap := p.present(name)
+	s, snap := p.present(ctx, name)
 	format := s.cfg.Format
 	if snap != nil {
 		defer snap.release()

@@ -46,18 +46,25 @@ func (p *Publisher) retainLists(ctx context.Context, name string) (first *listRe
 	if s, _, err = s.publish(ctx); err != nil {
 		return nil, err
 	}
-	cur := s.acquire()
+	cur := s.acquire(ctx)
 	if cur == nil {
 		return nil, nil
 	}
 	defer cur.release()
-	view := s.cfg.Log.View(ctx)
+	now := s.cfg.Log.Moment()
+	kept := false
+	defer func() {
+		if !kept {
+			s.closed(now.Release())
+		}
+	}()
+	view := now.View(ctx)
+	defer view.Close()
 	if err := view.Err(); err != nil {
-		view.Close()
 		return nil, err
 	}
 	if head, _ := view.Head(); head != cur.gen.Sequence {
-		return nil, view.Close() // a run has just ended; its publication comes, and retention again
+		return nil, nil // a run has just ended; its publication comes, and retention again
 	}
 	tail, _ := view.Tail()
 	drop := 0
@@ -68,7 +75,6 @@ func (p *Publisher) retainLists(ctx context.Context, name string) (first *listRe
 	if drop > 0 {
 		if s.cfg.Archives && s.files.dir != "" && s.offers(resourcesync.ChangeList) {
 			if err := s.archive.addChangeLists(ctx, cur, view, cur.lists[:drop]); err != nil {
-				view.Close()
 				return nil, fmt.Errorf("Change List Archive: %w", err)
 			}
 		}
@@ -79,18 +85,18 @@ func (p *Publisher) retainLists(ctx context.Context, name string) (first *listRe
 		for _, kind := range patch.Kinds {
 			b.DeleteRange([]byte{kind.ID}, keyOf(kind.ID, lists[0].After+1))
 		}
+		s.freeze(ctx)
 		if err := b.Commit(ctx, true); err != nil {
-			view.Close()
 			return nil, err
 		}
 		if err := s.inventory.Trim(ctx, lists[0].After); err != nil {
-			view.Close()
 			return nil, err
 		}
 		s.p.log.Info("dropped Change Lists", "set", s.cfg.Name, "lists", drop, "first", lists[0].Number)
 		first = &lists[0]
 	}
-	s.replace(&snapshot{set: s, gen: cur.gen, view: view, kv: lasting(ctx, s.kv), parts: cur.parts, lists: lists, alternates: cur.alternates.acquire()})
+	kept = true
+	s.replace(&generation{gen: cur.gen, log: now, parts: cur.parts, lists: lists, alternates: cur.alternates.hold()})
 	return first, nil
 }
 

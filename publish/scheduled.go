@@ -52,7 +52,7 @@ func (p *Publisher) HasResourceList(name string) bool {
 
 // makeList: the caller holds s.dumping.
 func (s *set) makeList(ctx context.Context) error {
-	snap := s.acquire()
+	snap := s.acquire(ctx)
 	if snap == nil {
 		return nil
 	}

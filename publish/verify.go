@@ -241,7 +241,7 @@ func (v *verifier) remove(folder string) {
 
 // makeAgain makes missing published files. The caller holds s.dumping.
 func (s *set) makeAgain(ctx context.Context) error {
-	snap := s.acquire()
+	snap := s.acquire(ctx)
 	if snap == nil {
 		return nil
 	}

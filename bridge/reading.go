@@ -28,22 +28,26 @@ import (
 // reading opens the records of a state for reading. A state never opened so far gives
 // fs.ErrNotExist.
 func reading(ctx context.Context, cfg *Config, log *slog.Logger) (_ kv.Store, end func() error, err error) {
-	dir := filepath.Join(cfg.State, "kv")
-	if _, err := os.Stat(filepath.Join(dir, "RSBRIDGE")); err != nil {
+	if _, err := os.Stat(filepath.Join(cfg.State, "kv")); err != nil {
 		return nil, nil, err
 	}
+	unlock := func() error { return nil }
 	lock, err := os.Open(filepath.Join(cfg.State, "lock"))
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // removed: a process with the state open has a lock in it too
+	case err != nil:
 		return nil, nil, lockFault(err)
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, nil, errors.Join(readHolder(cfg.State), lock.Close())
+	default:
+		unlock = lock.Close
+		if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+			return nil, nil, errors.Join(readHolder(cfg.State), unlock())
+		}
 	}
 	store, err := engines.Open(ctx, cfg.stateAddress(), kv.OpenOptions{Logger: log, ReadOnly: true})
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("open the state in %s for reading: %w", cfg.State, err), lock.Close())
+		return nil, nil, errors.Join(fmt.Errorf("open the state in %s for reading: %w", cfg.State, err), unlock())
 	}
-	return store, func() error { return errors.Join(store.Close(), lock.Close()) }, nil
+	return store, func() error { return errors.Join(store.Close(), unlock()) }, nil
 }
 
 // closedSink is the sink of a store for opening records: it is asked nothing.

@@ -51,12 +51,14 @@ func (t *storeTool) read(ctx context.Context, dir string, do func(*embedstore.St
 }
 
 func thereIsAStore(dir string) error {
-	files, err := os.ReadDir(dir)
+	store, other, err := embedstore.Holds(dir)
 	switch {
-	case err == nil && slices.ContainsFunc(files, func(f os.DirEntry) bool { return strings.HasPrefix(f.Name(), "marker.manifest.") }):
+	case store: // perhaps a damaged one: its opening tells
 		return nil
+	case other != "":
+		err = fmt.Errorf("the folder holds %s", other)
 	case err == nil:
-		err = errors.New("the folder holds something else, or nothing")
+		err = errors.New("the folder is empty")
 	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR): // there may be one, of another user
 		return fmt.Errorf("the store in %s cannot be read: %w", dir, err)
 	}

@@ -3,14 +3,20 @@ package embedstore
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	osexec "os/exec"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -157,6 +163,49 @@ func TestKill(t *testing.T) {
 		}
 	}
 	t.Logf("%d kills, %d writes", kills, next)
+}
+
+// TestKilledAtFirst: a process is killed at each write of the first start. The next one opens the
+// folder, which is no foreign one.
+func TestKilledAtFirst(t *testing.T) {
+	for at, done := 0, false; !done; at++ {
+		dir, killed := t.TempDir(), ""
+		var left atomic.Int64
+		left.Store(int64(at))
+		var once sync.Once
+		s, err := Open(dir, Options{CacheBytes: 1 << 20, fs: errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && left.Add(-1) < 0 {
+				once.Do(func() {
+					for err := os.ErrNotExist; errors.Is(err, os.ErrNotExist); { // a file removed meanwhile
+						killed = t.TempDir()
+						err = os.CopyFS(killed, os.DirFS(dir))
+					}
+				})
+			}
+			return nil
+		}))})
+		if err == nil {
+			err = s.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done = killed == ""; done {
+			t.Logf("%d writes", at)
+			break
+		}
+		if err := Try(killed); err != nil {
+			t.Errorf("killed at write %d: Try gives %v", at, err)
+		}
+		s, err = Open(killed, Options{CacheBytes: 1 << 20})
+		if err != nil {
+			t.Errorf("killed at write %d: %v", at, err)
+			continue
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // checkDictionary sees that no term of an unfinished write is left.

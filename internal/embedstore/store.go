@@ -113,7 +113,7 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
 	if o.fs == nil { // else the store is elsewhere
-		if err := vacant(abs); err != nil {
+		if _, err := vacant(abs); err != nil {
 			return nil, fmt.Errorf("open store %s: %w", dir, err)
 		}
 	}
@@ -138,34 +138,46 @@ func Open(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// vacant refuses a folder with foreign files and no store: a store removes files named like its
-// own, and everything in tmp.
-func vacant(dir string) error {
+// Holds tells whether a folder holds a store, or the remains of one; if not, other names something
+// else in it.
+func Holds(dir string) (store bool, other string, err error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
-		return err
+		return false, "", err
 	}
-	foreign := ""
 	for _, f := range files {
 		name := f.Name()
-		if strings.HasPrefix(name, "marker.manifest.") || name == guardfs.SyncedFile { // else the first is missing
-			return nil
+		if name == stateFile {
+			return false, "the state of rsbridge (file " + name + ")", nil
+		}
+		if name == guardfs.SyncedFile || strings.HasPrefix(name, "marker.manifest.") || strings.HasPrefix(name, "MANIFEST-") {
+			store = true
 		}
 		// hidden, or of an interrupted first start
-		own := slices.ContainsFunc([]string{".", lockFile, holderFile, "lost+found", "marker.", "temporary.", "MANIFEST-", "OPTIONS-"},
+		own := slices.ContainsFunc([]string{".", lockFile, holderFile, "lost+found", guardfs.SyncedFile},
 			func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 		if name == "tmp" {
 			left, err := os.ReadDir(filepath.Join(dir, name))
 			own = err == nil && len(left) == 0
 		}
 		if !own {
-			foreign = name
+			other = name
 		}
 	}
-	if foreign != "" {
-		return fmt.Errorf("the folder holds %s, and no store: give one that is new or empty", foreign)
+	if store {
+		other = ""
 	}
-	return nil
+	return store, other, nil
+}
+
+// vacant refuses a folder with foreign files and no store: a store removes files named like its
+// own, and everything in tmp.
+func vacant(dir string) (store bool, err error) {
+	store, other, err := Holds(dir)
+	if err == nil && other != "" {
+		err = fmt.Errorf("the folder holds %s, and no store: give one that is new or empty", other)
+	}
+	return store, err
 }
 
 func (s *Store) open() (err error) {
@@ -409,7 +421,8 @@ func (s *Store) Stats() (Stats, error) {
 
 const (
 	holderFile = "holder.json"
-	lockFile   = "LOCK" // Pebble's
+	lockFile   = "LOCK"     // Pebble's
+	stateFile  = "RSBRIDGE" // of the state, with files of Pebble too
 )
 
 // holder is the process with the open folder.

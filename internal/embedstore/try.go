@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
@@ -45,18 +45,11 @@ func readOnly(dir string, look func(view) error) (err error) {
 			err = fmt.Errorf("open store %s: %w", dir, err)
 		}
 	}()
-	files, err := os.ReadDir(dir)
+	found, err := vacant(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	begun := false
-	for _, f := range files {
-		begun = begun || strings.HasPrefix(f.Name(), "marker.manifest.") || filepath.Ext(f.Name()) == ".log" // else of an interrupted first start
-	}
-	if err := vacant(dir); err != nil || !begun {
+	if err != nil || !found {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(dir, lockFile)); err != nil {
@@ -73,6 +66,9 @@ func readOnly(dir string, look func(view) error) (err error) {
 	o := pebbleOptions(8 << 20)
 	o.Lock, o.ReadOnly = lock, true
 	db, err := guardfs.New("store", vfs.Default, nil).Open(context.Background(), dir, o)
+	if errors.Is(err, pebble.ErrDBDoesNotExist) { // of an interrupted first start
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -48,17 +48,28 @@ func ReadError(err error) error {
 	return Damage(err)
 }
 
-// openError tells why Pebble did not open a database. Pebble marks only a part of the errors about
-// wrong files. So one is damage unless the disk has failed, or the folder is of another program.
-func (g *Guard) openError(err error, format pebble.FormatMajorVersion) error {
+// renamed is the remedy of a marker with a wrong value.
+func renamed(marker, value string) string {
+	name := strings.Split(marker, ".")
+	return "rename it to " + strings.Join(append(name[:min(3, len(name))], value), ".") + ", and start again"
+}
+
+// openError tells why Pebble did not open the database in dir. Pebble marks only a part of the errors
+// about wrong files. So one is damage unless the disk has failed, or the folder is of another program.
+func (g *Guard) openError(err error, dir string, format pebble.FormatMajorVersion) error {
 	var errno syscall.Errno
+	value := fmt.Sprintf("%03d", uint64(format))
 	switch {
 	case err == nil || g.scratch || errors.Is(err, ErrDamaged) || errors.Is(err, pebble.ErrDBDoesNotExist):
 		return err
-	case strings.Contains(err.Error(), "unknown format major version"):
-		return fmt.Errorf("%w: %w", kv.ErrNewer, err)
 	case errors.Is(err, pebble.ErrDBNotPristine): // Pebble takes it for one that was never opened
-		return Remake(errors.New("file marker.format-version.* is missing"), fmt.Sprintf("marker.format-version.000001.%03d", uint64(format)))
+		return Remake(errors.New("file marker.format-version.* is missing"), "marker.format-version.000001."+value)
+	case strings.Contains(err.Error(), "unknown format major version"):
+		marker := g.formatMarker(dir)
+		return fmt.Errorf("%w: file %s; update rsbridge, or, if no newer one was here, %s", kv.ErrNewer, marker, renamed(marker, value))
+	case strings.Contains(err.Error(), "format major version"):
+		marker := g.formatMarker(dir)
+		return Mendable(fmt.Errorf("file %s names no version", marker), renamed(marker, value))
 	case pebble.IsCorruptionError(err): // whatever the disk did
 	case g.ioFailed.Load() || IsFull(err) || errors.As(err, &errno) && errno != syscall.ENOENT:
 		return err
@@ -78,6 +89,17 @@ func (g *Guard) openError(err error, format pebble.FormatMajorVersion) error {
 		return Mendable(fmt.Errorf("file %s: %w", name, err), "remove this file, and start again: another is made")
 	}
 	return damagedFile(name, err)
+}
+
+// formatMarker is the marker of the version of the database in dir: the one of the highest iteration.
+func (g *Guard) formatMarker(dir string) (marker string) {
+	names, _ := g.fs.List(dir) // it was read before
+	for _, name := range names {
+		if strings.HasPrefix(name, "marker.format-version.") {
+			marker = max(marker, name)
+		}
+	}
+	return marker
 }
 
 // inconsistentTable finds the number of a missing or wrong table in Pebble's error.

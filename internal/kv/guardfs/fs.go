@@ -86,6 +86,10 @@ func (fs *guardFS) Create(name string, c vfs.DiskWriteCategory) (f vfs.File, err
 		f, err = fs.FS.Create(name, c)
 		return err
 	})
+	if manifest, ok := markedManifest(filepath.Base(name)); ok && err == nil {
+		_, number, _ := logOrManifest(manifest)
+		fs.g.synced.mark(number)
+	}
 	return fs.made(f, name, c, err, told)
 }
 
@@ -112,7 +116,10 @@ func (fs *guardFS) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
 
 func (fs *guardFS) OpenDir(name string) (vfs.File, error) {
 	f, err := fs.FS.OpenDir(name)
-	return fs.file(f, name), err
+	if err != nil {
+		return nil, err
+	}
+	return &guardFile{File: f, fs: fs, path: name, isFolder: true}, nil
 }
 
 // Unwrap lets Pebble look below.
@@ -125,6 +132,7 @@ type guardFile struct {
 
 	// The length of a log or manifest is noted with each sync. One goroutine writes and syncs it.
 	counted, isLog bool
+	isFolder       bool
 	number         uint64
 	written        atomic.Int64
 	noted          atomic.Bool
@@ -161,15 +169,24 @@ func (f *guardFile) Sync() error { return f.sync(f.File.Sync) }
 func (f *guardFile) SyncData() error { return f.sync(f.File.SyncData) }
 
 func (f *guardFile) sync(sync func() error) error {
-	length := f.written.Load()
+	length, marked := f.written.Load(), f.fs.g.synced.toMark()
 	err := sync()
-	if err == nil && f.counted && !f.isLog && !f.noted.Load() { // else a marker may name a manifest without a name on disk
+	if err == nil && f.counted && !f.isLog && !f.noted.Swap(true) { // else a marker may name a manifest without a name on disk
 		err = syncFolder(f.fs.FS, filepath.Dir(f.path))
 	}
-	if err := f.fs.check("sync", f.path, err); err != nil || !f.counted || length == 0 {
+	if err := f.fs.check("sync", f.path, err); err != nil {
 		return err
 	}
-	if err := f.fs.g.synced.note(f.isLog, f.number, uint64(length), !f.noted.Swap(true)); err != nil {
+	switch {
+	case f.isFolder:
+		err = f.fs.g.synced.marks(marked)
+	case !f.counted || length == 0:
+	case f.isLog:
+		err = f.fs.g.synced.log(f.number, uint64(length), !f.noted.Swap(true))
+	default:
+		err = f.fs.g.synced.manifest(f.number, uint64(length))
+	}
+	if err != nil {
 		f.fs.g.log.Warn("the length of a log was not noted: should the log be cut, nobody would notice", "error", noted("write", SyncedFile, err))
 	}
 	return nil

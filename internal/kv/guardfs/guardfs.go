@@ -146,7 +146,7 @@ func (g *Guard) Open(ctx context.Context, dir string, o *pebble.Options) (*pebbl
 		if r.err != nil {
 			_ = g.synced.close() // the failure of Open says more
 		}
-		r.err = g.openError(r.err, o.FormatMajorVersion)
+		r.err = g.openError(r.err, dir, o.FormatMajorVersion)
 	}
 	if r.err != nil && !stays && g.Err() != nil {
 		r.err = errors.Join(r.err, g.Err())

@@ -25,36 +25,47 @@ func checkLogs(fs vfs.FS, dir string) (*synced, error) {
 	if err != nil {
 		return &synced{}, nil // a new database; or Pebble tells
 	}
-	manifest, marker, newest := "", "", ""
-	logs := map[uint64]string{}
-	orphan := "" // of a database whose marker is missing
+	manifest, marker, orphan := "", "", ""
+	logs, manifests := map[uint64]string{}, map[uint64]string{}
 	for _, name := range names {
 		if isLog, number, ok := logOrManifest(name); ok && isLog {
 			logs[number] = name
 		} else if ok {
-			newest = max(newest, name)
+			manifests[number] = name
 		}
 		if ext := filepath.Ext(name); ext == ".log" || ext == ".sst" {
 			orphan = name
 		}
-		// marker.manifest.NUMBER.MANIFEST-NUMBER: the highest one counts.
-		if rest, ok := strings.CutPrefix(name, "marker.manifest."); ok && name > marker {
-			_, manifest, _ = strings.Cut(rest, ".")
-			marker = name
+		if named, ok := markedManifest(name); ok && name > marker { // the highest one counts
+			manifest, marker = named, name
 		}
-	}
-	if manifest == "" && orphan != "" { // Pebble would begin anew, and remove it
-		err := fmt.Errorf("file marker.manifest.* is missing beside %s", orphan)
-		if newest == "" {
-			return nil, Damage(err)
-		}
-		return nil, Remake(err, "marker.manifest.000001."+newest)
 	}
 	lengths, err := readSynced(fs, dir)
-	if err != nil || manifest == "" {
-		return lengths, err
+	last := lengths.current()
+	if manifest == "" && orphan == "" && last == 0 { // a new one: its first start may have been interrupted
+		return &synced{anew: err != nil}, nil
+	}
+	if manifest == "" { // Pebble would begin anew, and remove all of it
+		err := errors.New("file marker.manifest.* is missing")
+		if last == 0 && len(manifests) > 0 {
+			last = slices.Max(slices.Collect(maps.Keys(manifests)))
+		}
+		if manifests[last] == "" {
+			return nil, Damage(err)
+		}
+		return nil, Remake(err, "marker.manifest.000001."+manifests[last])
+	}
+	if err != nil {
+		return nil, err
 	}
 	_, number, _ := logOrManifest(manifest)
+	if wrong := number < last || manifests[number] == ""; wrong && last > 0 && number != last {
+		if manifests[last] == "" {
+			return nil, Damage(fmt.Errorf("file MANIFEST-%06d is missing, and file %s names another manifest", last, marker))
+		}
+		return nil, Mendable(fmt.Errorf("file %s names a manifest not in use, and %s was", marker, manifests[last]),
+			renamed(marker, manifests[last]))
+	}
 	edits := &chunkReader{}
 	if err := edits.checkFile(fs, dir, manifest, lengths.of(false, number)); err != nil {
 		return nil, err
@@ -76,6 +87,13 @@ func checkLogs(fs vfs.FS, dir string) (*synced, error) {
 		}
 	}
 	return lengths, nil
+}
+
+// markedManifest takes the name of a marker apart: the manifest of marker.manifest.ITERATION.MANIFEST-NUMBER.
+func markedManifest(name string) (manifest string, ok bool) {
+	rest, ok := strings.CutPrefix(name, "marker.manifest.")
+	_, manifest, _ = strings.Cut(rest, ".")
+	return manifest, ok
 }
 
 const (
@@ -115,14 +133,16 @@ func (c *chunkReader) checkFile(fs vfs.FS, dir, name string, acknowledged uint64
 	}
 	defer f.Close()
 	c.r = f
-	at, whole, err := c.check()
-	if err != nil {
+	at, end, err := c.check()
+	switch {
+	case err != nil:
 		return fmt.Errorf("read %s: %w", name, err)
-	}
-	if !whole {
+	case end == wrong && acknowledged > 0 && uint64(at) >= acknowledged:
+		return Mendable(fmt.Errorf("file %s holds something else behind its end at byte %d; the bytes before it are whole", name, at),
+			fmt.Sprintf("bring the folder back from a backup; or, if the machine lost no power since the last writes, shorten the file: truncate -s %d %s", at, name))
+	case end != whole:
 		return Damage(fmt.Errorf("file %s at byte %d; writes that were acknowledged cannot be read", name, at))
-	}
-	if uint64(at) < acknowledged {
+	case uint64(at) < acknowledged:
 		return Damage(fmt.Errorf("file %s ends at byte %d; %d more bytes of acknowledged writes are missing", name, at, acknowledged-uint64(at)))
 	}
 	return nil
@@ -142,12 +162,20 @@ func (c *chunkReader) next() error {
 	return err
 }
 
-// check reads the whole file, and at is its last chunk's end. In a damaged file whole is false and
-// at is the place.
-func (c *chunkReader) check() (at int64, whole bool, err error) {
+// ending is how the right chunks of a file end.
+type ending int
+
+const (
+	whole ending = iota // where writing stopped
+	wrong               // before bytes nobody wrote so
+	lost                // before synced ones
+)
+
+// check reads the whole file, and at is its last right chunk's end.
+func (c *chunkReader) check() (at int64, end ending, err error) {
 	for !c.last {
 		if err := c.next(); err != nil {
-			return 0, false, err
+			return 0, wrong, err
 		}
 		for i := 0; i < len(c.buf); {
 			n, ok := c.chunk(i)
@@ -157,11 +185,11 @@ func (c *chunkReader) check() (at int64, whole bool, err error) {
 				continue
 			}
 			at := c.at + int64(i)
-			whole, err := c.ends(i)
-			return at, whole, err
+			end, err := c.ends(i)
+			return at, end, err
 		}
 	}
-	return c.at + int64(len(c.buf)), true, nil
+	return c.at + int64(len(c.buf)), whole, nil
 }
 
 // edit reads the lowest log in use from a chunk of a manifest: it stands at the beginning of a record,
@@ -233,8 +261,8 @@ func (c *chunkReader) chunk(i int) (n int, ok bool) {
 	if i > blockSize-plainHeader { // Pebble does not read this space
 		return len(b), true
 	}
-	if c.isLog && c.last && bytes.Equal(b, c.trailer()) {
-		return len(b), true
+	if c.isLog && bytes.HasPrefix(b, c.trailer()) {
+		return logHeader, true
 	}
 	size, length, _ := c.header(b)
 	if size == 0 || size+length > len(b) || binary.LittleEndian.Uint32(b) != checksum(crc32.Update(0, castagnoli, b[6:size+length])) {
@@ -251,37 +279,36 @@ func (c *chunkReader) trailer() []byte {
 	return b
 }
 
-// ends tells whether writing stopped at the wrong chunk at i. That is no damage.
-func (c *chunkReader) ends(i int) (bool, error) {
+// ends tells what the wrong chunk at i is.
+func (c *chunkReader) ends(i int) (ending, error) {
 	b, where := bytes.Clone(c.buf[i:]), uint64(c.at)+uint64(i)
 	// A dead process leaves the beginning of a record, and nothing after it.
 	if c.last && c.isCut(b) {
-		return true, nil
+		return whole, nil
 	}
 	begun := bytes.TrimRight(b, "\x00")
-	zeros := len(b) - len(begun)
+	zeros, clean := len(b)-len(begun), true
 	for block := b; ; {
 		for j := range block {
 			if c.promises(block[j:], where) {
-				return false, nil
+				return lost, nil
 			}
 		}
 		if c.last {
 			break
 		}
 		if err := c.next(); err != nil {
-			return false, err
+			return wrong, err
 		}
 		block = c.buf
-		if zero(block) {
-			zeros += len(block)
-		} else {
-			zeros = 0
-		}
+		zeros, clean = zeros+len(block), clean && zero(block)
 	}
 	// A dead machine may leave zeros in place of the rest, or zero sectors before later written
 	// ones.
-	return zeros >= minZeros && c.isCut(begun) || c.isLog && hasHole(b, int64(i)), nil
+	if clean && (len(begun) == 0 || zeros >= minZeros && c.isCut(begun)) || c.isLog && hasHole(b, int64(i)) {
+		return whole, nil
+	}
+	return wrong, nil
 }
 
 // isCut tells whether b, the end of the file, is the beginning of a chunk.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -30,10 +31,10 @@ type image struct {
 	synced []byte // the file of lengths at that time
 }
 
-// older is the image as a program without lengths left it.
+// older is the image with lengths that a person has thrown away.
 func (im *image) older() *image {
 	out := im.copy()
-	delete(out.files, SyncedFile)
+	out.files[SyncedFile] = []byte(anew + "\n")
 	return out
 }
 
@@ -80,6 +81,9 @@ func imageOf(t *testing.T, fs vfs.FS, keys int) *image {
 	names, err := fs.List("db")
 	for _, name := range names {
 		f, ferr := fs.Open("db/" + name)
+		if errors.Is(ferr, os.ErrNotExist) { // removed meanwhile, as obsolete
+			continue
+		}
 		if ferr == nil {
 			im.files[name], ferr = io.ReadAll(f)
 			f.Close()
@@ -388,6 +392,73 @@ func TestKilledWhileOpening(t *testing.T) {
 				}
 			}
 			t.Logf("%d keys, cut at %d: killed at %d writes", keys, cut, at)
+		}
+	}
+}
+
+// TestOlderManifest: a marker of an older manifest, which is there, hides newer tables. It is told,
+// and so is the remedy.
+func TestOlderManifest(t *testing.T) {
+	fs, before := vfs.NewMem(), &image{}
+	for round := range 2 {
+		db, err := New("store", fs, nil).Open(t.Context(), "db", &pebble.Options{FormatMajorVersion: pebble.FormatNewest})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if round == 1 { // the older one is kept
+			before = imageOf(t, fs, 0)
+		}
+		for i := range 10 {
+			if err := db.Set(fmt.Appendf(nil, "%05d", round*10+i), value(round*10+i), pebble.Sync); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(db.Flush(), db.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	im := imageOf(t, fs, 20)
+	marker, newest, oldest := im.newest("marker.manifest."), im.newest("MANIFEST-"), ""
+	for name := range before.files {
+		if strings.HasPrefix(name, "MANIFEST-") && name != newest {
+			oldest = name
+		}
+	}
+	im.files[oldest] = before.files[oldest]
+	delete(im.files, marker)
+	wrong := strings.TrimSuffix(marker, newest) + oldest
+	im.files[wrong] = nil
+	if _, err := im.open(t, "", nil); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "file "+wrong+" names") || !strings.Contains(err.Error(), "rename it to "+marker+",") {
+		t.Errorf("%s: %v", wrong, err)
+	}
+	delete(im.files, wrong)
+	im.files[marker] = nil
+	if keys, err := im.open(t, "", nil); err != nil || keys != 20 {
+		t.Errorf("%d keys, %v", keys, err)
+	}
+}
+
+// TestKilledAtFirst: a process is killed at each write of the first start. The next one begins anew.
+func TestKilledAtFirst(t *testing.T) {
+	for at, done := 0, false; !done; at++ {
+		im := &image{}
+		fs := im.restore(t, "", nil)
+		var left atomic.Int64
+		left.Store(int64(at))
+		var killed *image
+		var once sync.Once
+		_, _ = im.openOn(t, errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && left.Add(-1) < 0 {
+				once.Do(func() { killed = imageOf(t, fs, 0) })
+			}
+			return nil
+		})), "")
+		if done = killed == nil; done {
+			t.Logf("%d writes", at)
+			break
+		}
+		if _, err := killed.open(t, "", nil); err != nil {
+			t.Errorf("killed at write %d: %v", at, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package guardfs
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -23,15 +24,21 @@ import (
 //
 // A length is written after the sync of its file returned, and is not synced itself, except the
 // first one of a file. After kill -9 it is exact. After a loss of power it may be older, and never
-// newer than the file.
+// newer than the file. The first length of a manifest is written once a marker on disk names it:
+// the highest one was in use.
+//
+// The file is on disk before the first marker. A person who knows that all logs are whole writes
+// the line "anew" in its place.
 const SyncedFile = "SYNCED"
+
+const anew = "anew"
 
 // The file is a page of slots, one a log or manifest:
 //
 //	magic and version (4), number of the file (8), length (8), zeros (8), CRC-32C of these (4)
 //
-// in big-endian. Unused slots are zero. A new file takes the slot of the lowest number of its kind:
-// the file of that number was removed long before.
+// in big-endian. Unused slots are of number 0, so zeros are damage. A new file takes the slot of the
+// lowest number of its kind: the file of that number was removed long before.
 const (
 	slotMagic     = "RSY1"
 	slotSize      = 32
@@ -48,6 +55,9 @@ type synced struct {
 	f      vfs.File
 	claims [slots]claim
 	failed bool
+	anew   bool   // a person has written the file
+	begun  claim  // of a manifest without a marker on disk
+	marked uint64 // number of the manifest in a marker perhaps not on disk; 0: none
 }
 
 // area are the slots for files of the kind.
@@ -69,18 +79,68 @@ func (s *synced) of(isLog bool, number uint64) uint64 {
 	return 0
 }
 
-// note writes the length of a file that was synced. fresh: it is the first one since the file was
-// begun. Its error is told once: without a new length the old one counts, and protects less.
-func (s *synced) note(isLog bool, number, length uint64, fresh bool) error {
+// current is the number of the manifest last known to be in use; 0: there was none.
+func (s *synced) current() (number uint64) {
+	area, _ := s.area(false)
+	for _, c := range area {
+		number = max(number, c.number)
+	}
+	return number
+}
+
+// log notes the length of a log that was synced. fresh: it is the first one since the log was begun.
+func (s *synced) log(number, length uint64, fresh bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.note(true, claim{number, length}, fresh)
+}
+
+// manifest notes the length of a manifest that was synced.
+func (s *synced) manifest(number, length uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of(false, number) == 0 {
+		s.begun = claim{number, length}
+		return nil
+	}
+	return s.note(false, claim{number, length}, false)
+}
+
+// mark notes that a marker names a manifest.
+func (s *synced) mark(number uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.marked = number
+}
+
+// toMark is the number of the manifest in a marker perhaps not on disk.
+func (s *synced) toMark() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.marked
+}
+
+// marks notes that the marker of a manifest is on disk.
+func (s *synced) marks(number uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if number == 0 || s.marked != number || s.begun.number != number {
+		return nil
+	}
+	s.marked = 0
+	return s.note(false, s.begun, true)
+}
+
+// note writes the length of a file. Its error is told once: without a new length the old one counts,
+// and protects less. The caller holds s.mu.
+func (s *synced) note(isLog bool, now claim, fresh bool) error {
 	if s.f == nil {
 		return nil
 	}
 	area, at := s.area(isLog)
 	i := 0
 	for j, c := range area {
-		if c.number == number {
+		if c.number == now.number {
 			i = j
 			break
 		}
@@ -88,7 +148,7 @@ func (s *synced) note(isLog bool, number, length uint64, fresh bool) error {
 			i = j
 		}
 	}
-	area[i] = claim{number, length}
+	area[i] = now
 	_, err := s.f.WriteAt(area[i].slot(), int64(at+i)*slotSize)
 	if err == nil && fresh {
 		err = s.f.Sync()
@@ -121,46 +181,48 @@ func (c claim) slot() []byte {
 	return b
 }
 
-// readSynced reads the file of a folder. There is none in the folder of an older program, or after
-// somebody removed it.
+// readSynced reads the file of a folder. A database has one.
 func readSynced(files vfs.FS, dir string) (*synced, error) {
 	s := &synced{}
 	f, err := files.Open(filepath.Join(dir, SyncedFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil
+		return s, damagedSynced("is missing")
 	}
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, slots*slotSize+1))
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", SyncedFile, err)
+		return s, fmt.Errorf("read %s: %w", SyncedFile, err)
+	}
+	if s.anew = strings.TrimSpace(string(b)) == anew; s.anew {
+		return s, nil
 	}
 	if len(b) != slots*slotSize {
-		return nil, damagedSynced(len(b))
+		return s, damagedSynced(fmt.Sprintf("has not %d bytes", slots*slotSize))
 	}
 	for i := range s.claims {
 		slot := b[i*slotSize:][:slotSize]
 		c := claim{binary.BigEndian.Uint64(slot[4:]), binary.BigEndian.Uint64(slot[12:])}
-		if !zero(slot) && string(slot) != string(c.slot()) {
-			return nil, damagedSynced(i * slotSize)
+		if string(slot) != string(c.slot()) {
+			return s, damagedSynced(fmt.Sprintf("is wrong at byte %d", i*slotSize))
 		}
 		s.claims[i] = c
 	}
 	return s, nil
 }
 
-func damagedSynced(at int) error {
-	return Mendable(fmt.Errorf("file %s at byte %d; it tells how long the logs have to be", SyncedFile, at),
-		"bring the folder back from a backup; or remove this file, if the logs are known to be whole")
+func damagedSynced(how string) error {
+	return Mendable(fmt.Errorf("file %s %s; it tells how long the logs have to be", SyncedFile, how),
+		"bring the folder back from a backup; or, if the logs are known to be whole, write the line \""+anew+"\" into the file "+SyncedFile)
 }
 
 // open makes the file unless it is there, and opens it for writing.
 func (s *synced) open(files vfs.FS, dir string) error {
 	name := filepath.Join(dir, SyncedFile)
 	_, err := files.Stat(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if s.anew || errors.Is(err, fs.ErrNotExist) {
 		err = makeSynced(files, dir, name)
 	}
 	if err != nil {
@@ -185,7 +247,7 @@ func makeSynced(files vfs.FS, dir, name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(make([]byte, slots*slotSize))
+	_, err = f.Write(bytes.Repeat(claim{}.slot(), slots))
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = files.Rename(name+".tmp", name)
 	}

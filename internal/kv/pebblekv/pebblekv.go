@@ -24,6 +24,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"log/slog"
 	"os"
@@ -208,6 +209,9 @@ func (s *Store) open(ctx context.Context, o Options) (err error) {
 		}
 	}
 	db, err := s.guard.Open(ctx, s.dir, opts)
+	if errors.Is(err, pebble.ErrDBDoesNotExist) { // to be read, and its first start was interrupted
+		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	}
 	if err != nil {
 		return err
 	}

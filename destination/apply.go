@@ -1007,14 +1007,6 @@ func problemOf(f *ledger.Fault) Problem {
 	return Problem{Location: webguard.MaskedText(f.Loc), Entity: f.Entity, State: f.State, Reason: webguard.MaskedText(f.Reason), Tries: f.Tries, Next: f.Next}
 }
 
-// faultNote is the addition of an audit about a pending or failed resource.
-func faultNote(f *ledger.Fault) string {
-	if f == nil {
-		return ""
-	}
-	return fmt.Sprintf(" (%s: %s)", f.State, f.Reason)
-}
-
 // instead is the fault in the place of an op.
 func (fa *faults) instead(ctx context.Context, o *op, err error) *op {
 	it := o.it

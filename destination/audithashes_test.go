@@ -39,7 +39,7 @@ func TestAuditAgainstSets(t *testing.T) {
 					fmt.Fprintf(&body, "<http://ex.org/e%d> <http://ex.org/v> \"%d\" .\n", i, rng.IntN(50))
 				}
 				if i == 7 {
-					for n := range 3 * partHashes {
+					for n := range 3 * 256 {
 						fmt.Fprintf(&body, "<http://ex.org/e%d> <http://ex.org/long> \"%d\" .\n", i, n)
 					}
 				}

@@ -19,8 +19,6 @@ type content interface {
 	apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*keep.Meta)) error
 	// askAgain makes a record unproven after an interrupted write of its file.
 	askAgain(rec *ledger.Record)
-	// compare holds the mirror against the records.
-	compare(ctx context.Context, c *mirrorCompare) error
 	// countFiles counts the files of the destination.
 	countFiles(e *ledger.Extent) int64
 }

@@ -9,26 +9,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/keep"
 )
 
-// unproven is why nothing may be concluded from an inventory: it was taken before a gap that
-// is open, or changes after it are in lists that are missing, so that what the mirror has of them
-// would be taken for wrong, or what it lacks not be seen.
-func unproven(v *feed.Inventory, m *keep.Meta) error {
-	switch {
-	case m.Missing.Why != "":
-		return &unprovenError{m.Missing.Why}
-	case m.Gap != "" && !v.Stale(&m.Cursor) && v.State.URL == m.Inventory.URL && v.State.Digest == m.Inventory.Digest:
-		return &unprovenError{m.Gap}
-	case v.Missing != nil:
-		return &unprovenError{"gap: " + v.Missing.Error()}
-	}
-	return nil
-}
-
-// unprovenError is why a source that answers does not tell what it has.
-type unprovenError struct{ why string }
-
-func (e *unprovenError) Error() string { return e.why }
-
 // setsBack is why a mirror that followed changes may not be made equal to an inventory without
 // those after it: that may be of before them.
 func setsBack(v *feed.Inventory, m *keep.Meta) error {

@@ -196,40 +196,6 @@ func (r *run) othersMoved(ctx context.Context) (bool, error) {
 	return refetch && some, err
 }
 
-// filesBeside compares the files beside a store with the records.
-func (c *mirrorCompare) filesBeside(ctx context.Context, snap kv.Reader) error {
-	d := c.d
-	if d.stand.Files == nil || d.mem.SnapshotMeta().Files != d.cfg.Files {
-		return nil
-	}
-	if c.fix {
-		if _, err := d.stand.ClaimBeside(ctx); err != nil {
-			return err
-		}
-	}
-	prefix := ledger.Key(ledger.KindOther, d.mem.Dest)
-	for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
-		if err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		loc := ledger.Hash(pair.Key[len(prefix):])
-		rec, err := d.mem.Ledger.Record(ctx, loc)
-		if err != nil {
-			return err
-		}
-		if rec == nil {
-			continue
-		}
-		if err := c.file(ctx, loc, rec); err != nil {
-			return err
-		}
-	}
-	return c.strangers(ctx)
-}
-
 // Others yields the resources that are no RDF, in no order that means something.
 // The sequence ends after the first error.
 func (d *Destination) Others(ctx context.Context) iter.Seq2[Other, error] {

@@ -147,16 +147,11 @@ func (d *Destination) provenByInventory(ctx context.Context, o *feed.Offer) (boo
 		d.mem.Log.Info("the source's inventory is passed over", "why", err)
 		return false, nil
 	}
-	v, err := newInventoryAudit(&auditRun{d: d, offer: o, depth: "store"})
-	if err != nil {
-		return false, err
-	}
-	defer v.local.Close()
-	have, err := v.build(ctx)
+	have, err := d.auditOf(o, "store").Recorded(ctx)
 	if errors.Is(err, feed.ErrInventory) {
 		return false, nil
 	}
-	return err == nil && have.Digest == want, err
+	return err == nil && have == want, err
 }
 
 // recheckAfter is the next due comparison after one with a list or dump. A comparison without a

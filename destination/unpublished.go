@@ -29,10 +29,3 @@ func (d *Destination) notePublished(ctx context.Context, root *feed.InventoryDoc
 	}
 	return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Unpublished = next })
 }
-
-// behind tells whether some published changes are not applied.
-func (a *auditRun) behind(ctx context.Context) (bool, error) {
-	probe := &auditRun{d: a.d, offer: a.offer, depth: a.depth, silently: true}
-	err := probe.published(ctx, false)
-	return probe.sourceDiffers, err
-}

@@ -54,6 +54,11 @@ func (src *Documents) InventoryNode(ctx context.Context, address string) (*Inven
 	return doc, nil
 }
 
+// InventoryNode reads a node below the root of the inventory.
+func (src *Source) InventoryNode(ctx context.Context, address string) (*InventoryDoc, error) {
+	return src.Docs.InventoryNode(ctx, address)
+}
+
 // InventoryRoot is the source's present inventory, nil if none can be used.
 func (src *Source) InventoryRoot(ctx context.Context, o *Offer) (*InventoryDoc, error) {
 	if o.Inventory == "" || !src.keeper.Position().Until.IsZero() {

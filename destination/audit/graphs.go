@@ -1,4 +1,4 @@
-package destination
+package audit
 
 import (
 	"context"
@@ -12,18 +12,16 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// graphs compares the graphs that the mirror says are ours with the records.
-// Those that no record knows are kept as ghosts for the rest of the comparison.
-// With fix the ownership of those that the mirror does not say are ours is
-// written, and that of those that are somebody else's goes.
-func (c *mirrorCompare) graphs(ctx context.Context) error {
-	d := c.d
-	m := d.mirror
+// graphs compares the graphs of ours by the mirror with the records. Those without a
+// record are kept as ghosts for the rest of the comparison. With Fix a lacking ownership
+// is written into the mirror, and that of somebody else's graph goes.
+func (c *Comparison) graphs(ctx context.Context) error {
+	m := c.Mirror
 	c.ghosts = 0
 	if !m.Owns() {
 		return nil
 	}
-	sorter, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/4)
+	sorter, err := extsort.New(c.Config.TempDir, c.Config.MemoryBytes/4)
 	if err != nil {
 		return err
 	}
@@ -39,24 +37,24 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	snap := d.mem.Store.Snapshot(ctx)
+	snap := c.Store.Snapshot(ctx)
 	defer snap.Close()
-	ghosts := d.mem.Store.Batch()
+	ghosts := c.Store.Batch()
 	defer ghosts.Close()
-	prefix := ledger.Key(ledger.KindGhost, d.mem.Dest)
+	prefix := ledger.Key(ledger.KindGhost, c.Dest)
 	ghosts.DeleteRange(prefix, kv.PrefixEnd(prefix))
 	p := &sink.Batch{}
 	flush := func(least int) error {
-		if !c.fix || len(p.OwnGraphs)+len(p.FreeGraphs) < least {
+		if !c.Fix || len(p.OwnGraphs)+len(p.FreeGraphs) < least {
 			return nil
 		}
-		err := d.stand.WritePlan(ctx, p)
+		err := c.WritePlan(ctx, p)
 		p = &sink.Batch{}
 		return err
 	}
 	nextOwned, stopOwned := iter.Pull2(sorter.Sort())
 	defer stopOwned()
-	nextRec, stopRec := iter.Pull2(ledger.GraphRecords(ctx, snap, d.mem.Space))
+	nextRec, stopRec := iter.Pull2(ledger.GraphRecords(ctx, snap, c.Space))
 	defer stopRec()
 	o, oerr, ook := nextOwned()
 	r, rerr, rok := nextRec()
@@ -83,22 +81,22 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 		}
 		recorded, ours := false, false
 		if rok && r.Hash == h {
-			recorded, ours = true, r.Dest == d.mem.Dest
+			recorded, ours = true, r.Dest == c.Dest
 			name = r.Graph
 			r, rerr, rok = nextRec()
 		}
-		single, err := d.stand.SingleOf(ctx, name)
+		single, err := c.SingleOf(ctx, name)
 		if err != nil {
 			return err
 		}
 		switch {
 		case ours && !mine:
-			if c.fix && m.CanOwn(name) {
+			if c.Fix && m.CanOwn(name) {
 				p.OwnGraphs = append(p.OwnGraphs, name)
 			}
 		case mine && !recorded && !others && !sink.IsOwnGraph(name) && single == "" && sink.CheckIRI("<"+name+">") == nil:
 			c.ghosts++
-			ghosts.Set(ledger.Key(ledger.KindGhost, d.mem.Dest, h), []byte(name))
+			ghosts.Set(ledger.Key(ledger.KindGhost, c.Dest, h), []byte(name))
 			if ghosts.Size() > 4<<20 {
 				if err := ghosts.Commit(ctx, false); err != nil {
 					return err
@@ -118,33 +116,32 @@ func (c *mirrorCompare) graphs(ctx context.Context) error {
 }
 
 // ghost tells whether a graph is owned in the mirror and no record knows it.
-func (c *mirrorCompare) ghost(ctx context.Context, graph string) (bool, error) {
+func (c *Comparison) ghost(ctx context.Context, graph string) (bool, error) {
 	if c.ghosts == 0 || graph == "" {
 		return false, nil
 	}
-	_, err := c.d.mem.Store.Get(ctx, ledger.Key(ledger.KindGhost, c.d.mem.Dest, ledger.HashOf(graph)))
+	_, err := c.Store.Get(ctx, ledger.Key(ledger.KindGhost, c.Dest, ledger.HashOf(graph)))
 	if errors.Is(err, kv.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// dropGhosts removes the graphs that no record knows, and forgets them.
-func (c *mirrorCompare) dropGhosts(ctx context.Context) error {
-	d := c.d
+// dropGhosts removes the graphs without a record, and forgets them.
+func (c *Comparison) dropGhosts(ctx context.Context) error {
 	if c.ghosts == 0 {
 		return nil
 	}
-	prefix := ledger.Key(ledger.KindGhost, d.mem.Dest)
-	if c.fix {
-		snap := d.mem.Store.Snapshot(ctx)
+	prefix := ledger.Key(ledger.KindGhost, c.Dest)
+	if c.Fix {
+		snap := c.Store.Snapshot(ctx)
 		defer snap.Close()
 		p := &sink.Batch{}
 		flush := func() error {
-			d.mem.Log.Info("mirror: removing graphs that no resource has", "graphs", len(p.DropGraphs))
-			err := d.stand.WritePlan(ctx, p)
-			c.fixed += int64(len(p.DropGraphs))
-			c.dropped += int64(len(p.DropGraphs))
+			c.Log.Info("mirror: removing graphs that no resource has", "graphs", len(p.DropGraphs))
+			err := c.WritePlan(ctx, p)
+			c.Found.Fixed += int64(len(p.DropGraphs))
+			c.Found.Dropped += int64(len(p.DropGraphs))
 			p = &sink.Batch{}
 			return err
 		}
@@ -165,30 +162,21 @@ func (c *mirrorCompare) dropGhosts(ctx context.Context) error {
 			}
 		}
 	}
-	b := d.mem.Store.Batch()
+	b := c.Store.Batch()
 	defer b.Close()
 	b.DeleteRange(prefix, kv.PrefixEnd(prefix))
 	return b.Commit(ctx, false)
 }
 
-// compareGraphs compares the names of the graphs alone, and removes those that
-// no resource has.
-func (r *run) compareGraphs(ctx context.Context) error {
-	d := r.d
-	if !d.mirror.Owns() {
+// Graphs compares the names of the graphs alone, and removes those without a resource.
+func (c *Comparison) Graphs(ctx context.Context) error {
+	if !c.Mirror.Owns() {
 		return nil
 	}
-	d.mem.SpaceLock.Lock()
-	defer d.mem.SpaceLock.Unlock()
-	c := &mirrorCompare{d: d, fix: true}
+	c.SpaceLock.Lock()
+	defer c.SpaceLock.Unlock()
 	if err := c.graphs(ctx); err != nil {
 		return fmt.Errorf("read the graphs of the mirror: %w", err)
 	}
-	if err := c.dropGhosts(ctx); err != nil {
-		return err
-	}
-	if c.dropped > 0 {
-		r.why("%d graphs that no resource has were removed", c.dropped)
-	}
-	return nil
+	return c.dropGhosts(ctx)
 }

@@ -1,4 +1,4 @@
-package destination
+package audit
 
 import (
 	"bytes"
@@ -17,21 +17,21 @@ import (
 )
 
 // A source with an in-sync inventory (docs/reference/inventory.md) is compared by
-// digests: the tree of what is recorded is made of the records, and where it
-// differs from the source's the nodes below are asked for. Of an equal mirror of
+// digests: a tree is made of the records, and below its differing nodes the
+// source's are asked for. Of an equal mirror of
 // any size one small document is fetched.
 
-// maxInventoryNodes bounds how many nodes are fetched: a mirror that differs in
-// more is compared with the list, which costs less.
+// maxInventoryNodes bounds how many nodes are fetched: a mirror with more
+// differences is compared with the list, at less cost.
 const maxInventoryNodes = 2000
 
-// inventoryAudit is one comparison.
-type inventoryAudit struct {
-	a       *auditRun
+// inventory is one comparison.
+type inventory struct {
+	a       *pass
 	local   *extsort.Sorter // key 32 bytes, value graph 32 bytes and location 16
 	nodes   map[string]rdfres.Digest
 	fetched int
-	differ  []string // prefixes of keys that differ, in order
+	differ  []string // differing prefixes of keys, in order
 	remote  map[rdfres.Digest]remoteEntry
 }
 
@@ -45,18 +45,17 @@ const inventoryLevels = 4
 
 // byInventory compares the records with the source's inventory. done is false
 // when there is none that can be used.
-func (a *auditRun) byInventory(ctx context.Context) (done bool, err error) {
-	d := a.d
-	if a.root == nil {
+func (a *pass) byInventory(ctx context.Context) (done bool, err error) {
+	if a.told.root == nil {
 		return false, nil
 	}
-	v, err := newInventoryAudit(a)
+	v, err := newInventory(a)
 	if err != nil {
 		return false, err
 	}
 	defer v.local.Close()
 	if err := v.compare(ctx); errors.Is(err, feed.ErrInventory) {
-		d.mem.Log.Info("the source's inventory is passed over, its list is compared", "why", err)
+		a.Log.Info("the source's inventory is passed over, its list is compared", "why", err)
 		return false, nil
 	} else if err != nil {
 		return false, err
@@ -64,14 +63,25 @@ func (a *auditRun) byInventory(ctx context.Context) (done bool, err error) {
 	return true, nil
 }
 
-// newInventoryAudit is closed by its local.
-func newInventoryAudit(a *auditRun) (*inventoryAudit, error) {
-	local, err := extsort.New(a.d.cfg.TempDir, a.d.cfg.MemoryBytes/2)
-	return &inventoryAudit{a: a, local: local, nodes: map[string]rdfres.Digest{}, remote: map[rdfres.Digest]remoteEntry{}}, err
+// newInventory is closed by its local.
+func newInventory(a *pass) (*inventory, error) {
+	local, err := extsort.New(a.Config.TempDir, a.Config.MemoryBytes/2)
+	return &inventory{a: a, local: local, nodes: map[string]rdfres.Digest{}, remote: map[rdfres.Digest]remoteEntry{}}, err
 }
 
-// build makes the inventory of the records, or gives an errInventory.
-func (v *inventoryAudit) build(ctx context.Context) (root rdfres.InventoryChild, err error) {
+// Recorded is the digest of the inventory of the records, or an ErrInventory.
+func (a *Audit) Recorded(ctx context.Context) (rdfres.Digest, error) {
+	v, err := newInventory(&pass{Audit: a})
+	if err != nil {
+		return rdfres.Digest{}, err
+	}
+	defer v.local.Close()
+	root, err := v.build(ctx)
+	return root.Digest, err
+}
+
+// build makes the inventory of the records, or gives an ErrInventory.
+func (v *inventory) build(ctx context.Context) (root rdfres.InventoryChild, err error) {
 	if err := v.collect(ctx); err != nil {
 		return root, err
 	}
@@ -87,63 +97,62 @@ func (v *inventoryAudit) build(ctx context.Context) (root rdfres.InventoryChild,
 	return root, err
 }
 
-func (v *inventoryAudit) compare(ctx context.Context) error {
+func (v *inventory) compare(ctx context.Context) error {
 	a := v.a
 	root, unusable := v.build(ctx)
 	if unusable != nil && !errors.Is(unusable, feed.ErrInventory) {
 		return unusable
 	}
-	want, err := feed.ParseGraph(a.root.Digest)
+	want, err := feed.ParseGraph(a.told.root.Digest)
 	if err != nil {
 		return fmt.Errorf("%w: %w", feed.ErrInventory, err)
 	}
 	switch {
 	case unusable == nil && want == root.Digest:
-		if a.inventory, a.through = a.root.Digest, a.root.Sequence; a.depth == "origin" && a.listed() {
+		if a.told.inventory, a.told.through = a.told.root.Digest, a.told.root.Sequence; a.Depth == "origin" && a.listed() {
 			return fmt.Errorf("%w: every representation is asked for", feed.ErrInventory)
 		}
 		return nil
-	case a.root.Beyond(&a.from):
+	case a.told.root.Beyond(&a.told.from):
 		behind, err := a.behind(ctx)
 		if err != nil {
 			return err
 		}
-		if a.ahead = !behind; a.ahead {
-			return fmt.Errorf("%w: it is of change %d, which is not published yet", feed.ErrInventory, a.root.Sequence)
+		if a.told.ahead = !behind; a.told.ahead {
+			return fmt.Errorf("%w: it is of change %d, which is not published yet", feed.ErrInventory, a.told.root.Sequence)
 		}
 	}
 	switch {
 	case unusable != nil:
 		return unusable
-	case a.depth != "inventory" && a.listed():
+	case a.Depth != "inventory" && a.listed():
 		return fmt.Errorf("%w: it is another than that of the records, and the list names what differs", feed.ErrInventory)
-	case a.root.Root == "":
+	case a.told.root.Root == "":
 		return fmt.Errorf("%w: it does not lead to its root", feed.ErrInventory)
 	}
-	if err := v.descend(ctx, a.root.Root, ""); err != nil {
+	if err := v.descend(ctx, a.told.root.Root, ""); err != nil {
 		return err
 	}
 	return v.tell(ctx)
 }
 
-// collect sorts what is recorded by the keys of the inventory.
-func (v *inventoryAudit) collect(ctx context.Context) error {
-	d := v.a.d
-	snap := d.mem.Store.Snapshot(ctx)
+// collect sorts the records by the keys of the inventory.
+func (v *inventory) collect(ctx context.Context) error {
+	snap := v.a.Store.Snapshot(ctx)
 	defer snap.Close()
 	n := int64(0)
-	for loc, rec := range d.mem.Ledger.Records(ctx, snap) {
+	for loc, rec := range v.a.Ledger.Records(ctx, snap) {
 		if rec.Err != nil {
 			return rec.Err
 		}
 		if n++; n%4096 == 0 {
-			d.opt.Progress("inventory", n, 0)
+			v.a.Options.Progress("inventory", n, 0)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 		}
 		v.a.sawRewritten(ctx, rec.Record)
-		if rec.Has(ledger.FlagFile) && v.a.depth != "inventory" && v.a.listed() {
+		if rec.Has(ledger.FlagFile) && v.a.Depth != "inventory" && v.a.listed() {
 			return fmt.Errorf("%w: it has no files, and the list has", feed.ErrInventory)
 		}
 		if rec.Has(ledger.FlagKept) || rec.Has(ledger.FlagFile) {
@@ -160,7 +169,7 @@ func (v *inventoryAudit) collect(ctx context.Context) error {
 	return nil
 }
 
-func (v *inventoryAudit) entries() iter.Seq2[rdfres.InventoryEntry, error] {
+func (v *inventory) entries() iter.Seq2[rdfres.InventoryEntry, error] {
 	return func(yield func(rdfres.InventoryEntry, error) bool) {
 		for rec, err := range v.local.Sort() {
 			var e rdfres.InventoryEntry
@@ -174,16 +183,16 @@ func (v *inventoryAudit) entries() iter.Seq2[rdfres.InventoryEntry, error] {
 	}
 }
 
-func (v *inventoryAudit) fetch(ctx context.Context, address string) (*feed.InventoryDoc, error) {
+func (v *inventory) fetch(ctx context.Context, address string) (*feed.InventoryDoc, error) {
 	if v.fetched++; v.fetched > maxInventoryNodes {
 		return nil, fmt.Errorf("%w: more than %d of its nodes differ", feed.ErrInventory, maxInventoryNodes)
 	}
-	return v.a.d.src.Docs.InventoryNode(ctx, address)
+	return v.a.Feed.InventoryNode(ctx, address)
 }
 
-// descend goes down where the digests differ. Where they cannot be compared any
+// descend goes down at differing digests. Where they cannot be compared any
 // more, because one side has a leaf, all entries below are.
-func (v *inventoryAudit) descend(ctx context.Context, address, path string) error {
+func (v *inventory) descend(ctx context.Context, address, path string) error {
 	doc, err := v.fetch(ctx, address)
 	if err != nil {
 		return err
@@ -226,7 +235,7 @@ func (v *inventoryAudit) descend(ctx context.Context, address, path string) erro
 			return err
 		}
 	}
-	for i := range 16 { // what only the records have
+	for i := range 16 { // of the records alone
 		if p := path + "0123456789abcdef"[i:i+1]; !have[p] {
 			v.differ = append(v.differ, p)
 		}
@@ -234,8 +243,8 @@ func (v *inventoryAudit) descend(ctx context.Context, address, path string) erro
 	return nil
 }
 
-// differs tells whether a key is in a part that differs.
-func (v *inventoryAudit) differs(prefixes map[string]bool, key string) bool {
+// differs tells whether a key is in a differing part.
+func (v *inventory) differs(prefixes map[string]bool, key string) bool {
 	for n := range len(key) + 1 {
 		if prefixes[key[:n]] {
 			return true
@@ -244,9 +253,8 @@ func (v *inventoryAudit) differs(prefixes map[string]bool, key string) bool {
 	return false
 }
 
-// tell makes findings of the parts that differ.
-func (v *inventoryAudit) tell(ctx context.Context) error {
-	d := v.a.d
+// tell makes findings of the differing parts.
+func (v *inventory) tell(ctx context.Context) error {
 	prefixes := map[string]bool{}
 	for _, p := range v.differ {
 		prefixes[p] = true
@@ -266,7 +274,7 @@ func (v *inventoryAudit) tell(ctx context.Context) error {
 		if ok && there.graph == graph {
 			continue
 		}
-		r, err := d.mem.Ledger.Record(ctx, loc)
+		r, err := v.a.Ledger.Record(ctx, loc)
 		if err != nil || r == nil {
 			return errors.Join(err, ctx.Err())
 		}
@@ -275,7 +283,7 @@ func (v *inventoryAudit) tell(ctx context.Context) error {
 			err = v.a.event(loc, rankExtra, event{Entity: r.Entity, Location: r.Loc, Detail: "it is mirrored, the source does not have it any more"})
 		} else {
 			var f *ledger.Fault
-			if f, err = d.mem.Ledger.Fault(ctx, loc); err == nil {
+			if f, err = v.a.Ledger.Fault(ctx, loc); err == nil {
 				err = v.a.event(loc, rankDifferent, event{Entity: r.Entity, Location: r.Loc, Detail: fmt.Sprintf("the source says graph digest %s, recorded is %s%s", there.graph, graph, faultNote(f))})
 			}
 		}
@@ -283,12 +291,12 @@ func (v *inventoryAudit) tell(ctx context.Context) error {
 			return err
 		}
 	}
-	known := map[string]*ledger.Fault{} // of entities that are missing
+	known := map[string]*ledger.Fault{} // of missing entities
 	for _, e := range v.remote {
 		known[e.entity] = nil
 	}
 	delete(known, "")
-	for _, f := range d.mem.Ledger.Faults(ctx) {
+	for _, f := range v.a.Ledger.Faults(ctx) {
 		if f.Err != nil {
 			return f.Err
 		}

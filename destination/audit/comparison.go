@@ -1,4 +1,4 @@
-package destination
+package audit
 
 import (
 	"cmp"
@@ -21,97 +21,83 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// mirrorCompare compares the owned triples of the records with the mirror's: it reads the graph, sorts the
+// Comparison compares the owned triples of the records with the mirror's: it reads the graph, sorts the
 // hashes of its triples on disk by subject, and merges them with the ownership index, in the same order.
 // Subjects with triples without an owner are read again, to name them: the triples of a right mirror are
-// never sorted themselves. With fix the mirror is repaired on the way.
-type mirrorCompare struct {
-	d      *Destination
-	fix    bool
-	second bool
-	alone  bool // the source is unreachable: resources to be fetched again stay as they are
-	spare  bool // files without a resource stay: they may be anybody's
-	event  func(ledger.Hash, byte, event) error
-	saw    func(ledger.Hash, rdfres.Triple) // nil, or gets each triple as the mirror shows it
+// never sorted themselves. With Fix the mirror is repaired on the way. Of a folder it compares the files.
+type Comparison struct {
+	*keep.Standing
+	Engine Engine
+	Most   int // triples of one subject held in memory
 
-	plan    sink.Batch
-	fixed   int64 // triples written or removed, and dropped
-	ghosts  int64 // graphs of ours in the mirror, without a record
-	dropped int64 // removed ones of them
-	others  int64 // graphs of the store beyond this mirror
-	unseen  int64 // triples in another form than given, against the normal form
-	strays  int64 // files without a resource
-	refetch int64 // resources with a kept representation not as recorded
-	broken  map[ledger.Hash]bool
+	Fix    bool
+	Second bool // after a repair: remaining differences are the store's own
+	Alone  bool // the source is unreachable: resources to be fetched again stay as they are
+	Spare  bool // files without a resource stay: they may be anybody's
+
+	Found Found
+
+	event  func(ledger.Hash, byte, event) error // nil: nobody asks
+	saw    func(ledger.Hash, rdfres.Triple)     // nil, or gets each triple as the mirror shows it
+	plan   sink.Batch
+	ghosts int64 // graphs of ours in the mirror, without a record
+	broken map[ledger.Hash]bool
 
 	lastLoc ledger.Hash
 	lastSts map[ledger.Hash]*sink.Statement
 }
 
-// compareMirror is the comparison of Sync if state and mirror do not stand at the same write. Files
-// that the records do not know stay: only an audit was asked to remove them.
-func (r *run) compareMirror(ctx context.Context) error {
-	d := r.d
-	mc := &mirrorCompare{d: d, fix: true, spare: true, event: func(ledger.Hash, byte, event) error { return nil }}
-	if err := mc.run(ctx); err != nil {
-		return err
-	}
-	if n := mc.fixed - mc.dropped; n > 0 {
-		r.why("%d triples of the mirror were put right", n)
-	}
-	if mc.dropped > 0 {
-		r.why("%d graphs that no resource has were removed", mc.dropped)
-	}
-	if mc.strays > 0 {
-		r.why("files without a resource stay, %d: audit names them, and audit --repair removes them", mc.strays)
-	}
-	if mc.fixed > 0 && !d.mem.SnapshotMeta().Ahead { // a snapshot sink is written at the end
-		lacking := 0 // writes confirmed again and again, and not done
-		again := &mirrorCompare{d: d, second: true, event: func(_ ledger.Hash, rank byte, _ event) error {
-			if rank == rankMirrorLacks {
-				lacking++
-			}
-			return nil
-		}}
-		if err := again.run(ctx); err != nil {
-			return err
-		}
-		if lacking > 0 {
-			return fmt.Errorf("%w: %d resources lack triples that were just written", sink.ErrUnconfirmed, lacking)
-		}
-	}
-	if mc.refetch > 0 {
-		r.full = true
-	}
-	return d.stand.Checkpoint(ctx, d.mem.SnapshotMeta().Stage, func(m *keep.Meta) { m.CompareMirror, m.Damage = "", "" })
+// Found counts the findings of a comparison.
+type Found struct {
+	Lacking int   // resources without some of their triples
+	Fixed   int64 // triples written or removed, and dropped graphs
+	Dropped int64 // removed graphs of ours, without a record
+	Others  int64 // graphs of the store beyond this mirror
+	Unseen  int64 // triples in another form than given, against the normal form
+	Strays  int64 // files without a resource
+	Refetch int64 // resources with a kept representation not as recorded
 }
 
-func (c *mirrorCompare) run(ctx context.Context) error {
-	d := c.d
-	d.mem.SpaceLock.Lock() // nobody else writes into the graph meanwhile
-	defer d.mem.SpaceLock.Unlock()
-	return d.applier.content.compare(ctx, c)
-}
-
-func (of descriptions) compare(ctx context.Context, c *mirrorCompare) error {
-	d := of.d
-	if !d.mirror.Reads {
+// Run compares everything in the mirror.
+func (c *Comparison) Run(ctx context.Context) error {
+	c.SpaceLock.Lock() // nobody else writes into the graph meanwhile
+	defer c.SpaceLock.Unlock()
+	switch {
+	case c.Mirror.Files != nil:
+		return c.files(ctx)
+	case !c.Mirror.Reads:
 		return nil
 	}
-	if err := d.stand.SameForm(ctx); err != nil {
+	return c.triples(ctx)
+}
+
+// finding hands on a finding.
+func (c *Comparison) finding(loc ledger.Hash, rank byte, e event) error {
+	if rank == rankMirrorLacks {
+		c.Found.Lacking++
+	}
+	if c.event == nil {
+		return nil
+	}
+	return c.event(loc, rank, e)
+}
+
+// triples compares the triples of a store.
+func (c *Comparison) triples(ctx context.Context) error {
+	if err := c.SameForm(ctx); err != nil {
 		return err
 	}
 	c.broken = map[ledger.Hash]bool{}
 	if err := c.graphs(ctx); err != nil {
 		return fmt.Errorf("read the graphs of the mirror: %w", err)
 	}
-	keys, err := extsort.NewKeys(d.cfg.TempDir, d.cfg.MemoryBytes/8)
+	keys, err := extsort.NewKeys(c.Config.TempDir, c.Config.MemoryBytes/8)
 	if err != nil {
 		return err
 	}
 	later := &subjectList{Keys: keys}
 	defer later.Close()
-	snap := d.mem.Store.Snapshot(ctx)
+	snap := c.Store.Snapshot(ctx)
 	defer snap.Close()
 	if err := c.byHash(ctx, snap, later); err != nil {
 		return err
@@ -135,12 +121,12 @@ func (of descriptions) compare(ctx context.Context, c *mirrorCompare) error {
 
 // read gives add each triple of the mirror and its form in the store's normal form.
 // One may come twice.
-func (c *mirrorCompare) read(ctx context.Context, add func(graph string, t, normal rdfres.Triple) error) error {
-	m := c.d.mirror
+func (c *Comparison) read(ctx context.Context, add func(graph string, t, normal rdfres.Triple) error) error {
+	m := c.Mirror
 	var got int64
 	each := func(graph string, t rdfres.Triple) error {
 		if got++; got%8192 == 0 {
-			c.d.opt.Progress("mirror", got, 0)
+			c.Options.Progress("mirror", got, 0)
 		}
 		return add(graph, t, m.Layout.NormalForm.Triple(t))
 	}
@@ -157,9 +143,8 @@ func (c *mirrorCompare) read(ctx context.Context, add func(graph string, t, norm
 }
 
 // byTriple compares the subjects of a list, triple by triple.
-func (c *mirrorCompare) byTriple(ctx context.Context, snap kv.Reader, of *subjectList) error {
-	d := c.d
-	sorter, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes)
+func (c *Comparison) byTriple(ctx context.Context, snap kv.Reader, of *subjectList) error {
+	sorter, err := extsort.New(c.Config.TempDir, c.Config.MemoryBytes)
 	if err != nil {
 		return err
 	}
@@ -187,8 +172,8 @@ func (c *mirrorCompare) byTriple(ctx context.Context, snap kv.Reader, of *subjec
 
 // merge compares the subjects of a list with triples of the mirror: key subject and
 // triple hash in normal form, value graph, zero byte, line.
-func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap kv.Reader, of *subjectList) error {
-	nextOwned, stopOwned := iter.Pull2(c.d.mem.Groups(ctx, snap))
+func (c *Comparison) merge(ctx context.Context, sorter *extsort.Sorter, snap kv.Reader, of *subjectList) error {
+	nextOwned, stopOwned := iter.Pull2(c.Groups(ctx, snap))
 	defer stopOwned()
 	nextHeld, stopHeld := iter.Pull2(sorter.Sort())
 	defer stopHeld()
@@ -218,7 +203,7 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			c.d.opt.Progress("subjects", int64(n), of.Len())
+			c.Options.Progress("subjects", int64(n), of.Len())
 		}
 		if gok && g.Subj == cur.Subj {
 			cur = *g
@@ -234,7 +219,7 @@ func (c *mirrorCompare) merge(ctx context.Context, sorter *extsort.Sorter, snap 
 				seen[i] = true
 			} else if hash != last || len(extra) == 0 && over == 0 {
 				graph, line, _ := strings.Cut(string(h.Value), "\x00")
-				if len(extra) < c.d.lim.diffCap {
+				if len(extra) < c.Most {
 					extra = append(extra, keep.Held{Hash: hash, Graph: graph, Line: line})
 				} else {
 					over++
@@ -269,16 +254,15 @@ type lack struct {
 }
 
 // differ works on one subject with other triples than owned.
-func (c *mirrorCompare) differ(ctx context.Context, g *keep.Group, missing []ledger.Hash, extra []keep.Held) error {
-	d := c.d
-	tolerated, err := d.mem.Tolerated(ctx, g.Subj)
+func (c *Comparison) differ(ctx context.Context, g *keep.Group, missing []ledger.Hash, extra []keep.Held) error {
+	tolerated, err := c.Tolerated(ctx, g.Subj)
 	if err != nil {
 		return err
 	}
 	made := g.Explained(tolerated, missing, extra)
 	var ownerHere *ledger.Owner
 	for i := range g.Owners {
-		if g.Owners[i].Dest == d.mem.Dest {
+		if g.Owners[i].Dest == c.Dest {
 			ownerHere = &g.Owners[i]
 			break
 		}
@@ -290,12 +274,12 @@ func (c *mirrorCompare) differ(ctx context.Context, g *keep.Group, missing []led
 		l := lack{hash: h}
 		for i, o := range g.Owners {
 			if ledger.Holds(g.Lists[i], h) {
-				if l.owner = o; o.Dest == d.mem.Dest {
+				if l.owner = o; o.Dest == c.Dest {
 					break
 				}
 			}
 		}
-		if l.owner.Dest != d.mem.Dest { // its own audit tells
+		if l.owner.Dest != c.Dest { // its own audit tells
 			others = append(others, l)
 			continue
 		}
@@ -338,11 +322,11 @@ func (c *mirrorCompare) differ(ctx context.Context, g *keep.Group, missing []led
 				if paired[i] || t.P != l.st.Triple.P || extra[i].Graph != l.st.Graph || t.O.Kind() != rdfres.KindLiteral || l.st.Triple.O.Kind() != rdfres.KindLiteral {
 					continue
 				}
-				if d.mirror.SameValue(l.st.Triple.O, t.O) {
+				if c.Mirror.SameValue(l.st.Triple.O, t.O) {
 					match = i
 					break
 				}
-				if c.second && match < 0 { // any other, if none is like it
+				if c.Second && match < 0 { // any other, if none is like it
 					match = i
 				}
 			}
@@ -352,11 +336,11 @@ func (c *mirrorCompare) differ(ctx context.Context, g *keep.Group, missing []led
 			continue
 		}
 		paired[match] = true
-		c.unseen++
+		c.Found.Unseen++
 		rewritten[l.owner.Loc] = rewritingOf(l.st.Triple, triples[match].O)
-		if c.second { // it was repaired and is otherwise again: the store's way, once and for all
-			b := d.mem.Store.Batch()
-			b.Set(ledger.Key(ledger.KindRewritten, d.mem.Space, g.Subj, l.hash), extra[match].Hash[:])
+		if c.Second { // it was repaired and is otherwise again: the store's way, once and for all
+			b := c.Store.Batch()
+			b.Set(ledger.Key(ledger.KindRewritten, c.Space, g.Subj, l.hash), extra[match].Hash[:])
 			err := b.Commit(ctx, true)
 			b.Close()
 			if err != nil {
@@ -367,7 +351,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *keep.Group, missing []led
 	lackOf := map[ledger.Hash]int{}
 	for _, l := range still {
 		lackOf[l.owner.Loc]++
-		if c.fix && l.st != nil && d.mirror.Keeps(l.st) == nil {
+		if c.Fix && l.st != nil && c.Mirror.Keeps(l.st) == nil {
 			c.plan.Add = append(c.plan.Add, *l.st)
 		}
 	}
@@ -394,14 +378,14 @@ func (c *mirrorCompare) differ(ctx context.Context, g *keep.Group, missing []led
 		}
 		if ghost { // it goes whole
 			detail := "the mirror has graph " + clip.Middle(e.Graph) + ", which this destination wrote and no resource has"
-			if err := c.event(ledger.HashOf("graph\x00"+e.Graph), rankNoSubject, event{Entity: d.mirror.Layout.EntityOf(e.Graph), Graph: e.Graph, Detail: detail}); err != nil {
+			if err := c.finding(ledger.HashOf("graph\x00"+e.Graph), rankNoSubject, event{Entity: c.Mirror.Layout.EntityOf(e.Graph), Graph: e.Graph, Detail: detail}); err != nil {
 				return err
 			}
 			continue
 		}
-		if c.fix {
+		if c.Fix {
 			st := sink.Statement{Triple: t, Graph: e.Graph, Subject: g.Subj, Hash: e.Hash, Shown: true}
-			st.Rewritten = d.mirror.Layout.NormalForm.Triple(t) != t
+			st.Rewritten = c.Mirror.Layout.NormalForm.Triple(t) != t
 			c.plan.Remove = append(c.plan.Remove, st)
 		}
 		if excess.Triples++; excess.Triples == 1 {
@@ -418,7 +402,7 @@ func (c *mirrorCompare) differ(ctx context.Context, g *keep.Group, missing []led
 			return err
 		}
 	}
-	if len(c.plan.Add)+len(c.plan.Remove) >= d.mirror.Limit() {
+	if len(c.plan.Add)+len(c.plan.Remove) >= c.Mirror.Limit() {
 		return c.flush(ctx)
 	}
 	return nil
@@ -426,25 +410,25 @@ func (c *mirrorCompare) differ(ctx context.Context, g *keep.Group, missing []led
 
 // tellExcess makes a finding of triples of one subject without an owner: of the resource that has others
 // of it, else of their graph, or of the subject in a graph of ours.
-func (c *mirrorCompare) tellExcess(ctx context.Context, owner *ledger.Owner, e event) error {
+func (c *Comparison) tellExcess(ctx context.Context, owner *ledger.Owner, e event) error {
 	if owner != nil {
 		return c.tell(ctx, owner.Loc, rankMirrorExcess, e)
 	}
 	key := "entity\x00" + e.Entity + "\x00" + e.Graph
 	if e.Graph != "" {
-		switch _, ours, err := c.d.mem.Ledger.Ownership().GraphOwner(ctx, e.Graph); {
+		switch _, ours, err := c.Ledger.Ownership().GraphOwner(ctx, e.Graph); {
 		case err != nil:
 			return err
 		case !ours:
-			key, e.Entity = "graph\x00"+e.Graph, c.d.mirror.Layout.EntityOf(e.Graph)
+			key, e.Entity = "graph\x00"+e.Graph, c.Mirror.Layout.EntityOf(e.Graph)
 		}
 	}
-	return c.event(ledger.HashOf(key), rankNoSubject, e)
+	return c.finding(ledger.HashOf(key), rankNoSubject, e)
 }
 
 // madeOf finds the likely source of a triple among those missing for other destinations, -1 for none: a
 // literal of the same predicate.
-func (c *mirrorCompare) madeOf(ctx context.Context, others []lack, t rdfres.Triple) (int, error) {
+func (c *Comparison) madeOf(ctx context.Context, others []lack, t rdfres.Triple) (int, error) {
 	if t.O.Kind() != rdfres.KindLiteral {
 		return -1, nil
 	}
@@ -452,7 +436,7 @@ func (c *mirrorCompare) madeOf(ctx context.Context, others []lack, t rdfres.Trip
 		l := &others[i]
 		if l.st == nil {
 			var err error
-			if l.st, err = c.d.stand.Theirs(ctx, l.owner, l.hash); err != nil {
+			if l.st, err = c.Theirs(ctx, l.owner, l.hash); err != nil {
 				return -1, err
 			}
 		}
@@ -463,28 +447,28 @@ func (c *mirrorCompare) madeOf(ctx context.Context, others []lack, t rdfres.Trip
 	return -1, nil
 }
 
-func (c *mirrorCompare) tell(ctx context.Context, loc ledger.Hash, rank byte, e event) error {
+func (c *Comparison) tell(ctx context.Context, loc ledger.Hash, rank byte, e event) error {
 	e.Broken = c.broken[loc]
-	if rec, err := c.d.mem.Ledger.Record(ctx, loc); err == nil && rec != nil {
+	if rec, err := c.Ledger.Record(ctx, loc); err == nil && rec != nil {
 		e.Entity, e.Location = rec.Entity, rec.Loc
 	}
-	return c.event(loc, rank, e)
+	return c.finding(loc, rank, e)
 }
 
 // statement finds a triple of a resource by its hash. It is nil if the kept representation is not as
 // recorded: then the resource is fetched again.
-func (c *mirrorCompare) statement(ctx context.Context, loc, h ledger.Hash) (*sink.Statement, error) {
+func (c *Comparison) statement(ctx context.Context, loc, h ledger.Hash) (*sink.Statement, error) {
 	if c.lastSts == nil || c.lastLoc != loc {
 		c.lastLoc, c.lastSts = loc, map[ledger.Hash]*sink.Statement{}
-		sts, rec, err := c.d.stand.StatementsOf(ctx, loc)
+		sts, rec, err := c.StatementsOf(ctx, loc)
 		if err != nil && !errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, kv.ErrNotFound) {
 			return nil, err
 		}
 		if err != nil && !c.broken[loc] {
 			c.broken[loc] = true
-			c.refetch++
-			if c.fix && !c.alone && rec != nil {
-				c.d.mem.Log.Warn("kept representation is not as recorded; it is fetched again", "loc", rec.Loc)
+			c.Found.Refetch++
+			if c.Fix && !c.Alone && rec != nil {
+				c.Log.Warn("kept representation is not as recorded; it is fetched again", "loc", rec.Loc)
 				if err := c.forget(ctx, loc, rec, "a kept representation is not as recorded"); err != nil {
 					return nil, err
 				}
@@ -497,26 +481,25 @@ func (c *mirrorCompare) statement(ctx context.Context, loc, h ledger.Hash) (*sin
 	return c.lastSts[h], nil
 }
 
-// forget makes a resource be fetched again, as what is kept of it is lost. Its recorded state is remembered:
+// forget makes a resource be fetched again, as its kept representation is lost. Its recorded state is remembered:
 // without a promise only that is taken at once.
-func (c *mirrorCompare) forget(ctx context.Context, loc ledger.Hash, rec *ledger.Record, why string) error {
-	d := c.d
-	f, err := d.mem.Ledger.Fault(ctx, loc)
+func (c *Comparison) forget(ctx context.Context, loc ledger.Hash, rec *ledger.Record, why string) error {
+	f, err := c.Ledger.Fault(ctx, loc)
 	if err != nil {
 		return err
 	}
-	b := d.mem.Store.Batch()
+	b := c.Store.Batch()
 	defer b.Close()
-	if came := d.stand.StateOf(rec); f == nil && came != (rdfres.Digest{}) {
-		f = d.applier.planner.faults.newFault(ctx, recordedEntry(rec), loc, &doubtfulError{"has to be what was recorded", came})
+	if came := c.StateOf(rec); f == nil && came != (rdfres.Digest{}) {
+		f = c.Engine.Doubtful(ctx, recordedEntry(rec), loc, "has to be what was recorded", came)
 		f.Next, f.Doubted = f.First, ledger.AsRecorded
-		d.mem.Ledger.PutFault(b, loc, f)
+		c.Ledger.PutFault(b, loc, f)
 	}
 	forgotten := *rec
 	forgotten.Forget()
 	forgotten.Normal = rdfres.Digest{}
-	d.mem.Ledger.PutRecord(b, loc, &forgotten)
-	return d.mem.Commit(ctx, b, func(m *keep.Meta) { m.OweSource(why) })
+	c.Ledger.PutRecord(b, loc, &forgotten)
+	return c.Commit(ctx, b, func(m *keep.Meta) { m.OweSource(why) })
 }
 
 // recordedEntry is a source's entry of a recorded state, without a promise of its bytes.
@@ -524,31 +507,30 @@ func recordedEntry(rec *ledger.Record) *feed.Item {
 	return &feed.Item{File: rec.Has(ledger.FlagFile), Loc: rec.Loc, Entity: rec.Entity, Promise: fetch.Promise{Length: -1}, LastMod: rec.LastMod, Time: rec.Changed, Via: rec.Via}
 }
 
-func (c *mirrorCompare) flush(ctx context.Context) error {
+func (c *Comparison) flush(ctx context.Context) error {
 	if c.plan.Empty() {
 		return nil
 	}
-	d := c.d
-	c.fixed += int64(len(c.plan.Add) + len(c.plan.Remove))
-	if d.stand.PutsWhole() {
+	c.Found.Fixed += int64(len(c.plan.Add) + len(c.plan.Remove))
+	if c.PutsWhole() {
 		c.plan = sink.Batch{}
-		return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Ahead = true })
+		return c.SaveMeta(ctx, func(m *keep.Meta) { m.Ahead = true })
 	}
-	if d.mirror.PutsGraphs() {
+	if c.Mirror.PutsGraphs() {
 		p, err := c.touched(ctx)
 		if err != nil {
 			return err
 		}
 		c.plan = sink.Batch{}
-		return d.stand.WritePlan(ctx, p)
+		return c.WritePlan(ctx, p)
 	}
 	p := c.plan
 	c.plan = sink.Batch{}
-	return d.stand.WritePlan(ctx, &p)
+	return c.WritePlan(ctx, &p)
 }
 
 // touched puts the per-entity graphs of a repair whole.
-func (c *mirrorCompare) touched(ctx context.Context) (*sink.Batch, error) {
+func (c *Comparison) touched(ctx context.Context) (*sink.Batch, error) {
 	p := &sink.Batch{}
 	graphs := map[string]bool{}
 	for _, list := range [][]sink.Statement{c.plan.Add, c.plan.Remove} {
@@ -557,7 +539,7 @@ func (c *mirrorCompare) touched(ctx context.Context) (*sink.Batch, error) {
 		}
 	}
 	for g := range graphs {
-		v, err := c.d.mem.Store.Get(ctx, ledger.Key(ledger.KindGraph, c.d.mem.Space, ledger.HashOf(g)))
+		v, err := c.Store.Get(ctx, ledger.Key(ledger.KindGraph, c.Space, ledger.HashOf(g)))
 		if errors.Is(err, kv.ErrNotFound) {
 			p.DropGraphs = append(p.DropGraphs, g)
 			continue
@@ -565,10 +547,10 @@ func (c *mirrorCompare) touched(ctx context.Context) (*sink.Batch, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(v) < 20 || ledger.ID(binary.BigEndian.Uint32(v)) != c.d.mem.Dest {
+		if len(v) < 20 || ledger.ID(binary.BigEndian.Uint32(v)) != c.Dest {
 			continue
 		}
-		sts, _, err := c.d.stand.StatementsOf(ctx, ledger.Hash(v[4:20]))
+		sts, _, err := c.StatementsOf(ctx, ledger.Hash(v[4:20]))
 		if err != nil {
 			return nil, err
 		}

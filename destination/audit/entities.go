@@ -1,4 +1,4 @@
-package destination
+package audit
 
 import (
 	"context"
@@ -11,18 +11,17 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// readEntities reads the graphs that are ours: owned by a resource or in the
-// mirror, or of the form that the template gives and nobody else's. It counts others.
-func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfres.Triple) error) error {
-	d := c.d
-	m := d.mirror
+// readEntities reads our graphs: owned by a resource or in the
+// mirror, or of the template's form and nobody else's. It counts others.
+func (c *Comparison) readEntities(ctx context.Context, add func(string, rdfres.Triple) error) error {
+	m := c.Mirror
 	if !m.Asks() {
 		return c.readEntitiesOneByOne(ctx, add)
 	}
 	before, after, _ := strings.Cut(m.Layout.Template, "{entity}")
 	named := before != "" || after != ""
 	ours := map[string]bool{}
-	c.others = 0
+	c.Found.Others = 0
 	is := func(g string) (bool, error) {
 		if sink.IsOwnGraph(g) {
 			return false, nil
@@ -30,11 +29,11 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 		if v, ok := ours[g]; ok {
 			return v, nil
 		}
-		owner, err := d.mem.Store.Get(ctx, ledger.Key(ledger.KindGraph, d.mem.Space, ledger.HashOf(g)))
+		owner, err := c.Store.Get(ctx, ledger.Key(ledger.KindGraph, c.Space, ledger.HashOf(g)))
 		if err != nil && !errors.Is(err, kv.ErrNotFound) {
 			return false, err
 		}
-		v := err == nil && d.mem.OwnsGraph(owner)
+		v := err == nil && c.OwnsGraph(owner)
 		if err != nil {
 			if v = named && strings.HasPrefix(g, before) && strings.HasSuffix(g, after); !v {
 				if v, err = c.ghost(ctx, g); err != nil {
@@ -43,7 +42,7 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 			}
 		}
 		if !v && owner == nil {
-			c.others++
+			c.Found.Others++
 		}
 		if len(ours) > 100_000 {
 			clear(ours)
@@ -54,20 +53,20 @@ func (c *mirrorCompare) readEntities(ctx context.Context, add func(string, rdfre
 	return m.ReadGraphs(ctx, is, add)
 }
 
-func (c *mirrorCompare) readEntitiesOneByOne(ctx context.Context, add func(string, rdfres.Triple) error) error {
-	prefix := ledger.Key(ledger.KindGraph, c.d.mem.Space)
-	for pair, err := range c.d.mem.Store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+func (c *Comparison) readEntitiesOneByOne(ctx context.Context, add func(string, rdfres.Triple) error) error {
+	prefix := ledger.Key(ledger.KindGraph, c.Space)
+	for pair, err := range c.Store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 		if err != nil {
 			return err
 		}
 		if len(pair.Value) < 20 {
 			return ledger.ErrDamaged
 		}
-		if !c.d.mem.OwnsGraph(pair.Value) {
+		if !c.OwnsGraph(pair.Value) {
 			continue
 		}
 		g := string(pair.Value[20:])
-		for t, err := range c.d.mirror.ReadGraph(ctx, g) {
+		for t, err := range c.Mirror.ReadGraph(ctx, g) {
 			if err == nil {
 				err = add(g, t)
 			}

@@ -1,4 +1,4 @@
-package destination
+package audit
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// partHashes is how many triples of a subject that come in a row are one record.
+// partHashes is how many triples of a subject, in a row, are one record.
 const partHashes = 256
 
-// byHash compares all subjects by the hashes of their triples. Where the mirror has
-// triples that nobody owns, or more of one subject than are held in memory, the
-// subject is left for later; what else differs is worked on here.
-func (c *mirrorCompare) byHash(ctx context.Context, snap kv.Reader, later *subjectList) error {
-	sorter, err := extsort.New(c.d.cfg.TempDir, c.d.cfg.MemoryBytes)
+// byHash compares all subjects by the hashes of their triples. A subject with triples
+// without an owner, or with more than are held in memory, is left for later; other
+// differences are worked on here.
+func (c *Comparison) byHash(ctx context.Context, snap kv.Reader, later *subjectList) error {
+	sorter, err := extsort.New(c.Config.TempDir, c.Config.MemoryBytes)
 	if err != nil {
 		return err
 	}
@@ -28,11 +28,11 @@ func (c *mirrorCompare) byHash(ctx context.Context, snap kv.Reader, later *subje
 	if err := c.readHashes(ctx, sorter, later); err != nil {
 		return err
 	}
-	nextOwned, stopOwned := iter.Pull2(c.d.mem.Groups(ctx, snap))
+	nextOwned, stopOwned := iter.Pull2(c.Groups(ctx, snap))
 	defer stopOwned()
 	g, gerr, gok := nextOwned()
 	n := int64(0)
-	compare := func(subj ledger.Hash, hashes []ledger.Hash) error { // first of what is owned alone
+	compare := func(subj ledger.Hash, hashes []ledger.Hash) error { // first of the owned alone
 		for gok && gerr == nil && string(g.Subj[:]) < string(subj[:]) {
 			if err := c.hashesDiffer(ctx, g, nil, later); err != nil {
 				return err
@@ -46,7 +46,7 @@ func (c *mirrorCompare) byHash(ctx context.Context, snap kv.Reader, later *subje
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			c.d.opt.Progress("subjects", n, 0)
+			c.Options.Progress("subjects", n, 0)
 		}
 		if !gok || g.Subj != subj {
 			return c.hashesDiffer(ctx, &keep.Group{Subj: subj}, hashes, later)
@@ -70,7 +70,7 @@ func (c *mirrorCompare) byHash(ctx context.Context, snap kv.Reader, later *subje
 			hashes = hashes[:0]
 		}
 		subj = ledger.Hash(rec.Key)
-		if len(hashes) > c.d.lim.diffCap {
+		if len(hashes) > c.Most {
 			continue // it is left for later
 		}
 		for h := range slices.Chunk(rec.Value, 16) {
@@ -95,10 +95,10 @@ func (c *mirrorCompare) byHash(ctx context.Context, snap kv.Reader, later *subje
 }
 
 // readHashes streams the mirror into a sorter: key subject hash, value the hashes of
-// triples in normal form. Most stores give the triples of a subject in a row, which
+// triples in normal form. Most stores give the triples of a subject in a row: they
 // are one record. Blank nodes are left for later: nobody owns what they are the subject
 // of, and in another answer they may have other labels.
-func (c *mirrorCompare) readHashes(ctx context.Context, sorter *extsort.Sorter, later *subjectList) error {
+func (c *Comparison) readHashes(ctx context.Context, sorter *extsort.Sorter, later *subjectList) error {
 	var graph string
 	var subject rdfres.Term
 	var subj ledger.Hash
@@ -139,11 +139,11 @@ func (c *mirrorCompare) readHashes(ctx context.Context, sorter *extsort.Sorter, 
 
 // hashesDiffer compares one subject; hashes are those of its triples in the mirror, in
 // any order.
-func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *keep.Group, hashes []ledger.Hash, later *subjectList) error {
-	if len(hashes) == 0 && !slices.ContainsFunc(g.Owners, func(o ledger.Owner) bool { return o.Dest == c.d.mem.Dest }) {
+func (c *Comparison) hashesDiffer(ctx context.Context, g *keep.Group, hashes []ledger.Hash, later *subjectList) error {
+	if len(hashes) == 0 && !slices.ContainsFunc(g.Owners, func(o ledger.Owner) bool { return o.Dest == c.Dest }) {
 		return nil // in a graph of another destination
 	}
-	if len(hashes) > c.d.lim.diffCap {
+	if len(hashes) > c.Most {
 		return later.Add(g.Subj[:])
 	}
 	slices.SortFunc(hashes, ledger.Hash.Compare)
@@ -168,8 +168,8 @@ func (c *mirrorCompare) hashesDiffer(ctx context.Context, g *keep.Group, hashes 
 	if len(missing)+len(extra) == 0 {
 		return nil
 	}
-	if len(extra) > 0 { // what the store has made of others need not be read again
-		tolerated, err := c.d.mem.Tolerated(ctx, g.Subj)
+	if len(extra) > 0 { // the store's own forms of others need not be read again
+		tolerated, err := c.Tolerated(ctx, g.Subj)
 		if err != nil {
 			return err
 		}

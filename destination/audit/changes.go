@@ -1,4 +1,4 @@
-package destination
+package audit
 
 import (
 	"cmp"
@@ -12,22 +12,20 @@ import (
 	"github.com/rsbridge/rsbridge/internal/extsort"
 )
 
-// A list may be older than the changes that are offered beside it, and neither need tell
-// anything by which another state of a resource is seen. So an audit asks as well for what the
-// next Sync would apply: what is published and not applied is a difference, whatever is known
-// of it, and so is a change that was read and whose resource could not be had.
+// A list may be older than the changes beside it, and neither need tell another state of a
+// resource. So an audit reads the changes of the next Sync as well: a published change, not
+// applied, is a difference, and so is a pending one.
 
-// published counts the changes that are not applied: those after the cursor, and pending ones.
-// A gap before them counts only where the comparison has proven nothing (open).
-func (a *auditRun) published(ctx context.Context, open bool) error {
-	d := a.d
+// published counts the changes not applied: those after the cursor, and pending ones. A gap
+// before them counts only if the comparison has proven nothing (open).
+func (a *pass) published(ctx context.Context, open bool) error {
 	v := &feed.Inventory{}
 	var err error
-	if v.Sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/8); err != nil {
+	if v.Sorter, err = extsort.New(a.Config.TempDir, a.Config.MemoryBytes/8); err != nil {
 		return err
 	}
 	defer v.Close()
-	for _, f := range d.mem.Ledger.Faults(ctx) {
+	for _, f := range a.Ledger.Faults(ctx) {
 		if f.Err != nil {
 			return f.Err
 		}
@@ -36,7 +34,7 @@ func (a *auditRun) published(ctx context.Context, open bool) error {
 			return err
 		}
 		if it.Change == "" || a.proven(it) {
-			continue // of what a list tells, the comparison with it knows
+			continue // the comparison with the list has it
 		}
 		if err := v.Add(it); err != nil {
 			return err
@@ -56,22 +54,23 @@ func (a *auditRun) published(ctx context.Context, open bool) error {
 	return ctx.Err()
 }
 
-// proven tells that the inventory, which is the record's, is of a later change.
-func (a *auditRun) proven(it *feed.Item) bool { return a.inventory != "" && it.Sequence <= a.through }
+// proven tells of an inventory equal to the records and of a later change.
+func (a *pass) proven(it *feed.Item) bool {
+	return a.told.inventory != "" && it.Sequence <= a.told.through
+}
 
 // unread adds the changes after the cursor.
-func (a *auditRun) unread(ctx context.Context, v *feed.Inventory, open bool) error {
-	d := a.d
-	m := d.mem.SnapshotMeta()
-	if !a.offer.Followed() || !m.Until.IsZero() {
+func (a *pass) unread(ctx context.Context, v *feed.Inventory, open bool) error {
+	m := a.SnapshotMeta()
+	if !a.Offer.Followed() || !m.Until.IsZero() {
 		return nil
 	}
 	from := m.Cursor
-	address, kind := a.offer.Changes()
-	dl, r, err := d.src.ChangesSince(ctx, address, kind, &from)
+	address, kind := a.Offer.Changes()
+	dl, r, err := a.Feed.ChangesSince(ctx, address, kind, &from)
 	var gap *feed.GapError
-	if errors.As(feed.MissingOf(a.offer, err), &gap) {
-		a.lost = cmp.Or(a.lost, error(fmt.Errorf("gap: %w", gap)))
+	if errors.As(feed.MissingOf(a.Offer, err), &gap) {
+		a.told.lost = cmp.Or(a.told.lost, error(fmt.Errorf("gap: %w", gap)))
 		return nil
 	}
 	if err != nil || dl == nil {
@@ -82,7 +81,7 @@ func (a *auditRun) unread(ctx context.Context, v *feed.Inventory, open bool) err
 	err = feed.Again(func() error {
 		v.Void = [2]uint64{begin, v.Order}
 		ahead := from.Ahead()
-		err := feed.MissingOf(a.offer, d.src.EachChangeOf(ctx, dl, r, &from, true, func(c feed.Change) error {
+		err := feed.MissingOf(a.Offer, a.Feed.EachChangeOf(ctx, dl, r, &from, true, func(c feed.Change) error {
 			if c.Item == nil {
 				return nil
 			}
@@ -101,22 +100,21 @@ func (a *auditRun) unread(ctx context.Context, v *feed.Inventory, open bool) err
 	})
 	if errors.As(err, &gap) {
 		v.Void = [2]uint64{begin, v.Order}
-		if open && a.lost == nil {
-			a.lost = fmt.Errorf("gap: %w", gap)
+		if open && a.told.lost == nil {
+			a.told.lost = fmt.Errorf("gap: %w", gap)
 		}
 		return nil
 	}
 	return err
 }
 
-// unapplied makes a finding of a change that is published, unless the mirror is proven to have it.
-func (a *auditRun) unapplied(ctx context.Context, loc ledger.Hash, it *feed.Item) error {
-	d := a.d
-	rec, err := d.mem.Ledger.Record(ctx, loc)
+// unapplied makes a finding of a published change, unless the mirror is proven to have it.
+func (a *pass) unapplied(ctx context.Context, loc ledger.Hash, it *feed.Item) error {
+	rec, err := a.Ledger.Record(ctx, loc)
 	if err != nil {
 		return err
 	}
-	f, err := d.mem.Ledger.Fault(ctx, loc)
+	f, err := a.Ledger.Fault(ctx, loc)
 	if err != nil {
 		return err
 	}
@@ -127,7 +125,7 @@ func (a *auditRun) unapplied(ctx context.Context, loc ledger.Hash, it *feed.Item
 	case p.There() && p.Here():
 		v, why := it.Differs(rec)
 		switch {
-		case v == feed.ProvenSame, v == feed.SeemsSame, v != feed.Different && a.depth == "origin":
+		case v == feed.ProvenSame, v == feed.SeemsSame, v != feed.Different && a.Depth == "origin":
 			return nil
 		case v == feed.Different:
 			e.Detail = "the source says " + why + faultNote(f)
@@ -137,7 +135,7 @@ func (a *auditRun) unapplied(ctx context.Context, loc ledger.Hash, it *feed.Item
 		e.Entity = rec.Entity
 	case p.There():
 		rank, e.Detail = rankMissing, notMirrored+faultNote(f)
-	case p.Here() && d.cfg.Keep != "deleted":
+	case p.Here() && a.Config.Keep != "deleted":
 		rank, e.Entity, e.Detail = rankExtra, rec.Entity, "it is mirrored, the source does not have it any more"
 	default:
 		return nil
@@ -147,4 +145,11 @@ func (a *auditRun) unapplied(ctx context.Context, loc ledger.Hash, it *feed.Item
 		return nil
 	}
 	return a.event(loc, rank, e)
+}
+
+// behind tells whether some published changes are not applied.
+func (a *pass) behind(ctx context.Context) (bool, error) {
+	probe := &pass{Audit: a.Audit, silently: true}
+	err := probe.published(ctx, false)
+	return probe.sourceDiffers, err
 }

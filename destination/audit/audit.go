@@ -1,0 +1,223 @@
+// Package audit proves a mirror: the source's inventory or list against the records, and the records
+// against the mirror. It stands beside the engine, and the engine repairs its findings.
+package audit
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/keep"
+	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/obtain"
+	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+import ()
+
+// Engine repairs, and keeps unproven answers.
+type Engine interface {
+	// Unexplained takes the number of triples in another form than given, against the normal form. It
+	// tells whether the store keeps them otherwise than was known.
+	Unexplained(ctx context.Context, triples int64) (changed bool, err error)
+	// Doubtful is the fault of a resource with an answer of the digest came, not taken yet.
+	Doubtful(ctx context.Context, it *feed.Item, loc ledger.Hash, why string, came rdfres.Digest) *ledger.Fault
+	// Confirm asks again for resources taken without a promise. other gets those without an answer, and
+	// with another one.
+	Confirm(ctx context.Context, snap kv.Reader, other func(*obtain.Outcome) error) error
+	// Repair makes the mirror equal to the source.
+	Repair(ctx context.Context, o *feed.Offer) error
+	// PutWhole writes a mirror without updates.
+	PutWhole(ctx context.Context) error
+}
+
+// Feed is the part of a feed for an audit.
+type Feed interface {
+	InventoryRoot(ctx context.Context, o *feed.Offer) (*feed.InventoryDoc, error)
+	InventoryNode(ctx context.Context, address string) (*feed.InventoryDoc, error)
+	ReadInventory(ctx context.Context, o *feed.Offer, known *feed.ListState) (*feed.Inventory, error)
+	EachChange(ctx context.Context, o *feed.Offer, from *feed.Cursor, strict bool, f func(feed.Change) error) error
+	ChangesSince(ctx context.Context, address string, kind resourcesync.Capability, at *feed.Cursor) (*feed.Download, *resourcesync.Reader, error)
+	EachChangeOf(ctx context.Context, dl *feed.Download, r *resourcesync.Reader, from *feed.Cursor, strict bool, f func(feed.Change) error) error
+}
+
+// Audit compares source, records and mirror.
+type Audit struct {
+	*keep.Standing
+	Engine  Engine
+	Feed    Feed
+	Obtains *obtain.Obtainer
+	Offer   *feed.Offer
+	Depth   string // "inventory", "store", "origin"
+	Named   int    // bounds the named differences of a report
+	Most    int    // triples of one subject held in memory
+}
+
+// pass is one pass of an audit.
+type pass struct {
+	*Audit
+	fix      bool // repair the mirror while comparing
+	second   bool // after a repair: remaining differences are the store's own
+	silently bool // findings are counted only
+	told     told
+
+	events        *extsort.Sorter
+	sourceDiffers bool
+	unexplained   bool // a difference without a change for the next run
+	storeDiffers  bool // from the records
+	found         Found
+	rewritten     rewrittenOnes
+}
+
+// told is the source's part of a pass.
+type told struct {
+	silent error // why the source could not be asked, nil while it can
+	lost   error // why its changes, without a list, do not tell all of it
+	older  bool  // the source's list is, and its changes do not reach back to it
+	passed int64 // resources not compared with it: changed since
+	listAt time.Time
+	from   feed.Cursor        // the mirror's position
+	root   *feed.InventoryDoc // of the source as the audit begins, nil for none
+	ahead  bool               // it has unpublished changes
+	untold int64              // resources without a measure, of a source without changes
+	taken  bool               // the mirror was made equal to this very list
+
+	inventory string       // see AuditReport
+	through   uint64       // of an inventory with a proof of all: its last change
+	origins   atomic.Int64 // resources asked for at their first source
+	unasked   atomic.Int64 // origins on hosts without permission
+}
+
+// Run audits, and with repair repairs and audits again. undiscovered is why the source was not found, nil
+// with an Offer.
+func (a *Audit) Run(ctx context.Context, undiscovered error, begun time.Time, repair bool) (keep.AuditReport, error) {
+	rep := keep.AuditReport{Name: a.Config.Name, Depth: a.Depth, Time: begun.UTC()}
+	p := &pass{Audit: a, fix: repair}
+	if err := p.withoutSource(ctx, undiscovered); err != nil {
+		return rep, err
+	}
+	if repair || a.Depth != "inventory" {
+		if err := a.checkpoint(ctx, repair); err != nil {
+			return rep, fmt.Errorf("read the checkpoint: %w", err)
+		}
+	}
+	if err := p.once(ctx, &rep); err != nil {
+		return rep, err
+	}
+	switch changed, err := a.Engine.Unexplained(ctx, p.found.Unseen); {
+	case err != nil:
+		return rep, err
+	case changed:
+		p, rep = p.again(), keep.AuditReport{Name: rep.Name, Depth: rep.Depth, Time: rep.Time}
+		if err := p.once(ctx, &rep); err != nil {
+			return rep, err
+		}
+	}
+	if repair && rep.Findings()+p.found.Fixed > 0 {
+		first := rep
+		if err := p.repair(ctx); err != nil {
+			return rep, fmt.Errorf("repair: %w", err)
+		}
+		p, rep = p.again(), keep.AuditReport{Name: first.Name, Depth: first.Depth, Time: first.Time}
+		p.fix, p.second = false, true
+		if err := p.once(ctx, &rep); err != nil {
+			return rep, err
+		}
+		if rep.Repaired = max(0, first.Findings()-rep.Findings()); rep.Repaired > 0 {
+			rep.Mended = first.MendedBy(&rep)
+		}
+	}
+	rep.Bytes = a.Obtains.Fetch.Received()
+	rep.Seconds = math.Round(a.Options.Now().Sub(begun).Seconds()*1000) / 1000
+	return rep, p.keep(ctx, rep)
+}
+
+// again is another pass, with the knowledge of the source's silence.
+func (a *pass) again() *pass {
+	return &pass{Audit: a.Audit, fix: a.fix, told: told{silent: a.told.silent}}
+}
+
+// checkpoint notes another write of the mirror. A repair refuses another mirror.
+func (a *Audit) checkpoint(ctx context.Context, repair bool) error {
+	cp, err := a.Mirror.Checkpoint(ctx)
+	switch {
+	case err != nil:
+	case cp != nil:
+		m := a.SnapshotMeta()
+		err = a.NoteCompare(ctx, m.OtherWrite(cp))
+	case repair:
+		err = a.IsTheMirror(ctx)
+	}
+	return err
+}
+
+// repair has the engine repair the findings.
+func (a *pass) repair(ctx context.Context) error {
+	if a.told.silent == nil && (a.sourceDiffers || a.found.Refetch > 0) {
+		if err := a.Engine.Repair(ctx, a.Offer); err != nil {
+			return err
+		}
+	}
+	if a.told.silent == nil || a.found.Refetch == 0 { // else a snapshot sink is not proven
+		return a.Engine.PutWhole(ctx)
+	}
+	return nil
+}
+
+// keep keeps the report and its consequences.
+func (a *pass) keep(ctx context.Context, rep keep.AuditReport) error {
+	kept := rep
+	kept.Named, kept.Mended = firstNamed(kept.Named), firstNamed(kept.Mended)
+	return a.SaveMeta(context.WithoutCancel(ctx), func(m *keep.Meta) {
+		m.LastAudit = &kept
+		if rep.Equal && rep.Depth != "inventory" {
+			m.CompareMirror = ""
+		}
+		if rep.Equal {
+			m.Recheck.Why = ""
+		}
+		if rep.Equal && rep.Depth == "origin" {
+			m.AskedAll = rep.Time
+		}
+		if a.unexplained {
+			m.Recheck.Why = "an audit found differences from the source"
+		}
+		if rep.Depth != "inventory" {
+			m.Damage = ""
+		}
+		if a.storeDiffers {
+			m.Damage = "an audit found the mirror changed or incomplete; audit --repair restores it"
+		}
+	})
+}
+
+// firstNamed are the kept differences of a report.
+func firstNamed(all []keep.Difference) []keep.Difference { return all[:min(len(all), 20)] }
+
+func (a *pass) once(ctx context.Context, rep *keep.AuditReport) error {
+	var err error
+	if a.events, err = extsort.New(a.Config.TempDir, a.Config.MemoryBytes/8); err != nil {
+		return err
+	}
+	defer a.events.Close()
+	if err := a.compareSource(ctx); err != nil {
+		return err
+	}
+	if a.Depth != "inventory" {
+		c := &Comparison{Standing: a.Standing, Engine: a.Engine, Most: a.Most, Fix: a.fix, Second: a.second, Alone: a.told.silent != nil, event: a.event}
+		if len(a.rewritten.recast) > 0 {
+			c.saw = a.rewritten.shows
+		}
+		if err := c.Run(ctx); err != nil {
+			return err
+		}
+		a.found, rep.OtherGraphs = c.Found, c.Found.Others
+	}
+	return a.conclude(ctx, rep)
+}

@@ -9,6 +9,8 @@ import (
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/pairs"
+	"github.com/rsbridge/rsbridge/internal/extsort"
 )
 
 // A wrong Change List, an empty feed in its place for example, looks like a gap. When the right one
@@ -57,6 +59,47 @@ func (r *run) gapClosed(ctx context.Context, o *feed.Offer, m *keep.Meta) error 
 			m.Recheck.Why = "a Change List that was offered for a time is of another history"
 		}
 	})
+}
+
+// untold forgets changes that fail for long and are told no more, of a source without list and
+// dump: a wrong Change List told of them. Those before the first change may have left the lists.
+func (r *run) untold(ctx context.Context, o *feed.Offer) error {
+	d := r.d
+	v := &feed.Inventory{}
+	var err error
+	if v.Sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/8); err != nil {
+		return err
+	}
+	defer v.Close()
+	first, err := d.src.AddChanges(ctx, o, v)
+	if err != nil {
+		d.mem.Log.Warn("some of what changes told of fails, and they cannot be read from the first one", "error", err)
+		return ctx.Err()
+	}
+	b := d.batcher(ctx, &r.c, false)
+	defer b.wait()
+	snap := d.mem.Store.Snapshot(ctx)
+	defer snap.Close()
+	failing := pairs.FailingChanges(pairs.WithFaults(ctx, d.mem.Ledger, pairs.Of(ctx, d.mem.Ledger, v, snap)), first)
+	for p, err := range failing {
+		if err == nil && p.Item == nil {
+			err = b.add(ctx, &op{loc: p.Loc, rec: p.Record, settle: true})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	err = d.pipeline(ctx, func(yield func(job, error) bool) { // another change was the last one
+		for p, err := range failing {
+			if err == nil && p.Item == nil {
+				continue
+			}
+			if !yield(func(ctx context.Context) *outcome { return by(d.obtains.Job(p.Item))(ctx) }, err) {
+				return
+			}
+		}
+	}, func(o *outcome) error { return b.outcome(ctx, o) })
+	return errors.Join(err, b.settle(ctx))
 }
 
 // forgetSince forgets what changes told of since a time that are none, and could not be had.

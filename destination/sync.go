@@ -419,6 +419,9 @@ func (r *run) unlisted(ctx context.Context, o *feed.Offer) error {
 			return r.increment(ctx, o, 0)
 		}
 	}
+	if r.lacks.perhaps && !o.Listed() {
+		return r.untold(ctx, o)
+	}
 	if !r.lacks.perhaps || o.ResourceList == "" {
 		return nil
 	}

@@ -60,6 +60,28 @@ func (src *Source) EachChange(ctx context.Context, o *Offer, from *Cursor, stric
 	return src.eachChange(ctx, o, &from.at, strict, f)
 }
 
+// AddChanges adds all changes that the source offers, and tells the time of the first one: zero if
+// there is none, or one has no time.
+func (src *Source) AddChanges(ctx context.Context, o *Offer, v *Inventory) (first time.Time, err error) {
+	address, kind := o.Changes()
+	dl, rd, err := src.ChangesRoot(ctx, fetch.Request{URL: address}, kind)
+	if err != nil {
+		return first, err
+	}
+	defer dl.Close()
+	some := false
+	err = src.EachChangeOf(ctx, dl, rd, &Cursor{}, true, func(c Change) error {
+		if c.Item == nil {
+			return nil
+		}
+		if !some || c.Item.Time.Before(first) {
+			first, some = c.Item.Time, true
+		}
+		return v.Add(c.Item)
+	})
+	return first, err
+}
+
 func (src *Source) eachChange(ctx context.Context, o *Offer, from *cursor, strict bool, f func(Change) error) error {
 	address, kind := o.Changes()
 	dl, r, err := src.ChangesRoot(ctx, fetch.Request{URL: address}, kind)

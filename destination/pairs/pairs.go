@@ -88,6 +88,23 @@ func WithFaults(ctx context.Context, led *ledger.Ledger, pairs iter.Seq2[Pair, e
 	}
 }
 
+// FailingChanges are the pairs whose fault is of a change since a time, and is not their item's.
+func FailingChanges(all iter.Seq2[Pair, error], since time.Time) iter.Seq2[Pair, error] {
+	return func(yield func(Pair, error) bool) {
+		for p, err := range all {
+			if err == nil && (p.Fault == nil || p.FailsOfList() || since.IsZero() || p.Fault.Change.Before(since)) {
+				continue
+			}
+			if err == nil && p.Item != nil && p.Item.Time.Equal(p.Fault.Change) {
+				continue
+			}
+			if !yield(p, err) {
+				return
+			}
+		}
+	}
+}
+
 // Pair is one location as the source and the records have it.
 type Pair struct {
 	Loc    ledger.Hash

@@ -241,15 +241,20 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	}); err != nil {
 		return nil, err
 	}
-	moves, err := d.findMoves(ctx, v, snap)
+	moves, err := pairs.FindMoves(ctx, d.mem.Ledger, v, snap)
 	if err != nil {
 		return nil, err
 	}
 	if err := r.underWay(ctx, o); err != nil {
 		return nil, err
 	}
+	obtains := d.obtains
+	if len(moves.Unlisted) > 0 {
+		obtains = obtains.Beside(moves.Unlisted)
+	}
 	bulk := d.mem.Meta.Stage == ledger.Baseline
 	b := d.batcher(ctx, &r.c, bulk)
+	b.compares = true
 	defer b.wait()
 	jobs := func(yield func(job, error) bool) {
 		for p, err := range pairs.WithFaults(ctx, d.mem.Ledger, pairs.Of(ctx, d.mem.Ledger, v, snap)) {
@@ -269,7 +274,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 				held++
 				heldOutside += p.Record.Unselected()
 			}
-			if moves.left(p.Loc) {
+			if moves.Left(p.Loc) {
 				continue // it goes with the new location of its entity
 			}
 			if f != nil && v.Sparing { // it is tried again by itself
@@ -279,12 +284,13 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 				p.SeeFault(v, now)
 				continue
 			}
-			replaces := moves.to(p.Loc)
+			replaces := moves.To(p.Loc)
 			switch {
 			case p.There() && p.Here():
 				is, _ := p.Item.Differs(p.Record)
-				doubtful := f != nil && f.Came != "" && (is != feed.ProvenSame || f.Run == d.runName())
-				if !doubtful && (is.Same(o) || v.Sparing && is != feed.Different) && !(r.dry && r.wouldAskAgain(ctx, p.Loc, p.Record)) {
+				doubtful := f != nil && (f.List || f.Came != "" && (is != feed.ProvenSame || f.Run == d.runName()))
+				sparing := v.Sparing && is != feed.Different && !(len(moves.Unlisted) > 0 && p.Record.Has(ledger.FlagNotRDF)) // else it may have become a list of them
+				if !doubtful && (is.Same(o) || sparing) && !(r.dry && r.wouldAskAgain(ctx, p.Loc, p.Record)) {
 					if moved := p.Item.Via != "" && p.Item.Via != p.Record.Via; (len(replaces) == 0 && !moved) || r.dry {
 						unchanged += 1 - p.Record.Unselected()
 						outside += p.Record.Unselected()
@@ -336,7 +342,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 				}
 				continue
 			}
-			if !yield(replacing(by(d.obtains.Job(p.Item)), replaces), nil) {
+			if !yield(replacing(by(obtains.Job(p.Item)), replaces), nil) {
 				return
 			}
 		}
@@ -352,7 +358,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	if err != nil {
 		return nil, errors.Join(err, flushAfter(ctx, b, err))
 	}
-	if n := len(moves.pairs); n > 0 {
+	if n := moves.Len(); n > 0 {
 		r.why("%d entities have another address", n)
 	}
 	v.Unread.Add(b.unread)
@@ -367,7 +373,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 		planned.deleted += int64(len(gone)+len(told)) - goneOutside - toldOutside
 		planned.unchanged = unchanged
 		r.plan.counts = planned
-		total := held - heldOutside - planned.deleted - int64(len(moves.pairs)) + planned.created + planned.moved
+		total := held - heldOutside - planned.deleted - int64(moves.Len()) + planned.created + planned.moved
 		r.plan.total = &total
 		r.complete = true
 		return func(*keep.Meta) {}, nil
@@ -631,7 +637,7 @@ func (r *run) dropUnlisted(ctx context.Context, b *batcher, listed *extsort.Sort
 	if listed == nil {
 		return nil
 	}
-	var gone []departure
+	var gone pairs.Departures
 	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
 	next, stop := pull(listed)
@@ -651,7 +657,7 @@ func (r *run) dropUnlisted(ctx context.Context, b *batcher, listed *extsort.Sort
 			continue
 		}
 		if !ok || have != loc {
-			gone = append(gone, departure{entity: entityHash(rec.Entity), loc: loc})
+			gone.Add(loc, rec.Entity)
 		}
 	}
 	stop()
@@ -665,7 +671,7 @@ func (r *run) dropUnlisted(ctx context.Context, b *batcher, listed *extsort.Sort
 		gone = nil
 	}
 	for _, g := range gone {
-		if err := b.leave(ctx, g.loc, nil, ledger.Leaving{Implied: true, Empty: listed.Len() == 0}); err != nil {
+		if err := b.leave(ctx, g.Loc, nil, ledger.Leaving{Implied: true, Empty: listed.Len() == 0}); err != nil {
 			return err
 		}
 	}

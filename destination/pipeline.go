@@ -81,6 +81,7 @@ type batcher struct {
 	bulk     bool
 	first    *newcomers // nothing was recorded before: most resources are new; else nil
 	compacts bool       // those are kept small
+	compares bool       // with all entries of a list
 	unread   feed.Unread
 	ops      []*op
 	seen     map[ledger.Hash]bool
@@ -159,6 +160,10 @@ func (b *batcher) outcome(ctx context.Context, o *outcome) error {
 		if f.List && o.Err == nil { // what is not listed beside it may be gone now
 			if err := b.d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.OweSource("a list in the place of a resource is none any more") }); err != nil {
 				return err
+			}
+			if !b.compares && len(o.Wire) == 0 { // what it names counts beside the entries only
+				f.Next = b.d.opt.Now().UTC()
+				return b.add(ctx, &op{loc: p.loc, it: o.Item, fault: f})
 			}
 		}
 	}

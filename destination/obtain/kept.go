@@ -35,7 +35,7 @@ func (ob *Obtainer) representDescription(ctx context.Context, it *feed.Item, p f
 func (ob *Obtainer) representFile(ctx context.Context, it *feed.Item, p feed.Place, body []byte, kind fetch.Kind) (*Outcome, error) {
 	o, err := ob.representRDF(ctx, it, p, body, kind)
 	if err != nil {
-		if !errors.Is(err, ErrContent) || !it.Promise.Graph.IsZero() {
+		if !errors.Is(err, ErrContent) || errors.Is(err, ErrList) || !it.Promise.Graph.IsZero() {
 			return nil, err
 		}
 		// The bytes are the promised ones, whatever they are.

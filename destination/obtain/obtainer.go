@@ -42,14 +42,15 @@ type Limits struct {
 // Obtainer fetches the resources of a source.
 type Obtainer struct {
 	Options
-	bigMu    sync.Mutex // one big representation at a time
-	packages packageCache
+	bigMu    *sync.Mutex // one big representation at a time
+	packages *packageCache
 	contexts *fetch.Contexts
+	unlisted Unlisted // nil: nothing goes for want of an entry
 }
 
 // New makes an Obtainer.
 func New(o Options) *Obtainer {
-	return &Obtainer{Options: o, contexts: fetch.NewContexts(o.Fetch)}
+	return &Obtainer{Options: o, bigMu: &sync.Mutex{}, packages: &packageCache{}, contexts: fetch.NewContexts(o.Fetch)}
 }
 
 // Settle ends a run: packages and contexts of it are forgotten.

@@ -33,7 +33,7 @@ func (ob *Obtainer) obtainPackaged(ctx context.Context, it *feed.Item) (*Outcome
 	if err := ob.PlaceAllowed(it.Package); err != nil {
 		return nil, err
 	}
-	c := &ob.packages
+	c := ob.packages
 	c.mu.Lock()
 	p := c.open[it.Package]
 	if p == nil {

@@ -85,7 +85,7 @@ func (ob *Obtainer) obtainSingly(ctx context.Context, it *feed.Item) *Outcome {
 	if ob.Select.Outside(it) {
 		return ob.left(it)
 	}
-	if !ob.KeepFiles && ob.passedOver(it) {
+	if !ob.KeepFiles && ob.passedOver(it) && !ob.mayList(it) {
 		rec := it.Record()
 		rec.NotRDF(it.File)
 		o := &Outcome{Item: it, Record: rec, NotRDF: true}
@@ -264,9 +264,12 @@ func (ob *Obtainer) obtainFrom(ctx context.Context, it *feed.Item, p feed.Place)
 		ob.bigMu.Lock()
 		defer ob.bigMu.Unlock()
 	}
-	o, err := ob.represent(ctx, it, p, a.Body, a.Kind())
-	if p.URL == it.Loc && (err == nil && o.NotRDF || errors.Is(err, ErrContent)) {
+	if p.URL == it.Loc {
 		it.Found = ob.linked(a)
+	}
+	o, err := ob.represent(ctx, it, p, a.Body, a.Kind())
+	if page := err == nil && o.NotRDF || errors.Is(err, ErrContent) && !errors.Is(err, ErrList); !page {
+		it.Found = nil
 	}
 	if err == nil && p.Promise.Unproven() && feed.Unsettled(it.LastMod, fetch.ServedAt(a.Header, ob.Now())) {
 		o.Record.Unsettle()
@@ -304,6 +307,16 @@ func (ob *Obtainer) representRDF(ctx context.Context, it *feed.Item, p feed.Plac
 			base = p.URL
 		}
 		ts, ok, err = ob.readRDF(ctx, p, base, body, kind)
+	}
+	if !ok || err != nil {
+		if address, err := ob.named(ctx, it, p, body); err != nil {
+			return nil, err
+		} else if address != "" {
+			return nil, fmt.Errorf("%s %w: it names %s, which is mirrored and has no entry: it is a list, %w", clip.Middle(p.URL), ErrContent, clip.Middle(address), ErrList)
+		}
+	}
+	if !ok && ob.unlisted != nil && !it.File && unpromised(p) && len(bytes.TrimSpace(body)) == 0 && ob.Ledger.Lacks(ctx, ledger.HashOf(it.Loc)) {
+		return nil, fmt.Errorf("%s is empty, and may be a list that is being written", clip.Middle(p.URL))
 	}
 	if !ok && !it.File && !feed.IsTypeOfNoRDF(p.Promise.Type) && ob.isMirrored(ctx, it.Loc) {
 		return nil, fmt.Errorf("%s %w: its description is mirrored, and what comes now is none (an error page in its place?)", clip.Middle(p.URL), ErrContent)
@@ -459,9 +472,13 @@ func formatOfName(address string) (f rdfres.Format, certain, ok bool) {
 }
 
 // sniff guesses the format by the content. A beginning like Turtle may be followed by a named
-// graph: it is read as TriG, a superset.
+// graph: it is read as TriG, a superset. A list of addresses only begins like a prefixed name.
 func sniff(body []byte) (rdfres.Format, bool) {
-	f, ok := codec.SniffFormat(body[:min(len(body), 4096)])
+	head := body[:min(len(body), 4096)]
+	if resourcesync.IsTextList(head) {
+		return "", false
+	}
+	f, ok := codec.SniffFormat(head)
 	if f == rdfres.Turtle {
 		f = rdfres.TriG
 	}

@@ -165,7 +165,7 @@ func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
 }
 
 func (b *Bridge) openRunner(ctx context.Context) (err error) {
-	b.runner, err = jobs.Open(ctx, kv.Prefix(b.kv, prefixJobs), b.jobs(ctx), jobs.Options{Now: b.o.Now, Grace: cmp.Or(b.o.Grace, 20*time.Second), Logger: b.log.With("component", "jobs")})
+	b.runner, err = jobs.Open(ctx, kv.Prefix(b.kv, prefixJobs), b.jobs(ctx), jobs.Options{Now: b.o.Now, Class: runClass, Grace: cmp.Or(b.o.Grace, 20*time.Second), Logger: b.log.With("component", "jobs")})
 	return err
 }
 

@@ -121,18 +121,27 @@ func ended(run jobs.Run) bool {
 	return run.State == jobs.Failed || run.State == jobs.Done && (json.Unmarshal(run.Result, &s) != nil || !s.Paused)
 }
 
+// runClass keeps the runs behind a state beside those that did nothing, or only looked.
+func runClass(run jobs.Run) string {
+	switch {
+	case looks(run):
+	case ended(run):
+		return "ended"
+	case run.State == jobs.Interrupted && !run.Started.IsZero():
+		return "interrupted"
+	}
+	return ""
+}
+
 // cutOff tells whether the last begun run of a job had no end of its own, as after a kill. A run
 // under way says nothing yet.
 func cutOff(ctx context.Context, runner *jobs.Runner, job string) (bool, error) {
 	for run, err := range runner.Runs(ctx, job) {
-		switch {
-		case err != nil:
+		if err != nil {
 			return false, err
-		case looks(run):
-		case ended(run):
-			return false, nil
-		case run.State == jobs.Interrupted && !run.Started.IsZero():
-			return true, nil
+		}
+		if class := runClass(run); class != "" {
+			return class == "interrupted", nil
 		}
 	}
 	return false, nil

@@ -82,20 +82,90 @@ func TestRunsThatCount(t *testing.T) {
 	for _, tc := range []struct {
 		run         jobs.Run
 		ended, look bool
+		class       string
 	}{
-		{jobs.Run{Job: "sync:a", State: jobs.Done}, true, false},
-		{jobs.Run{Job: "sync:a", State: jobs.Failed}, true, false},
-		{jobs.Run{Job: "sync:a", State: jobs.Cancelled}, false, false},
-		{jobs.Run{Job: "sync:a", State: jobs.Interrupted}, false, false},
-		{jobs.Run{Job: "sync:a", State: jobs.Done, Args: []byte(`{"dry_run":true}`)}, true, true},
-		{jobs.Run{Job: "sync:a", State: jobs.Done, Result: []byte(`{"paused":true}`)}, false, false},
-		{jobs.Run{Job: "audit:a", State: jobs.Failed, Cause: "command"}, true, true},
-		{jobs.Run{Job: "audit:a", State: jobs.Failed, Cause: "schedule"}, true, false},
-		{jobs.Run{Job: "scan:a", State: jobs.Running}, false, false},
+		{jobs.Run{Job: "sync:a", State: jobs.Done}, true, false, "ended"},
+		{jobs.Run{Job: "sync:a", State: jobs.Failed}, true, false, "ended"},
+		{jobs.Run{Job: "sync:a", State: jobs.Cancelled}, false, false, ""},
+		{jobs.Run{Job: "sync:a", State: jobs.Interrupted}, false, false, ""},
+		{jobs.Run{Job: "sync:a", State: jobs.Interrupted, Started: time.Unix(1, 0)}, false, false, "interrupted"},
+		{jobs.Run{Job: "sync:a", State: jobs.Done, Args: []byte(`{"dry_run":true}`)}, true, true, ""},
+		{jobs.Run{Job: "sync:a", State: jobs.Done, Result: []byte(`{"paused":true}`)}, false, false, ""},
+		{jobs.Run{Job: "audit:a", State: jobs.Failed, Cause: "command"}, true, true, ""},
+		{jobs.Run{Job: "audit:a", State: jobs.Failed, Cause: "schedule"}, true, false, "ended"},
+		{jobs.Run{Job: "scan:a", State: jobs.Running}, false, false, ""},
 	} {
-		if ended(tc.run) != tc.ended || looks(tc.run) != tc.look {
-			t.Errorf("%+v: ended %t, looks %t", tc.run, ended(tc.run), looks(tc.run))
+		if ended(tc.run) != tc.ended || looks(tc.run) != tc.look || runClass(tc.run) != tc.class {
+			t.Errorf("%+v: ended %t, looks %t, class %q", tc.run, ended(tc.run), looks(tc.run), runClass(tc.run))
 		}
+	}
+}
+
+// TestRunsThatStay: many runs of a resting schedule, and many dry runs, push no run out of the history
+// that a state is judged by.
+func TestRunsThatStay(t *testing.T) {
+	store := memkv.New()
+	began := make(chan struct{})
+	var result any
+	var fault error
+	job := jobs.Job{Name: "sync:a", Subject: "a", Run: func(ctx context.Context, run *jobs.Run) (any, error) {
+		if run.Cause == "endless" {
+			began <- struct{}{}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return result, fault
+	}}
+	open := func() *jobs.Runner {
+		r, err := jobs.Open(t.Context(), store, []jobs.Job{job}, jobs.Options{Class: runClass, Keep: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	start := func(r *jobs.Runner, cause string, args any) jobs.Run {
+		run, _, err := r.Start("sync:a", cause, args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run
+	}
+	r := open()
+	fault = errors.New("broken")
+	for range 5 {
+		if _, err := r.Wait(t.Context(), start(r, "schedule", nil).ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(r, "endless", nil)
+	<-began
+	if err := r.Close(0); err != nil {
+		t.Fatal(err)
+	}
+	r = open()
+	defer r.Close(0)
+	for i := range 10 {
+		var args any
+		if result, fault = (skipped{true}), nil; i%2 == 1 {
+			result, args = nil, SyncArgs{DryRun: true}
+		}
+		if _, err := r.Wait(t.Context(), start(r, "schedule", args).ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failed, _, err := lastRuns(t.Context(), r, destinationJobs, "a")
+	if err != nil || failed == nil || failed.Error != "broken" {
+		t.Errorf("the last run of its own end: %+v, %v", failed, err)
+	}
+	if cut, err := cutOff(t.Context(), r, "sync:a"); err != nil || !cut {
+		t.Errorf("interrupted %t, %v", cut, err)
+	}
+	n := 0
+	for range r.Runs(t.Context(), "sync:a") {
+		n++
+	}
+	if n != 4+1+4 {
+		t.Errorf("%d runs are kept", n)
 	}
 }
 

@@ -24,9 +24,10 @@ import (
 // Options of Open; the zero value is sensible.
 type Options struct {
 	Now    func() time.Time
-	Logger *slog.Logger  // nil: silent
-	Keep   int           // ended runs kept per job; default 200
-	Grace  time.Duration // for runs under way at End
+	Logger *slog.Logger     // nil: silent
+	Keep   int              // ended runs kept per job and class; default 200
+	Class  func(Run) string // of an ended run: runs of one class push out none of another; nil: there is one
+	Grace  time.Duration    // for runs under way at End
 }
 
 // Runner owns the jobs and their goroutines. Close it.
@@ -86,6 +87,9 @@ func Open(ctx context.Context, store kv.Store, jobs []Job, o Options) (*Runner, 
 	}
 	if r.o.Keep == 0 {
 		r.o.Keep = 200
+	}
+	if r.o.Class == nil {
+		r.o.Class = func(Run) string { return "" }
 	}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx)) // ended by Close
 	for _, j := range jobs {
@@ -518,7 +522,7 @@ func (r *Runner) Close(grace time.Duration) error {
 	return nil
 }
 
-// ---- records: 'r' id -> run as JSON; 'o' id while it is open; 'j' job 0 id, to trim by job;
+// ---- records: 'r' id -> run as JSON; 'o' id while it is open; 'j' job 0 id -> class, to trim by job;
 // 's' job -> mark of its schedule
 
 func key(kind byte, id uint64) []byte {
@@ -543,6 +547,7 @@ func (r *Runner) write(run Run) error {
 	b.Set(key('r', run.ID), raw)
 	if run.Over() {
 		b.Delete(key('o', run.ID))
+		b.Set(jobKey(run.Job, run.ID), []byte(r.o.Class(run)))
 	} else {
 		b.Set(key('o', run.ID), nil)
 		b.Set(jobKey(run.Job, run.ID), nil)
@@ -584,26 +589,28 @@ func ForgetRuns(ctx context.Context, store kv.Store, batch kv.Batch, job string)
 	return nil
 }
 
-// trim drops the oldest ended runs of a job beyond the number to keep.
+// trim drops the oldest ended runs of a job and class beyond the number to keep.
 func (r *Runner) trim(job string) error {
 	lo := append([]byte{'j'}, job+"\x00"...)
-	var ids []uint64
-	for p, err := range r.store.Scan(r.kept(), lo, kv.PrefixEnd(lo)) {
+	kept := map[string]int{}
+	b := r.store.Batch()
+	defer b.Close()
+	for p, err := range r.store.ScanReverse(r.kept(), lo, kv.PrefixEnd(lo)) {
 		if err != nil {
 			return err
 		}
-		ids = append(ids, binary.BigEndian.Uint64(p.Key[len(lo):]))
+		id := binary.BigEndian.Uint64(p.Key[len(lo):])
+		if r.active[id] != nil {
+			continue
+		}
+		if kept[string(p.Value)]++; kept[string(p.Value)] > r.o.Keep {
+			b.Delete(key('r', id))
+			b.Delete(key('o', id)) // of one without a recorded end
+			b.Delete(p.Key)
+		}
 	}
-	ids = slices.DeleteFunc(ids, func(id uint64) bool { return r.active[id] != nil })
-	if len(ids) <= r.o.Keep {
+	if b.Size() == 0 {
 		return nil
-	}
-	b := r.store.Batch()
-	defer b.Close()
-	for _, id := range ids[:len(ids)-r.o.Keep] {
-		b.Delete(key('r', id))
-		b.Delete(key('o', id)) // of one without a recorded end
-		b.Delete(jobKey(job, id))
 	}
 	return b.Commit(r.kept(), false)
 }

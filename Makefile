@@ -39,14 +39,17 @@ test: export GOTMPDIR := $(or $(TMPDIR),/tmp)
 test: build
 	TMPDIR=$(FAST) $(GO) run ./internal/teststores/withstores $(MAKE) --no-print-directory -j2 plain lint raced
 
-# The longest first. Lint vets all packages once, so no part of the tests does.
+LONGEST = $(if $(filter ./...,$(PACKAGES)),./destination ./bridge ./sparqlsrc ./cmd/rsbridge ./internal/embedstore)
+
+# Lint vets all packages once, so no part of the tests does.
 plain:
-	$(GO) test -vet=off -timeout 30m $(if $(filter ./...,$(PACKAGES)),./sparqlsrc ./bridge ./destination ./cmd/rsbridge) $(PACKAGES)
+	$(GO) test -vet=off -timeout 30m $(LONGEST) $(PACKAGES)
 
 # The release compresses with the zstd of Go: with pebblegozstd the race detector sees that
-# one, and no library of C is compiled.
+# one, and no library of C is compiled. Without the option each process sleeps for a second
+# at its end.
 raced:
-	@if [ $(RACE) = 1 ]; then CGO_ENABLED=1 $(GO) test -race -short -tags nomsgpack,pebblegozstd -vet=off -timeout 45m $(RACED); \
+	@if [ $(RACE) = 1 ]; then GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) test -race -short -tags nomsgpack,pebblegozstd -vet=off -timeout 45m $(LONGEST) $(RACED); \
 	else echo "NOT RUN: the race detector: there is no C compiler (install gcc)"; fi
 
 lint:

@@ -325,6 +325,16 @@ func history(ctx context.Context, r kv.Reader, k rdfres.Digest, from uint64) ite
 // Current yields current entities with lo <= EntityKey, and < hi unless hi is zero, in the order of
 // EntityKey.
 func (v *View) Current(ctx context.Context, lo, hi rdfres.Digest) iter.Seq2[State, error] {
+	return v.states(ctx, lo, hi, false)
+}
+
+// Known is Current with the deleted entities, until they are forgotten. History of each tells
+// whether it existed at a past position of the log.
+func (v *View) Known(ctx context.Context, lo, hi rdfres.Digest) iter.Seq2[State, error] {
+	return v.states(ctx, lo, hi, true)
+}
+
+func (v *View) states(ctx context.Context, lo, hi rdfres.Digest, deleted bool) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		if v.err != nil {
 			yield(State{}, v.err)
@@ -339,14 +349,14 @@ func (v *View) Current(ctx context.Context, lo, hi rdfres.Digest) iter.Seq2[Stat
 			if err == nil {
 				s, err = readState(p.Value)
 			}
-			if err != nil {
-				yield(State{}, err)
-				return
-			}
-			if s.current == nil {
+			if err == nil && s.current == nil && !deleted {
 				continue
 			}
-			if !yield(State{Entity: s.entity, Current: s.current, Changes: int(s.changes), First: s.first}, nil) {
+			var st State
+			if err == nil {
+				st, err = v.state(ctx, rdfres.Digest(p.Key[1:]), s)
+			}
+			if !yield(st, err) || err != nil {
 				return
 			}
 		}

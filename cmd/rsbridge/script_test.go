@@ -52,7 +52,11 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Files: scripts,
 		Cmds:  cmds,
-		Setup: func(env *testscript.Env) error { env.Values[proxiesKey{}] = proxies{}; return nil },
+		Setup: func(env *testscript.Env) error {
+			env.Values[proxiesKey{}] = proxies{}
+			env.Setenv("GORACE", os.Getenv("GORACE"))
+			return nil
+		},
 	})
 }
 

@@ -27,6 +27,7 @@ var floors = map[string]int{
 	"sparqlsrc/dumpfile": 1,
 
 	"sparqlsrc": 2, "content": 2, "publish": 2, "publish/patch": 2, "publish/packing": 2, "faces": 2, "destination": 2, "destination/feed": 2, "destination/pairs": 2, "destination/obtain": 2, "destination/keep": 2, "destination/audit": 2, "destination/sink": 2, "destination/sink/sparqlsink": 2,
+	"push": 2, "push/hub": 2,
 	"destination/sink/dumpsink": 2, "destination/sink/filesink": 2, "destination/sink/marks": 2,
 
 	"bridge": 3,
@@ -94,6 +95,11 @@ var forbidden = []struct{ from, to, why string }{
 	{"destination", "destination/sink/sparqlsink", "the engine knows mirrors by their interfaces; the bridge opens each kind"},
 	{"destination", "destination/sink/dumpsink", "the engine knows mirrors by their interfaces; the bridge opens each kind"},
 	{"destination", "resourcesync/check", "a destination reads leniently and never judges"},
+	{"push", "publish", "notifications are made from a published state, whoever publishes it"},
+	{"push", "destination", "source and destination meet only in documents over HTTP"},
+	{"push/hub", "changetrack", "a hub distributes payloads, whatever is in them"},
+	{"push/hub", "resourcesync", "a hub distributes payloads, whatever is in them"},
+	{"push/hub", "destination", "source and destination meet only in documents over HTTP"},
 	{"jsonpatch", "rdfres", "RFC 6902 knows nothing of RDF"},
 }
 

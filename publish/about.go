@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/publish/naming"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -53,7 +54,7 @@ func (g *statements) publisher(subject, publisher, document string) {
 	switch {
 	case publisher == "":
 		return
-	case !describable(publisher): // "Library: maps" has a scheme too
+	case !naming.Describable(publisher): // "Library: maps" has a scheme too
 		agent = document + "#publisher"
 		g.text(agent, nsFOAF+"name", publisher)
 	}
@@ -87,7 +88,7 @@ func (s *set) describe(ctx context.Context, g *statements, snap *snapshot) {
 	g.text(d, nsDCT+"title", s.cfg.Title)
 	g.text(d, nsDCT+"identifier", s.cfg.Name)
 	g.text(d, nsDCT+"description", cmp.Or(s.cfg.Description, fmt.Sprintf("RDF descriptions of the set %s, to be copied and kept up to date with ResourceSync", s.cfg.Title)))
-	if describable(s.cfg.Licence) {
+	if naming.Describable(s.cfg.Licence) {
 		g.iri(d, nsDCT+"license", s.cfg.Licence)
 	} else {
 		g.text(d, nsDCT+"rights", s.cfg.Licence)

@@ -215,7 +215,7 @@ func (a *place) redirect(entity, folder, rest, query string) error {
 		to += suffixOf(format)
 	}
 	if query != "" {
-		to += "?" + headerSafe(query)
+		to += "?" + naming.HeaderSafe(query)
 	}
 	return &statusError{code: http.StatusMovedPermanently, reason: "This resource has moved to another address of this source.", location: to, detail: []string{to}}
 }

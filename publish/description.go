@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -222,8 +220,8 @@ func (a *place) links(name, suffix, entity string, v *changetrack.Version, forma
 		text(`>; rel="`, rel, `"`)
 	}
 	add("resourcesync", a.capabilityList())
-	if describable(entity) {
-		add("describes", headerIRI(entity))
+	if naming.Describable(entity) {
+		add("describes", naming.HeaderIRI(entity))
 	}
 	add("describedby", a.about())
 	query := versionQuery(v, memento)
@@ -242,29 +240,6 @@ func (a *place) links(name, suffix, entity string, v *changetrack.Version, forma
 	}
 	text(", ", a.gates(name, suffix))
 	return string(b)
-}
-
-// headerIRI makes an IRI fit for a header: characters forbidden in URIs are percent-escaped.
-func headerIRI(iri string) string {
-	ok := true
-	for i := range len(iri) {
-		if c := iri[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`<>"\^{|}`+"`", c) >= 0 {
-			ok = false
-			break
-		}
-	}
-	if ok {
-		return iri
-	}
-	var b strings.Builder
-	for i := range len(iri) {
-		if c := iri[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`<>"\^{|}`+"`", c) >= 0 {
-			fmt.Fprintf(&b, "%%%02X", c)
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
 }
 
 // represent gives a version in a format: the stored bytes, or bytes converted from them.
@@ -315,12 +290,6 @@ func (snap *snapshot) triples(ctx context.Context, entity string, v *changetrack
 		return nil, err
 	}
 	return codec.Decode(v.Format, data, rdfres.ReadOptions{Name: entity})
-}
-
-// absolute tells whether an IRI can be a link on a page.
-func absolute(iri string) bool {
-	u, err := url.Parse(iri)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https" || u.Scheme == "mailto" || u.Scheme == "ftp") && (u.Host != "" || u.Scheme == "mailto")
 }
 
 func versionBytes(ctx context.Context, view *changetrack.View, entity string, sequence uint64) ([]byte, error) {

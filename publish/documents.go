@@ -150,6 +150,9 @@ func (s *set) capabilityListDoc(snap *snapshot) (*document, error) {
 			entries = append(entries, capabilityEntry(s.at.archiveAddress(string(kind)), kind+"-archive"))
 		}
 	}
+	if s.cfg.Channels != nil {
+		entries = append(entries, s.cfg.Channels(s.at.url)...)
+	}
 	return written(head, entries)
 }
 

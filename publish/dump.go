@@ -69,6 +69,7 @@ func (p *Publisher) dump(ctx context.Context, name string, f func(*set, *snapsho
 	if s.files.dir == "" {
 		return fmt.Errorf("publish: a dump of %s: there is no folder for files (Options.Dir)", name)
 	}
+	defer p.o.Changed(name)
 	s = p.lockDumping(name)
 	defer s.dumping.Unlock()
 	snap := s.acquire(ctx)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/publish/naming"
@@ -40,57 +39,13 @@ func hashes(f rdfres.Fixity) resourcesync.Hashes {
 	return h
 }
 
-// describable tells whether an entity can be the target of a describes link: an absolute IRI of
-// allowed characters. Nobody knows a component of blank nodes by its IRI. Stores also keep invalid IRIs.
-func describable(entity string) bool {
-	n := naming.Scheme(entity)
-	if n == 0 || isComponent(entity) || !xmlText(entity) {
-		return false
-	}
-	for i := 0; i < len(entity); i++ {
-		switch c := entity[i]; {
-		case c <= ' ' || c == 0x7f || strings.IndexByte("<>\"{}|\\^`", c) >= 0:
-			return false
-		case c == '%':
-			if i+2 >= len(entity) || !isHex(entity[i+1]) || !isHex(entity[i+2]) {
-				return false
-			}
-		}
-	}
-	if strings.EqualFold(entity[:n], "http") || strings.EqualFold(entity[:n], "https") {
-		rest, ok := strings.CutPrefix(entity[n+1:], "//")
-		return ok && rest != "" && rest[0] != '/'
-	}
-	return true
-}
-
-func isHex(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
-}
-
-// xmlText tells whether XML can hold a text.
-func xmlText(s string) bool {
-	for i, r := range s {
-		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF || r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD") {
-			return false
-		}
-	}
-	return true
-}
-
 // name names the entity of an entry: by a describes link if there can be one.
 func name(e *resourcesync.Entry, entity string) {
-	if describable(entity) {
+	if naming.Describable(entity) {
 		e.Links = append(e.Links, link(resourcesync.RelDescribes, entity))
-	} else if xmlText(entity) {
+	} else if naming.XMLText(entity) {
 		e.Meta.Ext[resourcesync.ExtEntity] = entity
 	}
-}
-
-const componentPrefix = "urn:rsbridge:component:"
-
-func isComponent(entity string) bool {
-	return len(entity) > len(componentPrefix) && entity[:len(componentPrefix)] == componentPrefix
 }
 
 func (a *place) address(entity string, f rdfres.Format) string {
@@ -139,7 +94,7 @@ func (m *entryMaker) resourceEntry(ctx context.Context, view *source, st *change
 // a test compares the two.
 func (m *entryMaker) appendResource(ctx context.Context, dst []byte, view *source, st *changetrack.State) ([]byte, error) {
 	v := st.Current
-	if m.cfg.Links.any() || m.cfg.Content != "" || len(m.cfg.Alternates) > 0 || m.cfg.Origin != nil || !describable(st.Entity) || strings.ContainsAny(st.Entity, "&'\t\n\r") || v.Fixity.MD5 != nil || v.Fixity.SHA1 != nil || strings.ContainsAny(m.at.url, "&<>\"'") {
+	if m.cfg.Links.any() || m.cfg.Content != "" || len(m.cfg.Alternates) > 0 || m.cfg.Origin != nil || !naming.Describable(st.Entity) || strings.ContainsAny(st.Entity, "&'\t\n\r") || v.Fixity.MD5 != nil || v.Fixity.SHA1 != nil || strings.ContainsAny(m.at.url, "&<>\"'") {
 		e, err := m.resourceEntry(ctx, view, st)
 		if err != nil {
 			return dst, err
@@ -188,7 +143,7 @@ func changeFreq(st *changetrack.State) string {
 	if st.Current == nil {
 		return ""
 	}
-	return frequency(st.Changes, st.First, st.Current.Time)
+	return resourcesync.ChangeFreq(st.Changes, st.First, st.Current.Time)
 }
 
 // ofChange gives the entries of a change: one, or two when the

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/publish/naming"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -41,7 +42,7 @@ func TestAppendResource(t *testing.T) {
 			if err != nil || string(got) != string(want) {
 				t.Fatalf("%q:\n%s\nwant %v\n%s", st.Entity, got, err, want)
 			}
-			if (e.Link(resourcesync.RelDescribes) == nil) == (e.Meta.Ext[resourcesync.ExtEntity] == "") && xmlText(st.Entity) {
+			if (e.Link(resourcesync.RelDescribes) == nil) == (e.Meta.Ext[resourcesync.ExtEntity] == "") && naming.XMLText(st.Entity) {
 				t.Fatalf("%q is named in no way, or in two: %s", st.Entity, got)
 			}
 		}

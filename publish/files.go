@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/publish/naming"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -27,7 +28,7 @@ func (m *entryMaker) fileLinks(ctx context.Context, e *resourcesync.Entry, view 
 	if err != nil || len(urls) == 0 {
 		return err
 	}
-	if xmlText(entity) {
+	if naming.XMLText(entity) {
 		e.Meta.Ext[resourcesync.ExtEntity] = entity
 	}
 	for _, u := range urls[:min(len(urls), mostLinks)] {
@@ -87,7 +88,7 @@ func modified(v *changetrack.FileVersion) time.Time {
 func (m *entryMaker) fileEntry(ctx context.Context, view *source, st *changetrack.FileState) (resourcesync.Entry, error) {
 	v := st.Current
 	e := resourcesync.Entry{Loc: st.URL, LastMod: modified(v), HasMeta: true, Meta: fileMeta(v)}
-	e.ChangeFreq = frequency(st.Changes, st.First, v.Time)
+	e.ChangeFreq = resourcesync.ChangeFreq(st.Changes, st.First, v.Time)
 	return e, m.describedBy(ctx, &e, view, st.URL)
 }
 
@@ -114,23 +115,4 @@ func keyOfChange(c *changetrack.Change) rdfres.Digest {
 		return changetrack.FileKey(c.File)
 	}
 	return rdfres.EntityKey(c.Entity)
-}
-
-// frequency is a changefreq, "" without any known change.
-func frequency(changes int, first, last time.Time) string {
-	if changes < 2 || first.IsZero() {
-		return ""
-	}
-	every := last.Sub(first) / time.Duration(changes-1)
-	switch day := 24 * time.Hour; {
-	case every < 2*time.Hour:
-		return "hourly"
-	case every < 3*day:
-		return "daily"
-	case every < 15*day:
-		return "weekly"
-	case every < 180*day:
-		return "monthly"
-	}
-	return "yearly"
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/naming"
 )
 
 // A renamed or forgotten set leaves its name: requests are redirected to the new name, or answered
@@ -147,20 +148,10 @@ func (p *Publisher) formerSet(r *http.Request, name, rest string) error {
 	if s := p.lookup(f.To); s != nil {
 		to := s.at.url + strings.TrimSuffix("/"+rest, "/")
 		if r.URL.RawQuery != "" {
-			to += "?" + headerSafe(r.URL.RawQuery)
+			to += "?" + naming.HeaderSafe(r.URL.RawQuery)
 		}
-		return &statusError{code: http.StatusMovedPermanently, reason: "This set has another name.", location: headerSafe(to), detail: []string{headerSafe(to)}}
+		return &statusError{code: http.StatusMovedPermanently, reason: "This set has another name.", location: naming.HeaderSafe(to), detail: []string{naming.HeaderSafe(to)}}
 	}
 	e := &statusError{code: http.StatusGone, reason: fmt.Sprintf("The set %s was removed on %s UTC.", name, humanTime(f.At))}
 	return e.hint("The sets of this source are listed at %s.", p.wellKnown())
-}
-
-// headerSafe makes text one header line.
-func headerSafe(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r <= ' ' || r >= 0x7f {
-			return '_'
-		}
-		return r
-	}, s)
 }

@@ -124,7 +124,7 @@ func (l *Links) prepare() error {
 			return fmt.Errorf("%q is no IRI", iri)
 		}
 	}
-	if l.Collection != "" && !describable(l.Collection) { // no entry would lead to it
+	if l.Collection != "" && !naming.Describable(l.Collection) { // no entry would lead to it
 		return fmt.Errorf("%q is no IRI", l.Collection)
 	}
 	return nil
@@ -199,7 +199,7 @@ func (m *entryMaker) entryLinks(ctx context.Context, e *resourcesync.Entry, enti
 	}
 	m.collectionLinks(e, entity, triples)
 	fill := func(template string) (string, bool) {
-		if strings.Contains(template, "{entity}") && !describable(entity) {
+		if strings.Contains(template, "{entity}") && !naming.Describable(entity) {
 			return "", false
 		}
 		return strings.NewReplacer("{entity}", entity, "{entity_escaped}", url.QueryEscape(entity), "{name}", name, "{suffix}", v.Format.Suffix(),
@@ -226,7 +226,7 @@ func (m *entryMaker) viaLink(ctx context.Context, e *resourcesync.Entry, entity 
 	if m.cfg.Origin == nil {
 		return
 	}
-	if origin := m.cfg.Origin(ctx, entity); absolute(origin) {
+	if origin := m.cfg.Origin(ctx, entity); naming.Absolute(origin) {
 		e.Links = append(e.Links, link(resourcesync.RelVia, origin))
 	}
 }
@@ -240,7 +240,7 @@ func (m *entryMaker) collectionLinks(e *resourcesync.Entry, entity string, tripl
 	links := &m.cfg.Links
 	var seen []string
 	add := func(iri string) {
-		if describable(iri) && !slices.Contains(seen, iri) && len(seen) < mostLinks {
+		if naming.Describable(iri) && !slices.Contains(seen, iri) && len(seen) < mostLinks {
 			seen = append(seen, iri)
 			e.Links = append(e.Links, link(resourcesync.RelCollection, iri))
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/clip"
+	"github.com/rsbridge/rsbridge/publish/naming"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -120,14 +121,14 @@ func (s *set) setPage(ctx context.Context, snap *snapshot, services []Service) (
 	}
 	if s.cfg.Licence != "" {
 		f := fact{Name: "Licence", Value: s.cfg.Licence}
-		if absolute(s.cfg.Licence) {
+		if naming.Absolute(s.cfg.Licence) {
 			f.Href = s.cfg.Licence
 		}
 		facts = append(facts, f)
 	}
 	if s.cfg.Publisher != "" {
 		f := fact{Name: "Publisher", Value: s.cfg.Publisher}
-		if absolute(s.cfg.Publisher) {
+		if naming.Absolute(s.cfg.Publisher) {
 			f.Href = s.cfg.Publisher
 		}
 		facts = append(facts, f)
@@ -311,7 +312,7 @@ func (s *set) page(ctx context.Context, snap *snapshot, st *changetrack.State, v
 			data["Removed"], data["Added"] = difference(old, triples), difference(triples, old)
 		}
 	}
-	if absolute(st.Entity) {
+	if naming.Absolute(st.Entity) {
 		data["EntityHref"] = st.Entity
 	}
 	if st.Current != nil {
@@ -344,7 +345,7 @@ func (d *describer) rows(ctx context.Context, subject rdfres.Term, depth int) []
 			at[t.P] = i
 			iri := t.P.IRI()
 			r := row{IRI: iri, Name: shortIRI(iri)}
-			if absolute(iri) {
+			if naming.Absolute(iri) {
 				r.Href = iri
 			}
 			rows = append(rows, r)
@@ -368,7 +369,7 @@ func (d *describer) value(ctx context.Context, o rdfres.Term, depth int) value {
 			if text != "" {
 				v.Text = text
 			}
-		} else if absolute(iri) {
+		} else if naming.Absolute(iri) {
 			v.Href = iri
 		}
 		return v
@@ -447,7 +448,7 @@ func shortTerm(t rdfres.Term) string {
 
 func localName(iri string) string {
 	s := strings.TrimRight(iri, "/#")
-	if i := strings.LastIndexAny(s, "/#"); i >= 0 && i+1 < len(s) && !isComponent(iri) {
+	if i := strings.LastIndexAny(s, "/#"); i >= 0 && i+1 < len(s) && !naming.IsComponent(iri) {
 		s = s[i+1:]
 	}
 	return clip.Middle(strings.ReplaceAll(s, "_", " "))

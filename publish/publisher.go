@@ -56,6 +56,7 @@ type SetConfig struct {
 	Archives                    bool                                            // keep archives (Archive, Retain)
 	ArchivesKeep                time.Duration                                   // how long; 0: for ever
 	Coverage                    func(context.Context) Coverage                  // for the description of the set; may be nil
+	Channels                    func(set string) []resourcesync.Entry           // notification channels of the set at an address, for its Capability List; nil: none
 }
 
 // FetchFile writes a file to w, if it is the listed version and has no more than most bytes. An
@@ -96,6 +97,7 @@ type Options struct {
 	Now                    func() time.Time // nil: time.Now
 	Logger                 *slog.Logger     // nil: silent
 	Missing                func(set string) // called once a request met a missing or cut file of a set, for Dump to make it again; may be nil
+	Changed                func(set string) // called once documents have changed, and at once; may be nil
 }
 
 // Publisher publishes all sets of one base URL. Safe for concurrent use.
@@ -228,6 +230,7 @@ func (s *set) replace(next *generation) {
 	if old != nil {
 		s.closed(old.log.Release(), old.records.Release(), old.alternates.release())
 	}
+	s.p.o.Changed(s.cfg.Name)
 }
 
 func (s *set) offersChangeDump() bool { return s.offers(resourcesync.ChangeDump) && s.files.dir != "" }
@@ -255,6 +258,9 @@ func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Pu
 	}
 	if p.now == nil {
 		p.now = time.Now
+	}
+	if p.o.Changed == nil {
+		p.o.Changed = func(string) {}
 	}
 	if o.CacheBytes <= 0 {
 		o.CacheBytes = 64 << 20
@@ -324,7 +330,7 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 		}
 	}
 	for _, iri := range cfg.Via {
-		if !absolute(iri) {
+		if !naming.Absolute(iri) {
 			return nil, fmt.Errorf("publish: the set %s: %q is no address of a source", cfg.Name, iri)
 		}
 	}

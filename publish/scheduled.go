@@ -29,6 +29,7 @@ func (p *Publisher) ListResources(ctx context.Context, name string) error {
 	if s.files.dir == "" {
 		return fmt.Errorf("publish: a Resource List of %s by schedule: there is no folder for files (Options.Dir)", name)
 	}
+	defer p.o.Changed(name)
 	s = p.lockDumping(name)
 	defer s.dumping.Unlock()
 	if err := mendMissing(ctx, s); err != nil {

@@ -56,6 +56,8 @@ const (
 	Dialect10      = "1.0"
 	Dialect11      = "1.1"
 	DialectSitemap = "sitemap" // no rs:md at the root
+	// DialectSocket is for the Writer: notification 0.8, sent over WebSockets.
+	DialectSocket = "notification-0.8"
 )
 
 // Link gives the address of the first root link of a relation, or "".

@@ -29,6 +29,8 @@ const (
 // NewWriter writes the root. It uses Index, Links, and of Meta the capability, the four times and
 // Ext. The prefix rsb is always declared, for entries rendered earlier.
 //
+// With the dialect DialectSocket it writes a notification without rs:md at the root.
+//
 // It refuses: no capability; at or completed on change documents, from or until on resource
 // documents, and the lack of a mandatory at or from; at after completed, from after until; an index
 // of manifests or notifications; a link without rel or href.
@@ -52,6 +54,10 @@ func NewWriter(w io.Writer, h Head) (*Writer, error) {
 		}
 		b = append(b, '\n')
 	}
+	out.buf = b
+	if h.Dialect == DialectSocket {
+		return out, nil
+	}
 	root := Meta{
 		Capability: h.Meta.Capability, At: h.Meta.At, Completed: h.Meta.Completed,
 		From: h.Meta.From, Until: h.Meta.Until, Length: -1, Ext: h.Meta.Ext,
@@ -69,6 +75,8 @@ func checkHead(h *Head) error {
 	m := &h.Meta
 	c := m.Capability
 	switch {
+	case h.Dialect == DialectSocket && !c.Notification():
+		return fmt.Errorf("a %s is no notification", c)
 	case c == "":
 		return errors.New("the root has no capability")
 	case h.Index && (c.Manifest() || c.Notification()):

@@ -300,6 +300,27 @@ func CheckSet(name string) error {
 	return nil
 }
 
+// HeaderIRI makes an IRI fit for a header: characters forbidden in URIs are percent-escaped.
+func HeaderIRI(iri string) string {
+	forbidden := func(c byte) bool { return c <= ' ' || c >= 0x7f || strings.IndexByte(`<>"\^{|}`+"`", c) >= 0 }
+	var b []byte // nil while all is allowed
+	for i := range len(iri) {
+		switch c := iri[i]; {
+		case forbidden(c):
+			if b == nil {
+				b = append(b, iri[:i]...)
+			}
+			b = fmt.Appendf(b, "%%%02X", c)
+		case b != nil:
+			b = append(b, c)
+		}
+	}
+	if b == nil {
+		return iri
+	}
+	return string(b)
+}
+
 // clip shortens quotations in messages.
 func clip(s string) string {
 	if len(s) > 120 {

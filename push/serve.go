@@ -1,0 +1,82 @@
+package push
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/accept"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+const contentType = "application/xml"
+
+// Handler serves the topics, and passes every other request on.
+func (p *Push) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t := p.find(r.URL.EscapedPath())
+		if t == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		h := w.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Access-Control-Allow-Origin", "*")
+		h.Set("Access-Control-Expose-Headers", "*")
+		h.Set("Cache-Control", "no-cache")
+		var err error
+		if t.filter, err = parseFilter(r.URL.Query()); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		switch r.Method {
+		case http.MethodGet, http.MethodHead:
+			t.serve(w, r)
+		case http.MethodOptions:
+			h.Set("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS")
+			h.Set("Access-Control-Allow-Headers", "Accept, If-None-Match, Last-Event-ID")
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			h.Set("Allow", "GET, HEAD, OPTIONS")
+			http.Error(w, "This address can only be read; the hub takes subscriptions.", http.StatusMethodNotAllowed)
+		}
+	})
+}
+
+// links is the Link header of a topic and of everything sent for it.
+func (t *topic) links() string {
+	var parts []string
+	add := func(rel, address string) { parts = append(parts, "<"+address+`>; rel="`+rel+`"`) }
+	add(resourcesync.RelSelf, t.address())
+	for _, hub := range t.s.hubs(t.s.p.o.Hub) {
+		add(resourcesync.RelHub, hub)
+	}
+	add(resourcesync.RelResourceSync, t.s.capabilityList())
+	return strings.Join(parts, ", ")
+}
+
+// serve answers with the latest notification; before the first one the body is empty.
+func (t *topic) serve(w http.ResponseWriter, r *http.Request) {
+	n, err := t.latest(r.Context())
+	if err != nil {
+		t.s.p.log.Error("a topic cannot be answered", "topic", t.address(), "error", err)
+		http.Error(w, "The notification could not be made.", http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	sum := sha256.Sum256(n.body)
+	tag := hex.EncodeToString(sum[:16])
+	h.Set("Link", t.links())
+	h.Set("Etag", `"`+tag+`"`)
+	if accept.Matches(r.Header["If-None-Match"], tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(len(n.body)))
+	if r.Method == http.MethodGet {
+		w.Write(n.body)
+	}
+}

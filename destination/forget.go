@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
@@ -31,10 +32,11 @@ type ForgetReport struct {
 	Store     string `json:"store"` // address of the mirror
 	Graph     string `json:"graph"`
 	Resources int64  `json:"resources"`
-	Records   int64  `json:"records"` // in the state
-	Triples   int64  `json:"triples"` // in the mirror that this destination alone owns
-	Lines     int64  `json:"lines"`   // triples in urn:rsbridge:state of the mirror
-	Files     int64  `json:"files"`   // on disk
+	Records   int64  `json:"records"`        // in the state
+	Triples   int64  `json:"triples"`        // in the mirror that this destination alone owns
+	Lines     int64  `json:"lines"`          // triples in urn:rsbridge:state of the mirror
+	Files     int64  `json:"files"`          // on disk
+	Gone      string `json:"gone,omitempty"` // places with nothing left to remove
 	// Remains says what stays in the mirror although it should have gone, "" for nothing.
 	Remains string `json:"remains,omitempty"`
 }
@@ -59,7 +61,10 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 		}
 		return rep, err
 	}
-	if rep.Lines, err = d.mirror.Lines(ctx); err != nil {
+	if rep.Lines, err = d.mirror.Lines(ctx); err == nil {
+		err = d.countGone(ctx, &rep)
+	}
+	if err != nil {
 		return rep, fmt.Errorf("nothing was changed: %w", err)
 	}
 	if o.KeepData {
@@ -75,6 +80,9 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 	if o.DryRun {
 		return rep, nil
 	}
+	if rep.Gone != "" && rep.Triples+rep.Files+rep.Lines == 0 {
+		return rep, d.forgetRest(ctx, o)
+	}
 	if err := d.prober.ready(ctx); err != nil {
 		return rep, err
 	}
@@ -89,12 +97,17 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 	if err := d.mem.CrashAt("lines"); err != nil {
 		return rep, err
 	}
+	return rep, d.forgetRest(ctx, o)
+}
+
+// forgetRest ends what the mirror itself has no part in.
+func (d *Destination) forgetRest(ctx context.Context, o ForgetOptions) error {
 	if d.stand.Beside != nil {
 		if err := d.stand.Beside.Forget(ctx, !o.KeepData); err != nil {
-			return rep, err
+			return err
 		}
 	}
-	return rep, d.dropRecords(ctx)
+	return d.dropRecords(ctx)
 }
 
 // ForgetRecords is Forget where the store cannot be reached: without KeepData it refuses.
@@ -118,7 +131,7 @@ func ForgetRecords(ctx context.Context, store kv.Store, name string, o ForgetOpt
 	switch {
 	case err != nil || o.DryRun:
 	case !o.KeepData:
-		err = fmt.Errorf("no store of the configuration has the address %s, so graph %s cannot be removed; nothing was changed: name the store again, or forget with --keep-data", k.At(), k.GraphName())
+		err = fmt.Errorf("no store of the configuration has the address %s, so the data of %s there cannot be removed; nothing was changed: name the store again, or forget with --keep-data", k.At(), name)
 	default:
 		err = d.dropRecords(ctx)
 	}
@@ -133,6 +146,23 @@ func (d *Destination) forgettable(ctx context.Context) (rep ForgetReport, err er
 	e, err := d.mem.Ledger.Extent(ctx)
 	rep.Records, rep.Files, rep.Triples = e.Records, d.applier.content.countFiles(&e), e.Triples
 	return rep, err
+}
+
+// countGone counts nothing of a place that was emptied or removed.
+func (d *Destination) countGone(ctx context.Context, rep *ForgetReport) error {
+	gone, err := d.stand.Gone(ctx, d.mirror)
+	if n := rep.Triples + rep.Files; err == nil && gone && n > 0 {
+		if rep.Gone, rep.Triples = d.stand.At(), 0; d.mirror.Files != nil {
+			rep.Files = 0
+		}
+	}
+	if err != nil || d.stand.Beside == nil || rep.Files == 0 {
+		return err
+	}
+	if gone, err = d.stand.Gone(ctx, d.stand.Beside.Full); gone {
+		rep.Files, rep.Gone = 0, strings.TrimPrefix(rep.Gone+" and "+d.cfg.Files, " and ")
+	}
+	return err
 }
 
 // removeOwned removes every resource from the mirror. It says what may remain there.

@@ -134,6 +134,9 @@ func (r *run) othersMoved(ctx context.Context) (bool, error) {
 	d := r.d
 	m := d.mem.SnapshotMeta()
 	fresh := false // as after it was removed
+	if _, err := d.stand.IsBeside(ctx); err != nil {
+		return false, err
+	}
 	if d.stand.Beside != nil && !r.dry {
 		var err error
 		if fresh, err = d.stand.ClaimBeside(ctx); err != nil {

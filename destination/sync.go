@@ -355,6 +355,26 @@ func (r *run) checkMirror(ctx context.Context, m *keep.Meta) error {
 	return d.stand.RefuseForeign(ctx)
 }
 
+// CheckPlace tells why the next sync would refuse the place of the mirror: it holds data of somebody
+// else. It changes nothing.
+func (d *Destination) CheckPlace(ctx context.Context) error {
+	r := &run{dry: true}
+	s, err := d.shadow(&r.plan)
+	if err == nil {
+		err = s.prober.known(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	r.d = s
+	m := s.mem.SnapshotMeta()
+	if err := r.checkMirror(ctx, &m); err != nil {
+		return err
+	}
+	_, err = s.stand.IsBeside(ctx)
+	return err
+}
+
 // retry tries due pending resources again.
 func (r *run) retry(ctx context.Context) error {
 	d := r.d
@@ -541,6 +561,9 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 			m.LastError = ""
 		case !stopped:
 			m.LastError = clip.Middle(webguard.MaskedText(runErr.Error()))
+		}
+		if m.Damage != "" && errors.As(runErr, new(*keep.ForeignPlaceError)) { // no audit repairs it
+			m.Damage = keep.Damage(runErr)
 		}
 	})
 	m = d.mem.SnapshotMeta()

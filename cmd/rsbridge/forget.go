@@ -34,7 +34,7 @@ urn:rsbridge:state, its records. Triples of others stay. --keep-data leaves the
 triples and files where they are. Exit code 3: something remains in the store.
 
 --json: of a set {"name","dry_run","resources","changes","published","address"}, of a destination
-{"name","dry_run","keep_data","store","graph","resources","records","triples","lines","files","remains"}`,
+{"name","dry_run","keep_data","store","graph","resources","records","triples","lines","files","gone","remains"}`,
 		Example: "  rsbridge forget copy --dry-run\n  rsbridge forget copy\n  rsbridge forget copy --keep-data",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, err := a.known(cmd.Context(), args[0], of)
@@ -225,6 +225,9 @@ func sayForgotten(w io.Writer, r destination.ForgetReport) {
 		parts = append(parts, plural(r.Files, "file"))
 	}
 	fmt.Fprintf(w, "%s: %s %s\n", r.Name, yes(r.DryRun, "would remove", "removed"), strings.Join(parts, ", "))
+	if r.Gone != "" {
+		fmt.Fprintf(w, "  %s is empty or gone: nothing was there to remove\n", r.Gone)
+	}
 	if r.KeepData {
 		fmt.Fprintf(w, "  the data %s in %s\n", yes(r.DryRun, "would stay", "stays"), r.Store)
 	}

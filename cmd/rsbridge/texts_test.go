@@ -27,6 +27,7 @@ func TestPlaceTexts(t *testing.T) {
 		sync(destination.SyncReport{NotRDF: 1, Store: "embedded:m"}):                          "1 resource is no RDF: embedded:m has nothing of it (GET",
 		sync(destination.SyncReport{NotRDF: 2, Store: "embedded:m", Files: "/f"}):             "2 resources are no RDF: their files are in /f (GET",
 		forgotten(destination.ForgetReport{Store: "files:/f", Graph: "default"}):              "copy: removed 3 records of 2 resources, 0 files in files:/f\n",
+		forgotten(destination.ForgetReport{Store: "files:/f", Gone: "files:/f"}):              "\n  files:/f is empty or gone: nothing was there to remove\n",
 		forgotten(destination.ForgetReport{Store: "dump:/d.nt", Triples: 4}):                  "copy: removed 3 records of 2 resources, 4 triples in dump:/d.nt\n",
 		forgotten(destination.ForgetReport{Store: "embedded:m", Graph: "http://g", Lines: 1}): "0 triples in graph http://g of embedded:m, 1 line in urn:rsbridge:state\n",
 	} {

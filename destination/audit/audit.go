@@ -4,6 +4,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -57,6 +58,8 @@ type Audit struct {
 	Depth   string // "inventory", "store", "origin"
 	Named   int    // bounds the named differences of a report
 	Most    int    // triples of one subject held in memory
+
+	foreign error // why a repair would refuse the place of the mirror
 }
 
 // pass is one pass of an audit.
@@ -104,7 +107,7 @@ func (a *Audit) Run(ctx context.Context, undiscovered error, begun time.Time, re
 	}
 	if repair || a.Depth != "inventory" {
 		if err := a.checkpoint(ctx, repair); err != nil {
-			return rep, fmt.Errorf("read the checkpoint: %w", err)
+			return rep, err
 		}
 	}
 	if err := p.once(ctx, &rep); err != nil {
@@ -146,13 +149,20 @@ func (a *pass) again() *pass {
 // checkpoint notes another write of the mirror. A repair refuses another mirror.
 func (a *Audit) checkpoint(ctx context.Context, repair bool) error {
 	cp, err := a.Mirror.Checkpoint(ctx)
+	m := a.SnapshotMeta()
 	switch {
 	case err != nil:
+		return fmt.Errorf("read the checkpoint: %w", err)
 	case cp != nil:
-		m := a.SnapshotMeta()
 		err = a.NoteCompare(ctx, m.OtherWrite(cp))
-	case repair:
+	default:
 		err = a.IsTheMirror(ctx)
+	}
+	if err == nil && m.Files == a.Config.Files {
+		_, err = a.IsBeside(ctx)
+	}
+	if !repair && errors.As(err, new(*keep.ForeignPlaceError)) {
+		a.foreign, err = err, nil
 	}
 	return err
 }
@@ -192,7 +202,7 @@ func (a *pass) keep(ctx context.Context, rep keep.AuditReport) error {
 			m.Damage = ""
 		}
 		if a.storeDiffers {
-			m.Damage = "an audit found the mirror changed or incomplete; audit --repair restores it"
+			m.Damage = keep.Damage(a.foreign)
 		}
 	})
 }

@@ -236,27 +236,76 @@ func (stand *Standing) SameMirror(ctx context.Context, m *Meta) error {
 	return stand.IsTheMirror(ctx)
 }
 
+// ForeignPlaceError refuses the place of a mirror: it holds data of somebody else.
+type ForeignPlaceError struct {
+	What string // is in which place
+	Todo string
+}
+
+func (e *ForeignPlaceError) Error() string {
+	return e.What + "; nothing was changed: " + e.Todo
+}
+
+// Damage is what status tells of damage found by an audit. why is the error of repairing it, if there is
+// one.
+func Damage(why error) string {
+	var foreign *ForeignPlaceError
+	if errors.As(why, &foreign) {
+		return foreign.Error()
+	}
+	return "an audit found the mirror changed or incomplete; audit --repair restores it"
+}
+
 // ClaimBeside makes the folder ours, and tells whether it is new: its files are to be fetched.
-// It refuses one that holds something else. A folder with our files has lost its checkpoint.
 func (stand *Standing) ClaimBeside(ctx context.Context) (fresh bool, err error) {
 	m := stand.Beside
 	if cp, err := m.Checkpoint(ctx); err != nil || cp != nil {
+		return false, err
+	}
+	there, err := stand.IsBeside(ctx)
+	if err != nil {
 		return false, err
 	}
 	others, err := m.Others(ctx, "")
 	if err != nil {
 		return false, err
 	}
-	for mark, of := range others {
-		if !stand.Config.Adopt {
-			return false, fmt.Errorf("files: folder %s is kept by the destination %q of another state: choose another folder, or give %s to take it over", stand.Config.Files, of.Name, stand.Config.Settings.Of("adopt: true"))
-		}
+	for mark, of := range others { // adopted
 		before, err := m.Folder.Open(&sink.Place{Mark: mark})
 		if err == nil {
 			err = before.(sink.Marked).Forget(ctx, false)
 		}
 		if err != nil {
 			return false, fmt.Errorf("files: take over from %s: %w", of.Name, err)
+		}
+	}
+	if !there {
+		return true, nil
+	}
+	if err := stand.NoteCompare(ctx, LostCheckpoint); err != nil {
+		return false, err
+	}
+	return false, m.Apply(ctx, &sink.Batch{}, stand.CheckpointOf(&stand.Meta))
+}
+
+// IsBeside refuses a folder that holds something else, and tells whether ours is there: without a
+// checkpoint some of our files are.
+func (stand *Standing) IsBeside(ctx context.Context) (there bool, err error) {
+	m := stand.Beside
+	if m == nil {
+		return false, nil
+	}
+	if cp, err := m.Checkpoint(ctx); err != nil || cp != nil {
+		return cp != nil, err
+	}
+	others, err := m.Others(ctx, "")
+	if err != nil {
+		return false, err
+	}
+	adopt := stand.Config.Settings.Of("adopt: true")
+	for _, of := range others {
+		if !stand.Config.Adopt {
+			return false, &ForeignPlaceError{fmt.Sprintf("folder %s is kept by the destination %q of another state", stand.Config.Files, of.Name), "choose another folder, or give " + adopt + " to take it over"}
 		}
 	}
 	if stand.SnapshotMeta().Files == stand.Config.Files {
@@ -266,13 +315,8 @@ func (stand *Standing) ClaimBeside(ctx context.Context) (fresh bool, err error) 
 			}
 			return stand.Files.shows(ctx, rec)
 		})
-		if err == nil && there {
-			if err = stand.NoteCompare(ctx, LostCheckpoint); err == nil {
-				err = m.Apply(ctx, &sink.Batch{}, stand.CheckpointOf(&stand.Meta))
-			}
-		}
 		if err != nil || there {
-			return false, err
+			return there, err
 		}
 	}
 	empty, err := m.IsEmpty(ctx, nil)
@@ -280,9 +324,24 @@ func (stand *Standing) ClaimBeside(ctx context.Context) (fresh bool, err error) 
 		return false, fmt.Errorf("files: %w", err)
 	}
 	if !empty && !stand.Config.Adopt {
-		return false, fmt.Errorf("files: folder %s has no %s, and already holds something that rsbridge did not write: choose another one, or give %s, after which an audit finds what is not of the source", stand.Config.Files, filesink.StateFile, stand.Config.Settings.Of("adopt: true"))
+		return false, &ForeignPlaceError{fmt.Sprintf("folder %s has no %s, and already holds something that rsbridge did not write", stand.Config.Files, filesink.StateFile), "choose another one, empty it, or give " + adopt + ", after which an audit finds what is not of the source"}
 	}
-	return true, nil
+	return false, nil
+}
+
+// Gone tells of a place without anything: nothing of the mirror can be removed.
+func (stand *Standing) Gone(ctx context.Context, m *sink.Full) (bool, error) {
+	if !m.Remarks {
+		return false, nil
+	}
+	if cp, err := m.Checkpoint(ctx); err != nil || cp != nil {
+		return false, err
+	}
+	singles, err := stand.singles(ctx)
+	if err != nil {
+		return false, err
+	}
+	return m.IsEmpty(ctx, maps.Keys(singles))
 }
 
 // singles are the graphs of this store that other destinations of this state have filled
@@ -393,7 +452,7 @@ func (stand *Standing) RefuseForeign(ctx context.Context) error {
 		case stand.Mirror.Layout.PerEntity:
 			what = "the store of " + stand.At()
 		}
-		return fmt.Errorf("%s already holds something that rsbridge did not write; nothing was changed: choose another %s, empty it, or give %s to make it this mirror", what, other, stand.Config.Settings.Of("adopt: true"))
+		return &ForeignPlaceError{what + " already holds something that rsbridge did not write", fmt.Sprintf("choose another %s, empty it, or give %s to make it this mirror", other, stand.Config.Settings.Of("adopt: true"))}
 	}
 	return nil
 }

@@ -213,3 +213,21 @@ func TestAuditSeesWhatIsPublished(t *testing.T) {
 		}
 	}
 }
+
+// Of a subject with more foreign triples than are held in memory, the number is a lower bound.
+func TestAuditCountsAtLeast(t *testing.T) {
+	b := newBench(t)
+	fill(b.src, 3)
+	b.sync()
+	for i := range 5 {
+		b.mir.graphs[graphA][rdfres.Triple{S: rdfres.NewIRI("http://ex.org/hand"), P: rdfres.NewIRI("http://ex.org/p"), O: rdfres.NewLiteral(fmt.Sprint(i), "", "")}] = true
+	}
+	for most, want := range map[int]string{3: "has at least 3 triples", 5: "has 5 triples", 1: "has at least 1 triples"} {
+		d := b.open()
+		d.lim.diffCap = most
+		rep, err := d.Audit(context.Background(), AuditOptions{})
+		if err != nil || rep.Extra != 1 || len(rep.Named) != 1 || !strings.Contains(rep.Named[0].Detail, want) {
+			t.Errorf("%d: %+v %v", most, rep, err)
+		}
+	}
+}

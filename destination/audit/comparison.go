@@ -238,7 +238,7 @@ func (c *Comparison) merge(ctx context.Context, sorter *extsort.Sorter, snap kv.
 			}
 		}
 		if len(missing)+len(extra) > 0 {
-			if err := c.differ(ctx, &cur, missing, extra); err != nil {
+			if err := c.differ(ctx, &cur, missing, extra, over > 0); err != nil {
 				return err
 			}
 		}
@@ -253,8 +253,8 @@ type lack struct {
 	owner ledger.Owner
 }
 
-// differ works on one subject with other triples than owned.
-func (c *Comparison) differ(ctx context.Context, g *keep.Group, missing []ledger.Hash, extra []keep.Held) error {
+// differ works on one subject with other triples than owned. more: it has further ones than extra.
+func (c *Comparison) differ(ctx context.Context, g *keep.Group, missing []ledger.Hash, extra []keep.Held, more bool) error {
 	tolerated, err := c.Tolerated(ctx, g.Subj)
 	if err != nil {
 		return err
@@ -360,7 +360,7 @@ func (c *Comparison) differ(ctx context.Context, g *keep.Group, missing []ledger
 			return err
 		}
 	}
-	excess := event{}
+	excess := event{More: more}
 	for i, e := range extra {
 		if paired[i] {
 			continue

@@ -13,6 +13,7 @@ type event struct {
 	Graph    string `json:"g,omitempty"` // of the mirror, of a finding there
 	Detail   string `json:"d"`
 	Triples  int    `json:"n,omitempty"` // lacking ones, or those without an owner, as the one in Detail
+	More     bool   `json:"m,omitempty"` // there are more of those without an owner
 	Broken   bool   `json:"b,omitempty"` // its kept representation is not as recorded
 	Due      bool   `json:"a,omitempty"` // the next run applies a change of it, or tries it again
 	Pending  bool   `json:"p,omitempty"` // it was received and not taken

@@ -178,7 +178,7 @@ func (c *Comparison) hashesDiffer(ctx context.Context, g *keep.Group, hashes []l
 			return later.Add(g.Subj[:])
 		}
 	}
-	return c.differ(ctx, g, missing, extra)
+	return c.differ(ctx, g, missing, extra, false)
 }
 
 // subjectList is the subjects to look at again, in order.

@@ -44,6 +44,7 @@ func (a *pass) conclude(ctx context.Context, rep *keep.AuditReport) error {
 		ev     event
 		lacks  int
 		excess int
+		more   bool // than excess
 		broken bool
 		some   bool
 		due    bool   // the source's own difference, if any
@@ -56,7 +57,7 @@ func (a *pass) conclude(ctx context.Context, rep *keep.AuditReport) error {
 		}
 		diff := keep.Difference{Entity: ev.Entity, Location: ev.Location, Graph: ev.Graph, Detail: ev.Detail}
 		if excess > 0 {
-			diff.Detail = excessOf(excess, ev.Graph, ev.Detail)
+			diff.Detail = excessOf(excess, more, ev.Graph, ev.Detail)
 		}
 		if came != nil && !told {
 			f, err := a.doubt(ctx, b, have, came)
@@ -137,7 +138,7 @@ func (a *pass) conclude(ctx context.Context, rep *keep.AuditReport) error {
 			if err := emit(); err != nil {
 				return err
 			}
-			have, first, lacks, excess, some, ev = loc, rank, 0, 0, true, e
+			have, first, lacks, excess, more, some, ev = loc, rank, 0, 0, false, true, e
 			due, came, told = !ofSource, nil, false
 			if first == rankMirrorLacks {
 				lacks = ev.Triples
@@ -151,7 +152,7 @@ func (a *pass) conclude(ctx context.Context, rep *keep.AuditReport) error {
 			if excess == 0 {
 				ev = e
 			}
-			excess += e.Triples
+			excess, more = excess+e.Triples, more || e.More
 		}
 		due = due || e.Due
 		if e.Came != "" {
@@ -189,13 +190,16 @@ func (a *pass) conclude(ctx context.Context, rep *keep.AuditReport) error {
 }
 
 // excessOf tells of triples without an owner, one of them by its line.
-func excessOf(n int, graph, line string) string {
-	in := ""
+func excessOf(n int, more bool, graph, line string) string {
+	in, least := "", ""
+	if more {
+		least = "at least "
+	}
 	if graph != "" {
 		in = " in graph " + clip.Middle(graph)
 	}
-	if n == 1 {
+	if n == 1 && !more {
 		return fmt.Sprintf("the mirror has a triple%s that no resource owns: %s", in, line)
 	}
-	return fmt.Sprintf("the mirror has %d triples%s that no resource owns, one of them %s", n, in, line)
+	return fmt.Sprintf("the mirror has %s%d triples%s that no resource owns, one of them %s", least, n, in, line)
 }

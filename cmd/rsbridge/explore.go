@@ -25,10 +25,11 @@ func (a *app) explore() *cobra.Command {
 		Long: `Walks the documents of a source from any address: a site, a page, a Source
 Description, a Capability List, a list, a Sitemap, a file. For each document it
 reports kind, size, times, faults, and any dialect other than 1.1. Packages of dumps
-are reported, not fetched. Exit code 1: no ResourceSync was found; 3: a document is
-unreadable, or not as announced.
+and resources are reported, not fetched: validate --follow reads them. Resources on
+other hosts, and at addresses of no web, are counted. Exit code 1: no ResourceSync was
+found; 3: a document is unreadable, or not as announced.
 
---json: the tree: {"location","kind","index","dialect","bytes","entries","at","from","until","resources":{"bytes","sized","hashed","changes","types","links","oldest","newest"},
+--json: the tree: {"location","kind","index","dialect","bytes","entries","at","from","until","resources":{"bytes","sized","hashed","changes","types","links","elsewhere","oldest","newest"},
 "warnings","faults","children":[...],"skipped"}`,
 		Example: "  rsbridge explore https://data.example\n  rsbridge explore https://data.example/books/changelist.xml --depth 0 --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -38,7 +39,7 @@ unreadable, or not as announced.
 			}
 			defer web.close()
 			last := time.Now()
-			o := check.ExploreOptions{Fetch: web.fetch, Depth: depth, MaxDocuments: limit, Progress: func(location string) {
+			o := check.ExploreOptions{Fetch: web.fetch, Depth: depth, MaxDocuments: limit, Allowed: web.allowed, Progress: func(location string) {
 				if time.Since(last) >= a.lineEvery {
 					last = time.Now()
 					a.note("reading %s", location)
@@ -87,7 +88,14 @@ var kinds = map[string]string{
 func sayTree(out io.Writer, n *check.Node) error {
 	w := &errWriter{w: out}
 	sayNode(w, n, "", "")
+	if hasResources(n) {
+		w.line("resources were not fetched: rsbridge validate --follow reads a sample of them")
+	}
 	return w.err
+}
+
+func hasResources(n *check.Node) bool {
+	return n.Resources != nil && n.Entries > 0 || slices.ContainsFunc(n.Children, hasResources)
 }
 
 // errWriter keeps the first error.
@@ -244,6 +252,13 @@ func describeResources(r *check.Resources, entries int64) (out []string) {
 	add(r.Links, "%d %s")
 	if len(parts) > 0 {
 		out = append(out, "links: "+strings.Join(parts, ", "))
+	}
+	for _, where := range slices.Sorted(maps.Keys(r.Elsewhere)) {
+		if n := r.Elsewhere[where]; strings.HasSuffix(where, ":") {
+			out = append(out, fmt.Sprintf("%d at %s addresses, which are never fetched", n, where))
+		} else {
+			out = append(out, fmt.Sprintf("%d on the host %s, which is not asked without --allow", n, where))
+		}
 	}
 	if r.Oldest != nil {
 		out = append(out, fmt.Sprintf("changed between %s and %s", resourcesync.FormatTime(*r.Oldest), resourcesync.FormatTime(*r.Newest)))

@@ -126,3 +126,24 @@ func TestExploreFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestExploreResources: explore says that it fetches no resource, and which it could not.
+func TestExploreResources(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/list.xml" {
+			t.Errorf("%s was fetched", r.URL)
+		}
+		w.Write([]byte(`<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://` + r.Host + `/1.ttl</loc></url><url><loc>ftp://e.example/2.ttl</loc></url><url><loc>http://e.example/3.ttl</loc></url></urlset>`))
+	}))
+	defer srv.Close()
+	const no, elsewhere, ftp = "resources were not fetched: rsbridge validate --follow reads a sample", "1 on the host e.example, which is not asked without --allow", "1 at ftp: addresses, which are never fetched"
+	_, out, errs := inProcess(t, "explore", srv.URL+"/list.xml")
+	for _, want := range []string{no, elsewhere, ftp} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in %s%s", want, out, errs)
+		}
+	}
+	if _, out, _ = inProcess(t, "explore", "--allow", "e.example", srv.URL+"/list.xml"); strings.Contains(out, elsewhere) || !strings.Contains(out, ftp) {
+		t.Error(out)
+	}
+}

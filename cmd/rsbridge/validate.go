@@ -50,8 +50,9 @@ func (a *app) validate() *cobra.Command {
 on the web.
 
 --follow goes on to linked documents in all directions, and checks their links. It
-fetches the packages of dumps, and a sample of resources from each set, and compares
-them with the promises of the lists. It may begin at a site.
+fetches the packages of dumps, and a sample of resources from each set, compares them
+with the promises of the lists, and reads their RDF. It may begin at a site, or at a
+list alone.
 
 Each finding has its line, rule and remedy: E errors, W warnings, I advice. Exit
 code 3: there are errors.

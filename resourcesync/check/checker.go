@@ -51,7 +51,7 @@ type CheckerOptions struct {
 
 	MaxDocuments int    // documents read by one Check; default 100,000
 	SkipPackages bool   // packages are not fetched: rules 73 to 75, 78, 79, 81 are left out
-	Sample       int    // resources of each set to fetch for rules 67, 70 and 106 to 112; default 0
+	Sample       int    // resources of each set to fetch for rules 67, 70, 106 to 112 and 124; default 0
 	TempDir      string // for packages while they are checked; default the system's
 	Package      resourcesync.PackageOptions
 
@@ -75,7 +75,7 @@ type Report struct {
 // and 96).
 //
 // Rules covered beside the offline ones: 32, 35 to 37, 63, 64, 66 to 68 across
-// parts, 70, 73 to 75, 78, 79, 81, 88, 90, 95 to 97, 106 to 112, 114, 117, 121, 123.
+// parts, 70, 73 to 75, 78, 79, 81, 88, 90, 95 to 97, 106 to 112, 114, 117, 121, 123, 124.
 //
 // Memory: the entries of indexes and the like are kept, at most 100,000 for each;
 // addresses of resources for rules 64 and 68 are kept for at most 500,000
@@ -186,6 +186,9 @@ func (c *Checker) check(ctx context.Context, location string) error {
 		return err
 	}
 	for _, start := range starts {
+		if err := c.alone(ctx, start); err != nil {
+			return err
+		}
 		if start.head.Meta.Capability == resourcesync.Description {
 			if err := c.wellKnown(ctx, start); err != nil {
 				return err
@@ -193,6 +196,20 @@ func (c *Checker) check(ctx context.Context, location string) error {
 		}
 	}
 	return nil
+}
+
+// alone ends the walk of a document below no Capability List of this walk.
+func (c *Checker) alone(ctx context.Context, d *seen) error {
+	if d.report == nil || c.cover.offered+len(c.cover.dumped) == 0 {
+		return nil
+	}
+	if k := d.head.Meta.Capability; d.head.Parent() == "" && k != resourcesync.Description && k != resourcesync.CapabilityList {
+		c.find(d, 36, SeverityInfo, 0, "no up link leads to its Capability List: it was checked alone, and mirrors that begin at it do not find the source's other documents")
+	}
+	c.covers(d)
+	err := c.live(ctx, d)
+	c.cover = newCoverage()
+	return err
 }
 
 // pageOf gives the page for people that an address answers with. The root of a site may

@@ -218,6 +218,19 @@ func TestCheckerRules(t *testing.T) {
 		{"packed list in the place of a resource", cap, "E70", swap("ada", "ada is a person\n", gzipped(tinyList))},
 		{"Sitemap in the place of a change", cap, "E70", swap("eve", "eve\n", docOf("urlset", ""))},
 		{"list in a package", "set/dump.zip!/manifest.xml", "E70", repackage(member{name: "manifest.xml", data: tinyManifest}, member{name: "a", data: tinyList})},
+		{"no RDF as promised", cap, "W124", func(s *site) {
+			s.pages[rl1] = strings.ReplaceAll(s.pages[rl1], "text/plain", "text/turtle")
+		}},
+		{"no RDF by its answer", cap, "W124", func(s *site) {
+			s.pages[rl1] = strings.ReplaceAll(s.pages[rl1], ` type="text/plain"`, "")
+			s.answers["ada"] = Fetched{ContentType: "application/ld+json; charset=utf-8"}
+		}},
+		{"no RDF behind a link", cap, "W124", swap(rl1, "/></url>", `/><rs:ln rel="alternate" href="http://src.example/eve" type="application/rdf+xml"/></url>`)},
+		{"a context elsewhere", cap, "I124", func(s *site) {
+			s.pages[rl1] = strings.ReplaceAll(s.pages[rl1], "text/plain", "application/ld+json")
+			s.pages["ada"] = `{"@context": "http://far.example/c", "name": "x"}`
+		}},
+		{"no RDF in a package", "set/dump.zip!/manifest.xml", "W124", repackage(member{name: "manifest.xml", data: strings.ReplaceAll(tinyManifest, `path="/a"`, `path="/a" type="application/n-triples"`)}, member{name: "a", data: "x"})},
 		{"contents not there", "set/resourcedump.xml", "E73", gone("set/manifest.xml")},
 		{"contents differ", "set/resourcedump.xml", "E73", swap("set/manifest.xml", "/r/ada", "/r/eve")},
 		{"contents of another root", "set/resourcedump.xml", "E73", swap("set/manifest.xml", "2024-05-01", "2024-05-02")},
@@ -310,6 +323,24 @@ func TestCheckerRemembers(t *testing.T) {
 }
 
 const upd2 = `<rs:md change="updated" datetime="2024-05-02T11:00:00Z"/>`
+
+// A list below no Capability List is told, and its resources are looked at all the same.
+func TestCheckerListAlone(t *testing.T) {
+	for _, up := range []bool{true, false} {
+		s := goodSite(t)
+		delete(s.pages, "ada")
+		if !up {
+			s.pages["set/rl-1.xml"] = strings.Replace(s.pages["set/rl-1.xml"], `<rs:ln rel="up" href="http://src.example/set/capabilitylist.xml"/>`, "", 1)
+		}
+		told := map[string]bool{}
+		for _, f := range check(t, newSiteChecker(t, s), "set/rl-1.xml")["set/rl-1.xml"] {
+			told[fmt.Sprintf("%s%d", f.Severity, f.Rule)] = true
+		}
+		if !told["W107"] || told["I36"] == up {
+			t.Errorf("up %t: %v", up, told)
+		}
+	}
+}
 
 func TestCheckerFromAnyDocument(t *testing.T) {
 	s := goodSite(t)
@@ -437,6 +468,7 @@ func TestCheckerCountsTheRest(t *testing.T) {
 		s.pages[part] = docOf("urlset", `<rs:md capability="resourcelist" `+at0+`/>`, entries...)
 	}
 	c := newSiteChecker(t, s)
+	c.o.Sample = 0
 	for range 2 { // each check counts anew
 		in, full := map[string]int{}, 0
 		for _, f := range check(t, c, "set/resourcelist.xml")["set/resourcelist.xml"] {

@@ -4,14 +4,19 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"mime"
 	"net/url"
+	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// This file fetches a sample of the resources of a set: rules 67, 70, 106 to 112.
+// This file fetches a sample of the resources of a set: rules 67, 70, 106 to 112, 124.
 
 func (c *Checker) live(ctx context.Context, d *seen) error {
 	for i := range c.cover.sample {
@@ -102,16 +107,15 @@ func (c *Checker) sameAsPromised(ctx context.Context, d *seen, loc string, p pro
 		return nil // length and hash are of the coded body
 	}
 	sums := newDigests()
-	n, err := io.Copy(sums, got.Body)
-	if err != nil {
+	if err := c.readBody(d, 0, loc, p.typ, got.ContentType, got.Body, sums); err != nil {
 		if ctx.Err() == nil {
 			c.find(d, rules[0], SeverityWarning, 0, "the resource %s cannot be fetched: %v", clip(loc), err)
 		}
 		return ctx.Err()
 	}
 	what := "the resource " + clip(loc)
-	c.promises(d, rules[0], SeverityWarning, 0, what, &resourcesync.Hashes{}, p.length, sums, n)
-	c.promises(d, rules[3], SeverityWarning, 0, what, p.hash, -1, sums, n)
+	c.promises(d, rules[0], SeverityWarning, 0, what, &resourcesync.Hashes{}, p.length, sums)
+	c.promises(d, rules[3], SeverityWarning, 0, what, p.hash, -1, sums)
 	if !p.lastModifiedAt.IsZero() && got.LastModified != "" {
 		at, err := time.Parse("Mon, 02 Jan 2006 15:04:05 GMT", got.LastModified)
 		if err == nil && !at.Equal(p.lastModifiedAt.Truncate(time.Second)) {
@@ -119,6 +123,72 @@ func (c *Checker) sameAsPromised(ctx context.Context, d *seen, loc string, p pro
 		}
 	}
 	return nil
+}
+
+// mostRDF bounds an RDF body and its expansion.
+const mostRDF = 64 << 20
+
+// readBody reads a body to its end, and is rule 124: RDF can be read as such. The error is of the read.
+func (c *Checker) readBody(d *seen, line int, loc, typ, contentType string, body io.Reader, sums *digests) error {
+	in := &failing{r: io.TeeReader(body, sums)}
+	if format, ok := formatOf(loc, typ, contentType); ok {
+		_, params, _ := mime.ParseMediaType(contentType)
+		plain, err := unpacked(in)
+		if err == nil {
+			for _, err = range codec.Read(plain, format, rdfres.ReadOptions{Base: loc, Charset: params["charset"], MaxBytes: mostRDF, Lax: true}) {
+				if err != nil {
+					break
+				}
+			}
+		}
+		switch {
+		case err == nil || in.err != nil:
+		case errors.Is(err, rdfres.ErrRemoteContext):
+			c.find(d, 124, SeverityInfo, line, "the resource %s was not read as RDF, since its context is elsewhere: %v", clip(loc), err)
+		default:
+			c.find(d, 124, SeverityWarning, line, "the resource %s cannot be read as RDF (%s): %v", clip(loc), format, err)
+		}
+	}
+	if in.err == nil {
+		_, in.err = io.Copy(io.Discard, in)
+	}
+	return in.err
+}
+
+// failing keeps the failure of a reader.
+type failing struct {
+	r   io.Reader
+	err error
+}
+
+func (f *failing) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	if err != nil && err != io.EOF {
+		f.err = err
+	}
+	return n, err
+}
+
+// formatOf is the format of RDF by a media type, or by the suffix of an address, if nothing else has those.
+func formatOf(loc string, types ...string) (rdfres.Format, bool) {
+	for _, t := range types {
+		switch t = resourcesync.NormalizeType(t); t {
+		case "", "application/octet-stream", "application/gzip":
+			continue
+		case "text/plain", "application/xml", "text/xml", "application/json":
+			return "", false
+		}
+		return rdfres.FormatByMediaType(t)
+	}
+	u, err := url.Parse(loc)
+	if err != nil {
+		return "", false
+	}
+	name := strings.TrimSuffix(strings.ToLower(u.Path), ".gz")
+	if strings.HasSuffix(name, ".xml") || strings.HasSuffix(name, ".json") {
+		return "", false
+	}
+	return rdfres.FormatBySuffix(name)
 }
 
 // linked is rule 106.

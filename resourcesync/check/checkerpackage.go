@@ -15,7 +15,7 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// This file checks packages: rules 70, 73 to 75, 78, 79, 81.
+// This file checks packages: rules 70, 73 to 75, 78, 79, 81, 124.
 
 // walkDump goes through the packages of a dump.
 func (c *Checker) walkDump(ctx context.Context, d *seen) error {
@@ -69,7 +69,7 @@ func (c *Checker) dumpEntry(ctx context.Context, d *seen, e *seenEntry) error {
 		c.find(d, 74, SeverityError, e.line, "the package %s cannot be fetched: %v", clip(e.loc), err)
 		return nil
 	}
-	c.promises(d, 81, SeverityWarning, e.line, "the package "+clip(e.loc), &e.meta.Hash, e.meta.Length, sums, size)
+	c.promises(d, 81, SeverityWarning, e.line, "the package "+clip(e.loc), &e.meta.Hash, e.meta.Length, sums)
 	return c.packageFile(ctx, d, e, f, size)
 }
 
@@ -107,7 +107,7 @@ func (c *Checker) packageFile(ctx context.Context, d *seen, e *seenEntry, f io.R
 	return nil
 }
 
-// members holds the manifest against the package: rules 70, 78, 79.
+// members holds the manifest against the package: rules 70, 78, 79, 124.
 func (c *Checker) members(ctx context.Context, p *resourcesync.Package, m *seen) error {
 	r, closer, err := p.Manifest()
 	if err != nil {
@@ -134,11 +134,11 @@ func (c *Checker) members(ctx context.Context, p *resourcesync.Package, m *seen)
 			if body, err := p.Open(e.Meta.Path); err == nil { // a failure is told with the promises
 				c.resourceBody(m, e.Line, &e, body).Close()
 			}
-			c.member(p, m, e.Line, e.Meta.Path, &e.Meta.Hash, e.Meta.Length, used)
+			c.member(p, m, e.Line, e.Meta.Path, e.Loc, e.Meta.Type, &e.Meta.Hash, e.Meta.Length, used)
 		}
 		for i := range e.Links {
 			if l := &e.Links[i]; l.Path != "" {
-				c.member(p, m, e.Line, l.Path, &l.Hash, l.Length, used)
+				c.member(p, m, e.Line, l.Path, l.Href, l.Type, &l.Hash, l.Length, used)
 			}
 		}
 	}
@@ -150,7 +150,7 @@ func (c *Checker) members(ctx context.Context, p *resourcesync.Package, m *seen)
 	return nil
 }
 
-func (c *Checker) member(p *resourcesync.Package, m *seen, line int, path string, h *resourcesync.Hashes, length int64, used map[string]bool) {
+func (c *Checker) member(p *resourcesync.Package, m *seen, line int, path, loc, typ string, h *resourcesync.Hashes, length int64, used map[string]bool) {
 	body, err := p.Open(path)
 	if err != nil {
 		c.find(m, 78, SeverityError, line, "%s", messageOf(err))
@@ -159,12 +159,11 @@ func (c *Checker) member(p *resourcesync.Package, m *seen, line int, path string
 	defer body.Close()
 	used[p.Member(path)] = true
 	sums := newDigests()
-	n, err := io.Copy(sums, body)
-	if err != nil {
+	if err := c.readBody(m, line, loc, typ, "", body, sums); err != nil {
 		c.find(m, 78, SeverityError, line, "%s", messageOf(err))
 		return
 	}
-	c.promises(m, 78, SeverityError, line, fmt.Sprintf("%q", clip(path)), h, length, sums, n)
+	c.promises(m, 78, SeverityError, line, fmt.Sprintf("%q", clip(path)), h, length, sums)
 }
 
 // contents is rule 73.
@@ -235,21 +234,25 @@ func headKey(h *resourcesync.Head) string {
 }
 
 // digests computes the three known digests at once.
-type digests struct{ md5, sha1, sha256 hash.Hash }
+type digests struct {
+	md5, sha1, sha256 hash.Hash
+	size              int64
+}
 
-func newDigests() *digests { return &digests{md5.New(), sha1.New(), sha256.New()} }
+func newDigests() *digests { return &digests{md5: md5.New(), sha1: sha1.New(), sha256: sha256.New()} }
 
 func (d *digests) Write(b []byte) (int, error) {
 	d.md5.Write(b)
 	d.sha1.Write(b)
 	d.sha256.Write(b)
+	d.size += int64(len(b))
 	return len(b), nil
 }
 
 // promises holds length and hashes against the bytes.
-func (c *Checker) promises(d *seen, rule int, severity string, line int, what string, h *resourcesync.Hashes, length int64, sums *digests, size int64) {
-	if length >= 0 && length != size {
-		c.find(d, rule, severity, line, "%s has %d bytes, promised were %d", what, size, length)
+func (c *Checker) promises(d *seen, rule int, severity string, line int, what string, h *resourcesync.Hashes, length int64, sums *digests) {
+	if length >= 0 && length != sums.size {
+		c.find(d, rule, severity, line, "%s has %d bytes, promised were %d", what, sums.size, length)
 	}
 	for _, x := range []struct {
 		name, promised string

@@ -57,8 +57,11 @@ type Resources struct {
 	Changes map[string]int64 `json:"changes"` // by kind: created, updated, deleted
 	Types   map[string]int64 `json:"types"`   // by media type, the first 50; others under "other"
 	Links   map[string]int64 `json:"links"`   // links of entries by relation, the first 50; others under "other"
-	Oldest  *time.Time       `json:"oldest,omitempty"`
-	Newest  *time.Time       `json:"newest,omitempty"` // change times of entries, or lastmod
+	// Elsewhere counts resources at addresses out of reach, by host, or by scheme if it is none of
+	// the web; the first 50, others under "other".
+	Elsewhere map[string]int64 `json:"elsewhere,omitempty"`
+	Oldest    *time.Time       `json:"oldest,omitempty"`
+	Newest    *time.Time       `json:"newest,omitempty"` // change times of entries, or lastmod
 }
 
 // ExploreOptions of Explore; only Fetch is needed.
@@ -71,6 +74,8 @@ type ExploreOptions struct {
 	MaxDocuments int   // documents read; default 1000
 	MaxChildren  int   // told of one document; default 1000
 	MaxBytes     int64 // of one document, unpacked; default 1 GiB
+	// Allowed refuses the addresses of hosts out of reach; nil: none.
+	Allowed func(*url.URL) error
 	// Progress is called before each document is read; may be nil.
 	Progress func(location string)
 }
@@ -247,7 +252,7 @@ func (x *explorer) parse(ctx context.Context, n *Node, got *Fetched, body io.Rea
 	k := h.Meta.Capability
 	leading := h.Index || k == resourcesync.Description || k == resourcesync.CapabilityList || k == resourcesync.ResourceDump || k == resourcesync.ChangeDump || k.Archive() || k == resourcesync.FrameworkNotification
 	if !leading {
-		n.Resources = &Resources{Hashed: map[string]int64{}, Changes: map[string]int64{}, Types: map[string]int64{}, Links: map[string]int64{}}
+		n.Resources = &Resources{Hashed: map[string]int64{}, Changes: map[string]int64{}, Types: map[string]int64{}, Links: map[string]int64{}, Elsewhere: map[string]int64{}}
 	}
 	var e resourcesync.Entry
 	faulty, wrong := int64(0), int64(0)
@@ -268,6 +273,9 @@ func (x *explorer) parse(ctx context.Context, n *Node, got *Fetched, body io.Rea
 		}
 		if !leading {
 			n.Resources.add(r, &e)
+			if where := x.elsewhere(e.Loc); where != "" {
+				tally(n.Resources.Elsewhere, where)
+			}
 			continue
 		}
 		if e.Loc == "" {
@@ -397,6 +405,20 @@ func tally(m map[string]int64, key string) {
 		key = "other"
 	}
 	m[key]++
+}
+
+// elsewhere names the host of an address out of reach, or a scheme of no web as "ftp:"; "" for all others.
+func (x *explorer) elsewhere(address string) string {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Scheme == "": // told, or of a file
+		return ""
+	case u.Scheme != "http" && u.Scheme != "https":
+		return u.Scheme + ":"
+	case x.o.Allowed != nil && x.o.Allowed(u) != nil:
+		return u.Host
+	}
+	return ""
 }
 
 // add counts an entry in.

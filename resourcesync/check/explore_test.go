@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -263,6 +264,27 @@ func TestExploreMisplaced(t *testing.T) {
 		n, err := Explore(t.Context(), source+"/", ExploreOptions{Fetch: web{source + "/": document}.fetch})
 		if got := strings.Join(n.Faults, "\n"); err != nil || got != want {
 			t.Errorf("%q %v, want %q", got, err, want)
+		}
+	}
+}
+
+// Resources out of reach are counted by host, or by scheme.
+func TestExploreElsewhere(t *testing.T) {
+	w := web{source + "/rl.xml": doc("urlset", `capability="resourcelist" at="2020-01-01T00:00:00Z"`,
+		entry(source+"/1", "")+entry("ftp://s.example/2", "")+entry("http://far.example/3", "")+entry("http://far.example/4", "")+entry("urn:x:5", ""))}
+	allowed := func(u *url.URL) error {
+		if u.Host != "s.example" {
+			return errors.New("not allowed")
+		}
+		return nil
+	}
+	for _, c := range []struct {
+		allowed func(*url.URL) error
+		want    map[string]int64
+	}{{allowed, map[string]int64{"ftp:": 1, "urn:": 1, "far.example": 2}}, {nil, map[string]int64{"ftp:": 1, "urn:": 1}}} {
+		n, err := Explore(t.Context(), source+"/rl.xml", ExploreOptions{Fetch: w.fetch, Allowed: c.allowed})
+		if err != nil || cmp.Diff(n.Resources.Elsewhere, c.want) != "" {
+			t.Errorf("%+v %v", n.Resources, err)
 		}
 	}
 }

@@ -223,7 +223,7 @@ func (b *Bridge) openSets(ctx context.Context) (err error) {
 	}
 	b.pub, err = publish.Open(ctx, kv.Prefix(b.kv, prefixPub), published, publish.Options{
 		BaseURL: base, Title: b.cfg.Public.Title, Description: b.cfg.Public.Description, Publisher: b.cfg.Public.Publisher, Robots: b.cfg.Public.Robots, Dir: filepath.Join(b.cfg.State, "published"), Now: b.now, Logger: b.log.With("component", "publish"),
-		Missing: func(set string) { b.makeAgain(set, "missing files", "dump:", "changedump:", "list:", "archive:") },
+		Missing: func(set string) { b.makeAgain(set, "missing files", fileJobs...) },
 	})
 	if err != nil {
 		return fmt.Errorf("open the publication: %w", err)

@@ -25,9 +25,9 @@ func (b *Bridge) jobs(ctx context.Context) (out []jobs.Job) {
 			out = append(out, jobs.Job{Name: "move-set:" + name, Subject: s.subject(), Run: s.move})
 			continue
 		}
-		scans := jobs.Job{Name: "scan:" + name, Subject: s.subject(), Schedule: s.cfg.Schedule, Run: s.scan}
+		scans := jobs.Job{Name: "scan:" + name, Subject: s.subject(), Schedule: s.cfg.Schedule, Run: s.thenAgain(s.scan)}
 		if s.source != nil {
-			hints := jobs.Job{Name: "hint:" + name, Subject: s.subject(), Run: s.hint}
+			hints := jobs.Job{Name: "hint:" + name, Subject: s.subject(), Run: s.thenAgain(s.hint)}
 			if s.cfg.Hints.set() {
 				hints.Schedule, scans.Schedule = s.cfg.Schedule, s.cfg.Hints.Full
 			}

@@ -355,6 +355,58 @@ func (s *set) lacksDump() bool {
 	return published && !dumped && slices.Contains(s.cfg.Publish, "resourcedump")
 }
 
+// fileJobs are the jobs behind the published files of a set.
+var fileJobs = []string{"dump:", "changedump:", "list:", "archive:"}
+
+// thenAgain is a look for changes, followed by the jobs of the set that failed last, or left a file
+// missing: their schedules may be far.
+func (s *set) thenAgain(look func(context.Context, *jobs.Run) (any, error)) func(context.Context, *jobs.Run) (any, error) {
+	return func(ctx context.Context, run *jobs.Run) (any, error) {
+		rep, err := look(ctx, run)
+		if err != nil {
+			return rep, err
+		}
+		if err := s.again(ctx, run.Job); err != nil && !errors.Is(err, jobs.ErrClosed) {
+			s.bridge.log.Error("a job that failed was not begun again; its schedule does it", "set", s.name, "error", err)
+		}
+		return rep, nil
+	}
+}
+
+// again begins the jobs with a failed last run, one after the other. Their own runs tell how they end.
+func (s *set) again(ctx context.Context, after string) error {
+	missing := s.bridge.pub.Missing(s.name) != ""
+	for _, kind := range s.jobKinds() {
+		if kind == "scan:" || kind == "hint:" {
+			continue
+		}
+		job := kind + s.name
+		if _, busy := s.bridge.runner.Busy(job); busy {
+			continue
+		}
+		failed, _, err := lastRuns(ctx, s.bridge.runner, []string{kind}, s.name)
+		if err != nil {
+			return err
+		}
+		if failed == nil && (!missing || kind == "retain:") {
+			continue
+		}
+		if _, err := s.bridge.runner.Within(ctx, job, "again after "+after); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// jobKinds are the kinds of setJobs that the set has.
+func (s *set) jobKinds() []string {
+	has := map[string]bool{
+		"scan:": true, "hint:": len(s.cfg.Dumps) == 0, "dump:": s.dumps(), "changedump:": s.dumpsChanges(),
+		"list:": s.cfg.ResourceList.Schedule != "", "archive:": s.cfg.Archives.Schedule != "", "retain:": true,
+	}
+	return slices.DeleteFunc(slices.Clone(setJobs), func(kind string) bool { return !has[kind] })
+}
+
 // dumps tells whether the set offers a dump by the schedule of the Resource Dump.
 func (s *set) dumps() bool {
 	return slices.Contains(s.cfg.Publish, "resourcedump") || slices.Contains(s.cfg.Publish, "changedump") && s.cfg.ChangeDump.Schedule == ""

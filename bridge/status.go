@@ -175,7 +175,7 @@ func (b *Bridge) SetStatus(ctx context.Context, name string) (SetStatus, error) 
 	if out.Files, err = s.listed().status(ctx); err != nil {
 		return out, err
 	}
-	failed, busy, err := lastRuns(ctx, b.runner, setJobs, name)
+	failed, busy, err := lastRuns(ctx, b.runner, s.jobKinds(), name)
 	if failed != nil {
 		out.LastError = failed.Error
 	}

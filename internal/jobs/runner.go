@@ -69,6 +69,7 @@ type active struct {
 	run    Run
 	cancel context.CancelCauseFunc
 	done   chan struct{}
+	inside bool // another run on its subject
 }
 
 // Open reads the history in store and takes the jobs. Runs that were under way
@@ -182,26 +183,52 @@ func (r *Runner) Start(job, cause string, args any) (run Run, joined bool, err e
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := r.jobs[job]
-	if e == nil {
-		return Run{}, false, fmt.Errorf("job %s: %w", job, ErrUnknown)
-	}
-	if r.closed {
-		return Run{}, false, ErrClosed
-	}
 	for _, a := range r.active {
-		if a.run.Job == job && a.run.State == Queued && bytes.Equal(a.run.Args, raw) {
+		if a.run.Job == job && a.run.State == Queued && bytes.Equal(a.run.Args, raw) && !r.closed {
 			return a.run, true, nil
 		}
 	}
-	ctx, cancel := context.WithCancelCause(r.ctx)
+	ctx, a, err := r.queue(r.ctx, job, cause, raw)
+	if err != nil {
+		return Run{}, false, err
+	}
+	go r.execute(ctx, a, r.subjects[a.run.Subject])
+	return a.run, false, nil
+}
+
+// Within runs a job inside a run on the same subject, as a run of its own, to its end. ctx is that of
+// the run around it.
+func (r *Runner) Within(ctx context.Context, job, cause string) (Run, error) {
+	r.mu.Lock()
+	ctx, a, err := r.queue(ctx, job, cause, nil)
+	if err == nil {
+		a.inside = true
+	}
+	r.mu.Unlock()
+	if err != nil {
+		return Run{}, err
+	}
+	r.execute(ctx, a, make(chan struct{}, 1))
+	return a.run, nil
+}
+
+// queue records a run, for execute. The caller holds r.mu.
+func (r *Runner) queue(ctx context.Context, job, cause string, args json.RawMessage) (context.Context, *active, error) {
+	e := r.jobs[job]
+	if e == nil {
+		return nil, nil, fmt.Errorf("job %s: %w", job, ErrUnknown)
+	}
+	if r.closed {
+		return nil, nil, ErrClosed
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
 	a := &active{cancel: cancel, done: make(chan struct{}), run: Run{
-		ID: r.lastID + 1, Job: job, Subject: e.job.Subject, Cause: cause, Args: raw,
+		ID: r.lastID + 1, Job: job, Subject: e.job.Subject, Cause: cause, Args: args,
 		State: Queued, Queued: r.now().UTC(),
 	}}
 	if err := r.write(a.run); err != nil {
 		cancel(nil)
-		return Run{}, false, err
+		return nil, nil, err
 	}
 	r.lastID++
 	if cause == bySchedule {
@@ -210,8 +237,7 @@ func (r *Runner) Start(job, cause string, args any) (run Run, joined bool, err e
 	r.active[a.run.ID] = a
 	r.tell(a.run)
 	r.wg.Add(1)
-	go r.execute(ctx, a, r.subjects[e.job.Subject])
-	return a.run, false, nil
+	return ctx, a, nil
 }
 
 // execute waits for the subject, runs the job and records the end.
@@ -269,7 +295,7 @@ func (r *Runner) execute(ctx context.Context, a *active, subject chan struct{}) 
 
 // work runs the job of a run in its turn.
 func (r *Runner) work(ctx context.Context, a *active) (any, error) {
-	job, err := r.enter(ctx, a.run.Job)
+	job, err := r.enter(ctx, a.run.Job, a.inside)
 	if err != nil {
 		return nil, err
 	}

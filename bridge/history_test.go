@@ -219,6 +219,7 @@ func TestHistory(t *testing.T) {
 		}
 		if len(releases) > 0 {
 			t.Run(p.name, func(t *testing.T) {
+				t.Parallel() // the stores take their time
 				source, mirror := p.source(t), p.mirror(t)
 				b := open(t, config(t, source, mirror))
 				for _, v := range releases {
@@ -231,6 +232,7 @@ func TestHistory(t *testing.T) {
 			continue
 		}
 		t.Run(p.name+", 223p", func(t *testing.T) {
+			t.Parallel()
 			source, mirror := p.source(t), p.mirror(t)
 			b := open(t, config(t, source, mirror))
 			source.put(t, b, "text/turtle", unzipped(t, teststores.Shared(t, "data/223p.ttl.gz")))

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -79,8 +80,10 @@ func (w *world) close() {
 	if w.b == nil {
 		return
 	}
-	for run, err := range w.b.Runner().Runs(w.t.Context(), "scan:slow") {
-		if err == nil && !run.Over() {
+	for run, err := range w.b.Runner().Runs(context.Background(), "scan:slow") { // the test's context has ended
+		if err != nil {
+			w.t.Error(err)
+		} else if !run.Over() {
 			_ = w.b.Runner().Cancel(run.ID) // it may have ended meanwhile
 		}
 	}

@@ -98,6 +98,7 @@ func TestProblems(t *testing.T) {
 // TestToken: with a token nobody gets in without it; a page of another origin
 // cannot use one that a browser remembers.
 func TestToken(t *testing.T) {
+	t.Parallel() // a wrong token is answered late
 	w := newWorld(t, httpapi.Options{Token: "secret"})
 	for _, path := range []string{"/api/v1/status", "/metrics", "/openapi.json", "/stores/local/query?query=ASK%7B%7D", "/api/v1/events"} {
 		a := w.do("GET", path, "")
@@ -269,6 +270,7 @@ func TestBeside(t *testing.T) {
 // TestStoreGone: the folder of an embedded store goes away under the bridge, and
 // whoever asks is told.
 func TestStoreGone(t *testing.T) {
+	t.Parallel() // it waits for requests that are made again
 	w := newWorld(t, httpapi.Options{})
 	w.load(4)
 	dir := w.cfg.Stores["local"].Embedded

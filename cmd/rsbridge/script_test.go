@@ -31,19 +31,18 @@ func TestMain(m *testing.M) {
 // exit code), files DIR PORT (a plain file server until the end), answers URL (waits until it does), get URL FILE, post URL
 // UPDATE, and those of faultyCmds and daemonCmds.
 //
-// With -short, which is how the race detector runs, there are only the scripts in
-// which something goes on beside the commands (exec ... &name&); the others run
-// without it.
+// With -short, which is how the race detector runs, there are only the scripts with
+// a daemon; the others run without it.
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if testing.Short() {
-		beside := regexp.MustCompile(`(?m)^exec .*&$`)
+		daemon := regexp.MustCompile(`(?m)^exec .*rsbridge (run|expose|mirror)\b.*&$`)
 		scripts = slices.DeleteFunc(scripts, func(file string) bool {
 			text, err := os.ReadFile(file)
-			return err == nil && !beside.Match(text)
+			return err == nil && !daemon.Match(text)
 		})
 	}
 	cmds := scriptCmds()

@@ -27,6 +27,7 @@ func TestExamine(t *testing.T) {
 		describe string
 	}{{"Oxigraph", teststores.Oxigraph, "cbd"}, {"Fuseki", teststores.Fuseki, "cbd"}, {"RDF4J", teststores.RDF4J, "symmetric"}, {"Virtuoso", teststores.Virtuoso, "symmetric"}} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // the stores take their time
 			s := c.server(t)
 			var more strings.Builder // short answers are not compressed
 			for i := range 500 {

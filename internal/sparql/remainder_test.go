@@ -21,6 +21,7 @@ func TestOutsideInRealStores(t *testing.T) {
 		"Oxigraph": teststores.Oxigraph, "Fuseki": teststores.Fuseki, "RDF4J": teststores.RDF4J, "Virtuoso": teststores.Virtuoso,
 	} {
 		t.Run(product, func(t *testing.T) {
+			t.Parallel()
 			s := server(t)
 			client, err := sparql.New(sparql.Endpoint{Query: s.Query, Username: s.Username, Password: s.Password, Retries: -1})
 			if err != nil {

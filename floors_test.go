@@ -26,7 +26,7 @@ var floors = map[string]int{
 	"destination/ledger": 1, "destination/fetch": 1,
 	"sparqlsrc/dumpfile": 1,
 
-	"sparqlsrc": 2, "content": 2, "publish": 2, "publish/patch": 2, "publish/packing": 2, "faces": 2, "destination": 2, "destination/feed": 2, "destination/pairs": 2, "destination/obtain": 2, "destination/keep": 2, "destination/audit": 2, "destination/sink": 2, "destination/sink/sparqlsink": 2,
+	"sparqlsrc": 2, "content": 2, "publish": 2, "publish/patch": 2, "publish/packing": 2, "faces": 2, "destination": 2, "destination/feed": 2, "destination/pairs": 2, "destination/obtain": 2, "destination/keep": 2, "destination/apply": 2, "destination/audit": 2, "destination/sink": 2, "destination/sink/sparqlsink": 2,
 	"push": 2, "push/hub": 2,
 	"destination/sink/dumpsink": 2, "destination/sink/filesink": 2, "destination/sink/marks": 2,
 
@@ -50,7 +50,7 @@ var order = map[string]int{
 
 // inside is the order of the rooms of the destination on floor 2: those that it is made of
 // are below it.
-var inside = map[string]int{"destination/feed": 1, "destination/sink": 1, "destination/pairs": 2, "destination/obtain": 2, "destination/sink/marks": 2, "destination/sink/sparqlsink": 3, "destination/sink/dumpsink": 3, "destination/sink/filesink": 3, "destination/keep": 4, "destination/audit": 5, "destination": 9}
+var inside = map[string]int{"destination/feed": 1, "destination/sink": 1, "destination/pairs": 2, "destination/obtain": 2, "destination/sink/marks": 2, "destination/sink/sparqlsink": 3, "destination/sink/dumpsink": 3, "destination/sink/filesink": 3, "destination/keep": 4, "destination/apply": 5, "destination/audit": 5, "destination": 9}
 
 // forbidden imports and why.
 var forbidden = []struct{ from, to, why string }{
@@ -79,6 +79,11 @@ var forbidden = []struct{ from, to, why string }{
 	{"destination/feed", "destination/sink/filesink", "a feed knows no mirror"},
 	{"destination/keep", "internal/sparql", "whose a mirror is, its sink tells"},
 	{"destination/keep", "destination/obtain", "a record knows no requests"},
+	{"destination/apply", "internal/sparql", "batches go to a mirror by its interfaces, of any kind"},
+	{"destination/apply", "destination/sink/sparqlsink", "batches go to a mirror by its interfaces, of any kind"},
+	{"destination/apply", "destination/sink/dumpsink", "batches go to a mirror by its interfaces, of any kind"},
+	{"destination/apply", "destination/sink/filesink", "batches go to a mirror by its interfaces, of any kind"},
+	{"destination/audit", "destination/apply", "an audit changes no resource: what it finds the engine repairs"},
 	{"destination/audit", "internal/sparql", "an audit reads a mirror by its interfaces, of any kind"},
 	{"destination/audit", "destination/sink/sparqlsink", "an audit reads a mirror by its interfaces, of any kind"},
 	{"destination/audit", "destination/sink/dumpsink", "an audit reads a mirror by its interfaces, of any kind"},

@@ -29,7 +29,7 @@ func (d *Destination) Audit(ctx context.Context, o AuditOptions) (keep.AuditRepo
 	err = errors.Join(err, d.mem.Ledger.KeepCount(ctx))
 	d.obtains.Settle()
 	d.src.Settle()
-	d.twins = nil
+	d.applier.EndRun()
 	d.repeats.Settle(d.mem.Log)
 	if err != nil {
 		return rep, fmt.Errorf("audit %s: %w", d.cfg.Name, err)
@@ -52,7 +52,7 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (keep.AuditRepo
 	if d.mem.SnapshotMeta().Stage == ledger.None {
 		return rep, errors.New("nothing was mirrored yet: run sync first")
 	}
-	if err := d.applier.redo(ctx); err != nil {
+	if err := d.applier.Redo(ctx); err != nil {
 		return rep, fmt.Errorf("finish the batch that was under way: %w", err)
 	}
 	if err := d.mem.Ledger.LookForLeaving(ctx); err != nil {
@@ -80,27 +80,14 @@ func (e repairs) Unexplained(ctx context.Context, triples int64) (changed bool, 
 	return e.d.prober.unexplained(ctx, triples)
 }
 
-func (e repairs) PutWhole(ctx context.Context) error { return e.d.putter.putWhole(ctx) }
+func (e repairs) PutWhole(ctx context.Context) error { return e.d.putter.PutWhole(ctx) }
 
 func (e repairs) Doubtful(ctx context.Context, it *feed.Item, loc ledger.Hash, why string, came rdfres.Digest) *ledger.Fault {
-	return e.d.applier.planner.faults.newFault(ctx, it, loc, &doubtfulError{why, came})
+	return e.d.applier.Doubtful(ctx, it, loc, why, came)
 }
 
 func (e repairs) Confirm(ctx context.Context, snap kv.Reader, other func(*obtain.Outcome) error) error {
-	d := e.d
-	b := d.batcher(ctx, &counts{}, false)
-	err := obtain.InOrder(ctx, d.cfg.Concurrency, d.doubted(ctx, snap, func(g *ledger.Doubt) bool { return g.Odd || g.Asked.IsZero() }), func(o *outcome) error {
-		switch {
-		case o.Err != nil:
-		case o.confirms(d):
-			b.confirm(ledger.HashOf(o.Item.Loc), o.doubt)
-			return nil
-		case o.Record == nil:
-			return nil
-		}
-		return other(&o.Outcome)
-	})
-	return errors.Join(err, b.writeMarks(ctx))
+	return e.d.applier.Confirm(ctx, snap, e.d.obtains, other)
 }
 
 // Repair fetches resources changed at the source.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/keep"
@@ -80,9 +81,9 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 			}
 		} else if n := r.dump.leftOut; err == nil && n > 0 && o.ResourceList != "" && !r.dry {
 			r.why("the dump leaves out %d files, which are taken from the Resource List", n)
-			before := r.c.unchanged
+			before := r.c.Unchanged
 			end, err = r.compare(ctx, o, nil)
-			r.c.unchanged = before // they have just come with the dump
+			r.c.Unchanged = before // they have just come with the dump
 		}
 	case v != nil:
 		r.why("taken from the Resource List")
@@ -144,7 +145,7 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 func (d *Destination) ownFailure(err error) bool {
 	var fe *fetch.Error
 	switch {
-	case d.applier.unfinished.Load(): // nothing else may be written
+	case d.applier.IsBroken(): // nothing else may be written
 		return true
 	case errors.As(err, &fe):
 		return false
@@ -224,7 +225,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 		unchanged                             int64
 		unasked                               int64 // resources without a measure, not fetched
 		outside                               int64 // of the selection, and it stays so
-		planned                               counts
+		planned                               apply.Counts
 		now                                   = d.opt.Now()
 		total                                 = v.Sorter.Len()
 	)
@@ -253,10 +254,10 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 		obtains = obtains.Beside(moves.Unlisted)
 	}
 	bulk := d.mem.Meta.Stage == ledger.Baseline
-	b := d.batcher(ctx, &r.c, bulk)
-	b.compares = true
-	defer b.wait()
-	jobs := func(yield func(job, error) bool) {
+	b := d.applier.Batch(ctx, &r.c, bulk)
+	b.Compares()
+	defer b.Wait()
+	jobs := func(yield func(apply.Job, error) bool) {
 		for p, err := range pairs.WithFaults(ctx, d.mem.Ledger, pairs.Of(ctx, d.mem.Ledger, v, snap)) {
 			if err != nil {
 				yield(nil, err)
@@ -288,7 +289,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 			switch {
 			case p.There() && p.Here():
 				is, _ := p.Item.Differs(p.Record)
-				doubtful := f != nil && (f.List || f.Came != "" && (is != feed.ProvenSame || f.Run == d.runName()))
+				doubtful := f != nil && (f.List || f.Came != "" && (is != feed.ProvenSame || f.Run == d.applier.RunName()))
 				sparing := v.Sparing && is != feed.Different && !(len(moves.Unlisted) > 0 && p.Record.Has(ledger.FlagNotRDF)) // else it may have become a list of them
 				if !doubtful && (is.Same(o) || sparing) && !(r.dry && r.wouldAskAgain(ctx, p.Loc, p.Record)) {
 					if moved := p.Item.Via != "" && p.Item.Via != p.Record.Via; (len(replaces) == 0 && !moved) || r.dry {
@@ -302,17 +303,17 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 						if moved { // its first source has it elsewhere
 							rec.ComesVia(it.Via)
 						}
-						if !yield(replacing(known(it, rec), replaces), nil) {
+						if !yield(apply.Replacing(apply.Known(it, rec), replaces), nil) {
 							return
 						}
 					}
 					continue // its pending try is settled
 				}
-				planned.became(p.Record, d.expected(p.Item), false)
+				planned.Became(p.Record, d.expected(p.Item), false)
 			case p.There() && len(replaces) > 0:
-				planned.moved++
+				planned.Moved++
 			case p.There():
-				planned.became(nil, d.expected(p.Item), false)
+				planned.Became(nil, d.expected(p.Item), false)
 			case p.Here():
 				switch {
 				case p.Item != nil:
@@ -329,7 +330,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 			if f != nil {
 				settled = settled[:len(settled)-1]
 			}
-			if f != nil && (f.Came != "" && f.Run == d.runName() || !r.atOnce && d.stand.Pauses(ctx, f, d.lim.retryMax)) && len(replaces) == 0 {
+			if f != nil && (f.Came != "" && f.Run == d.applier.RunName() || !r.atOnce && d.stand.Pauses(ctx, f, d.lim.apply.RetryMax)) && len(replaces) == 0 {
 				if it, err := feed.DecodeItem(f.Item); err == nil && it.SamePromise(p.Item) {
 					p.SeeFault(v, now)
 					continue // its pause is not over
@@ -342,18 +343,18 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 				}
 				continue
 			}
-			if !yield(replacing(by(obtains.Job(p.Item)), replaces), nil) {
+			if !yield(apply.Replacing(apply.JobOf(obtains.Job(p.Item)), replaces), nil) {
 				return
 			}
 		}
 	}
 	n := int64(0)
-	err = d.pipeline(ctx, jobs, func(out *outcome) error {
+	err = d.applier.Pipeline(ctx, jobs, func(out *apply.Outcome) error {
 		if n++; n%100 == 0 {
 			d.opt.Progress("resources", n, total)
 		}
 		r.note(out)
-		return b.outcome(ctx, out)
+		return b.Take(ctx, out)
 	})
 	if err != nil {
 		return nil, errors.Join(err, flushAfter(ctx, b, err))
@@ -361,7 +362,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	if n := moves.Len(); n > 0 {
 		r.why("%d entities have another address", n)
 	}
-	v.Unread.Add(b.unread)
+	v.Unread.Add(b.Lacks())
 	if why := v.Unread.Hold(len(gone), "listed"); why != "" {
 		r.why("%s", why)
 		gone, goneOutside = nil, 0
@@ -369,43 +370,43 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	empty := v.Listed == 0 && (v.Until.IsZero() || !v.Alone())
 	if r.dry {
 		r.plan.gone, r.plan.empty = int64(len(gone))-goneOutside, empty && len(gone) > 0
-		planned.outside += outside + goneOutside + toldOutside
-		planned.deleted += int64(len(gone)+len(told)) - goneOutside - toldOutside
-		planned.unchanged = unchanged
+		planned.Outside += outside + goneOutside + toldOutside
+		planned.Deleted += int64(len(gone)+len(told)) - goneOutside - toldOutside
+		planned.Unchanged = unchanged
 		r.plan.counts = planned
-		total := held - heldOutside - planned.deleted - int64(moves.Len()) + planned.created + planned.moved
+		total := held - heldOutside - planned.Deleted - int64(moves.Len()) + planned.Created + planned.Moved
 		r.plan.total = &total
 		r.complete = true
 		return func(*keep.Meta) {}, nil
 	}
 	confirmed := n == 0 && len(told)+len(gone) == 0 && v.Listed > 0 && !faulty
 	for _, loc := range told {
-		if err := b.leave(ctx, loc, nil, ledger.Leaving{}); err != nil {
+		if err := b.Leave(ctx, loc, nil, ledger.Leaving{}); err != nil {
 			return nil, err
 		}
 	}
 	for _, loc := range gone {
-		if err := b.leave(ctx, loc, nil, ledger.Leaving{Implied: true, Empty: empty}); err != nil {
+		if err := b.Leave(ctx, loc, nil, ledger.Leaving{Implied: true, Empty: empty}); err != nil {
 			return nil, err
 		}
 	}
 	for _, loc := range settled {
 		rec, err := d.mem.Ledger.Record(ctx, loc)
 		if err == nil {
-			err = b.add(ctx, &op{loc: loc, rec: rec, settle: true})
+			err = b.Add(ctx, &apply.Op{Loc: loc, Record: rec, Settle: true})
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	if err := b.settle(ctx); err != nil {
+	if err := b.Settle(ctx); err != nil {
 		return nil, err
 	}
 	if err := d.leavings.stay(ctx, v, snap); err != nil {
 		return nil, err
 	}
-	r.c.outside += outside
-	r.c.unchanged += unchanged // not before: a batch being written counts too
+	r.c.Outside += outside
+	r.c.Unchanged += unchanged // not before: a batch being written counts too
 	if v.Overlaid || !o.Followed() {
 		r.complete = true
 	}
@@ -438,7 +439,7 @@ func (r *run) underWay(ctx context.Context, o *feed.Offer) error {
 }
 
 // note counts further numbers of a report.
-func (r *run) note(o *outcome) {
+func (r *run) note(o *apply.Outcome) {
 	if o.NotRDF && !r.d.stand.Holds(o.Record) { // a folder has it like any other
 		r.notRDF++
 	}
@@ -448,11 +449,11 @@ func (r *run) note(o *outcome) {
 }
 
 // flushAfter keeps the resources fetched before a run broke off, if possible.
-func flushAfter(ctx context.Context, b *batcher, err error) error {
+func flushAfter(ctx context.Context, b *apply.Batcher, err error) error {
 	if ctx.Err() != nil || errors.Is(err, errInjected) || !errors.Is(err, fetch.ErrSourceGone) {
 		return nil
 	}
-	return b.settle(ctx)
+	return b.Settle(ctx)
 }
 
 // packageError is of an unreadable or missing package. It says nothing of the packages before it.
@@ -504,10 +505,10 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, 
 	if err := r.underWay(ctx, o); err != nil {
 		return nil, err
 	}
-	b := d.batcher(ctx, &r.c, d.mem.Meta.Stage == ledger.Baseline) // else no write by Graph Store POST would count
-	defer b.wait()
+	b := d.applier.Batch(ctx, &r.c, d.mem.Meta.Stage == ledger.Baseline) // else no write by Graph Store POST would count
+	defer b.Wait()
 	var listed *extsort.Sorter // nil: all records will be from this dump, and nothing is pending
-	if b.first == nil || !d.mem.Ledger.NoFaults() {
+	if !b.IsFirst() || !d.mem.Ledger.NoFaults() {
 		if listed, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/4); err != nil {
 			return nil, err
 		}
@@ -520,13 +521,13 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, 
 	inRow := 0
 	for i, p := range packages {
 		d.opt.Progress("packages", int64(i), int64(len(packages)))
-		err := r.loadPackage(ctx, p, ready, listed, func(out *outcome) error {
+		err := r.loadPackage(ctx, p, ready, listed, func(out *apply.Outcome) error {
 			if n++; n%1000 == 0 {
 				d.opt.Progress("resources", n, 0)
 			}
 			r.note(out)
 			v.Look(out.Item)
-			return b.outcome(ctx, out)
+			return b.Take(ctx, out)
 		})
 		if err == nil {
 			inRow = 0
@@ -542,7 +543,7 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, 
 			break
 		}
 	}
-	if err := b.settle(ctx); err != nil {
+	if err := b.Settle(ctx); err != nil {
 		return nil, errors.Join(bad, err)
 	}
 	if bad != nil {
@@ -572,7 +573,7 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, 
 const badPackages = 3
 
 // loadPackage streams the manifest of the next ready package.
-func (r *run) loadPackage(ctx context.Context, p feed.Package, ready <-chan feed.Downloaded, listed *extsort.Sorter, each func(*outcome) error) error {
+func (r *run) loadPackage(ctx context.Context, p feed.Package, ready <-chan feed.Downloaded, listed *extsort.Sorter, each func(*apply.Outcome) error) error {
 	d := r.d
 	next, ok := <-ready
 	if !ok {
@@ -592,7 +593,7 @@ func (r *run) loadPackage(ctx context.Context, p feed.Package, ready <-chan feed
 	}
 	defer closer.Close()
 	var ours error // not of the package
-	jobs := func(yield func(job, error) bool) {
+	jobs := func(yield func(apply.Job, error) bool) {
 		err := feed.EachEntry(manifest, "manifest", func(e *resourcesync.Entry) error {
 			it := feed.NewItem(e, nil, "the manifest of "+p.URL)
 			it.Change, it.Package = "", p.URL
@@ -600,7 +601,7 @@ func (r *run) loadPackage(ctx context.Context, p feed.Package, ready <-chan feed
 			if ours = list(listed, it); ours != nil {
 				return ours
 			}
-			if !yield(by(d.obtains.Member(z, it)), nil) {
+			if !yield(apply.JobOf(d.obtains.Member(z, it)), nil) {
 				return errStopped
 			}
 			return nil
@@ -612,7 +613,7 @@ func (r *run) loadPackage(ctx context.Context, p feed.Package, ready <-chan feed
 			yield(nil, &packageError{err})
 		}
 	}
-	return d.pipeline(ctx, jobs, each)
+	return d.applier.Pipeline(ctx, jobs, each)
 }
 
 var errStopped = errors.New("stopped")
@@ -632,7 +633,7 @@ func list(listed *extsort.Sorter, it *feed.Item) error {
 }
 
 // dropUnlisted lets resources leave if a fully read dump does not have them.
-func (r *run) dropUnlisted(ctx context.Context, b *batcher, listed *extsort.Sorter) error {
+func (r *run) dropUnlisted(ctx context.Context, b *apply.Batcher, listed *extsort.Sorter) error {
 	d := r.d
 	if listed == nil {
 		return nil
@@ -665,13 +666,13 @@ func (r *run) dropUnlisted(ctx context.Context, b *batcher, listed *extsort.Sort
 	if err != nil {
 		return err
 	}
-	r.dump.unread.Add(b.unread)
+	r.dump.unread.Add(b.Lacks())
 	if why := r.dump.unread.Hold(len(gone), "in the dump"); why != "" {
 		r.why("%s", why)
 		gone = nil
 	}
 	for _, g := range gone {
-		if err := b.leave(ctx, g.Loc, nil, ledger.Leaving{Implied: true, Empty: listed.Len() == 0}); err != nil {
+		if err := b.Leave(ctx, g.Loc, nil, ledger.Leaving{Implied: true, Empty: listed.Len() == 0}); err != nil {
 			return err
 		}
 	}
@@ -680,11 +681,11 @@ func (r *run) dropUnlisted(ctx context.Context, b *batcher, listed *extsort.Sort
 			return err
 		}
 	}
-	return b.settle(ctx)
+	return b.Settle(ctx)
 }
 
 // settleUnlisted forgets pending resources neither recorded nor in a dump: there is nothing to wait for.
-func (d *Destination) settleUnlisted(ctx context.Context, b *batcher, listed *extsort.Sorter) error {
+func (d *Destination) settleUnlisted(ctx context.Context, b *apply.Batcher, listed *extsort.Sorter) error {
 	next, stop := iter.Pull2(listed.Sort())
 	defer stop()
 	has, err, ok := next()
@@ -703,11 +704,23 @@ func (d *Destination) settleUnlisted(ctx context.Context, b *batcher, listed *ex
 		}
 		rec, err := d.mem.Ledger.Record(ctx, loc)
 		if err == nil && rec == nil {
-			err = b.add(ctx, &op{loc: loc, settle: true})
+			err = b.Add(ctx, &apply.Op{Loc: loc, Settle: true})
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// pull reads the keys of a sorter one by one.
+func pull(s *extsort.Sorter) (next func() (ledger.Hash, bool, error), stop func()) {
+	step, stop := iter.Pull2(s.Sort())
+	return func() (h ledger.Hash, ok bool, err error) {
+		rec, err, ok := step()
+		if ok && err == nil {
+			copy(h[:], rec.Key)
+		}
+		return h, ok, err
+	}, stop
 }

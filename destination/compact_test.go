@@ -6,16 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
-	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // A first baseline by Graph Store POST: with blank nodes, triples that two resources
@@ -184,91 +179,5 @@ func TestTwoBatchesUnderWay(t *testing.T) {
 			}
 			changeShared(b)
 		})
-	}
-}
-
-// Beside what takes triples away a new resource is worked out like any other, so that
-// nothing of it is taken.
-func TestSmallOpsBesideOthers(t *testing.T) {
-	b := newBench(t)
-	b.few = 1
-	d := b.open()
-	o := &op{rec: &ledger.Record{Loc: "http://ex.org/a", Entity: "http://ex.org/a", Triples: 1}, wire: []byte("<http://ex.org/a> <http://ex.org/p> \"v\" .\n"), fresh: true}
-	ts, err := ledger.ParseWire(o.wire)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if o.sts, err = d.mirror.Layout.Statements(o.rec.Entity, ts); err != nil {
-		t.Fatal(err)
-	}
-	o.packed = ledger.Pack(o.wire)
-	wire := string(o.wire)
-	o.compact(d.mirror)
-	if n, err := d.applier.planner.smallOps([]*op{o, {fault: &ledger.Fault{}}, {settle: true}}); n != 1 || err != nil || o.wire != nil {
-		t.Fatalf("%d %v: %+v", n, err, o)
-	}
-	if n, err := d.applier.planner.smallOps([]*op{o, {}}); n != 0 || err != nil || string(o.wire) != wire || o.small != nil {
-		t.Fatalf("%d %v: %+v", n, err, o)
-	}
-}
-
-// An item is kept apart from its record unless it can be made again of it as it was,
-// whatever it has.
-func TestItemRest(t *testing.T) {
-	digest := rdfres.Digest{1}
-	fields := map[string]func(*feed.Item){
-		"Loc":      func(it *feed.Item) { it.Loc = "http://ex.org/a" },
-		"Entity":   func(it *feed.Item) { it.Entity = "http://ex.org/e" },
-		"Change":   func(it *feed.Item) { it.Change = "updated" },
-		"LastMod":  func(it *feed.Item) { it.LastMod = time.Unix(1, 0) },
-		"Time":     func(it *feed.Item) { it.Time = time.Unix(1, 0) },
-		"Sequence": func(it *feed.Item) { it.Sequence = 1 },
-		"Version":  func(it *feed.Item) { it.Version = &feed.Place{} },
-		"Others":   func(it *feed.Item) { it.Others = []feed.Place{{URL: "http://ex.org/b"}} },
-		"Path":     func(it *feed.Item) { it.Path = "/a.nt" },
-		"Package":  func(it *feed.Item) { it.Package = "http://ex.org/a.zip" },
-		"Via":      func(it *feed.Item) { it.Via = "http://ex.org/v" },
-		"Patches":  func(it *feed.Item) { it.Patches = make([]feed.PatchOffer, 1) },
-		"TimeGate": func(it *feed.Item) { it.TimeGate = "http://ex.org/t" },
-		"AsOf":     func(it *feed.Item) { it.AsOf = time.Unix(1, 0) },
-		"Bad":      func(it *feed.Item) { it.Bad = "bad" },
-		"Blind":    func(it *feed.Item) { it.Blind = true },
-		"Opened":   func(it *feed.Item) { it.Opened = &feed.Download{} },
-		"Found":    func(it *feed.Item) { it.Found = make([]feed.Place, 1) },
-		"Tried":    func(it *feed.Item) { it.Tried = true },
-		"ETag":     func(it *feed.Item) { it.ETag = "x" },
-		"File":     func(it *feed.Item) { it.File = true },
-		"Hashes":   func(it *feed.Item) { it.Promise.Hashes.SHA256 = "00" },
-		"Other":    func(it *feed.Item) { it.Promise.Hashes.Other = []string{"x:00"} },
-		"Length":   func(it *feed.Item) { it.Promise.Length = 12 },
-		"Type":     func(it *feed.Item) { it.Promise.Type = "text/turtle" },
-		"Encoding": func(it *feed.Item) { it.Promise.Encoding = "gzip" },
-		"Graph":    func(it *feed.Item) { it.Promise.Graph = digest },
-	}
-	for of := range reflect.TypeFor[feed.Item]().Fields() {
-		if fields[of.Name] == nil && of.Name != "Promise" {
-			t.Errorf("%s is not tried", of.Name)
-		}
-	}
-	small := map[string]bool{"Loc": true, "Entity": true, "LastMod": true, "Path": true, "Package": true, "Via": true, "Hashes": true, "Length": true, "Type": true, "Encoding": true, "Graph": true}
-	for name, set := range fields {
-		it := &feed.Item{Promise: fetch.Promise{Length: -1}}
-		set(it)
-		rec := it.Record()
-		rec.Graph = digest
-		rest, ok := restOf(it, rec)
-		if ok != small[name] || ok && !reflect.DeepEqual(rest.item(rec), it) {
-			t.Errorf("%s: %v, %+v", name, ok, rest.item(rec))
-		}
-		for what, change := range map[string]func(*ledger.Record){
-			"entity": func(r *ledger.Record) { r.Entity += "x" }, "hashes": func(r *ledger.Record) { r.Hashes.MD5 = "00" }, "length": func(r *ledger.Record) { r.Length++ }, "lastmod": func(r *ledger.Record) { r.LastMod = time.Unix(2, 0) },
-		} {
-			r := *rec
-			if change(&r); ok {
-				if _, ok := restOf(it, &r); ok {
-					t.Errorf("%s: the record has another %s", name, what)
-				}
-			}
-		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/keep"
@@ -42,11 +43,10 @@ type Destination struct {
 	fates    *keep.Fates
 	stand    *keep.Standing
 	prober   *prober
-	applier  *applier
+	applier  *apply.Applier
 	leavings *leavings
-	putter   *putter
+	putter   *apply.Putter
 
-	twins    twins     // of the run under way
 	planning *planning // of a shadow, nil of any other
 }
 
@@ -130,13 +130,10 @@ func (d *Destination) openMirror(place *sink.Place) error {
 		return err
 	}
 	d.useMirror(sink.NewFull(place, m))
-	if d.mirror.Files == nil {
-		d.applier.content = descriptions{d}
-		return nil
+	if d.mirror.Files != nil {
+		d.stand.Files = &keep.Files{Files: d.mirror.Files, Memory: d.mem, State: func(rec *ledger.Record) rdfres.Digest { return rec.Normal }, Key: func(name ledger.Hash) []byte { return ledger.Key(ledger.KindGraph, d.mem.Space, name) }}
 	}
-	d.stand.Files = &keep.Files{Files: d.mirror.Files, Memory: d.mem, State: func(rec *ledger.Record) rdfres.Digest { return rec.Normal }, Key: func(name ledger.Hash) []byte { return ledger.Key(ledger.KindGraph, d.mem.Space, name) }}
-	d.applier.content, err = newRepresentations(d)
-	return err
+	return d.applier.Open()
 }
 
 // load reads or makes the destination's own records.

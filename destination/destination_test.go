@@ -134,7 +134,7 @@ func (b *bench) open() *Destination {
 	d.lim.Attempts, d.lim.Dead = 2, 1000
 	d.lim.KeptItems = 4 // lists of the tests are shorter and longer
 	if b.few > 0 {
-		d.lim.few = b.few
+		d.lim.apply.Few = b.few
 	}
 	if b.window > 0 {
 		d.lim.window = b.window

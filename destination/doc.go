@@ -9,10 +9,10 @@
 //
 // The order of writes is the point of the package:
 //
-//	fetch, verify length and hashes, parse, name blank nodes    (represent.go)
-//	intent: the batch, durable in our records                   (apply.go)
-//	mirror: DELETE DATA, INSERT DATA, checkpoint in one request (mirror.go)
-//	records, ownership and cursor, in one commit                (apply.go)
+//	fetch, verify length and hashes, parse, name blank nodes    (obtain)
+//	intent: the batch, durable in our records                   (apply)
+//	mirror: DELETE DATA, INSERT DATA, checkpoint in one request (sink)
+//	records, ownership and cursor, in one commit                (apply)
 //
 // A crash anywhere between leaves an intent, and the next run redoes it; redoing changes nothing done
 // before. A triple of several resources belongs to all of them and goes with the last. A resource not

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/keep"
@@ -71,7 +72,7 @@ type planning struct {
 	at      time.Time      // of it
 	whole   bool           // its counts have the changes after it
 	changes map[string]int // index of a document, by address
-	counts  counts
+	counts  apply.Counts
 	gone    int64 // resources missing from a list
 	empty   bool  // that list is empty
 }
@@ -172,30 +173,30 @@ func (r *run) planChange(ctx context.Context, it *feed.Item) error {
 	}
 	c, what, by := &r.plan.counts, (*int64)(nil), int64(0)
 	if d.obtains.Select.Outside(it) || it.Change == "deleted" && rec.Unselected() > 0 {
-		if c.outside++; rec != nil && rec.Unselected() == 0 { // by another name than before
-			c.outside--
-			c.deleted++
+		if c.Outside++; rec != nil && rec.Unselected() == 0 { // by another name than before
+			c.Outside--
+			c.Deleted++
 		}
 		return nil
 	}
 	switch {
 	case r.plan.base && !it.Time.After(r.plan.at): // the dump has it
-		what = &c.unchanged
+		what = &c.Unchanged
 	case it.Change == "deleted" && there:
-		what, by = &c.deleted, -1
+		what, by = &c.Deleted, -1
 	case it.Change == "deleted":
 		return nil
 	case !there:
-		what, by = &c.created, 1
+		what, by = &c.Created, 1
 	default:
-		what = &c.updated
+		what = &c.Updated
 		if rec != nil && !r.plan.base {
 			if v, _ := it.Differs(rec); v == feed.ProvenSame {
-				what = &c.unchanged
+				what = &c.Unchanged
 			}
 		}
 	}
-	if it.Change != "deleted" && what != &c.unchanged && it.Package == "" && d.needed(it) {
+	if it.Change != "deleted" && what != &c.Unchanged && it.Package == "" && d.needed(it) {
 		r.plan.Fetch(&it.Promise)
 	}
 	if r.plan.whole {
@@ -216,7 +217,7 @@ func (r *run) tellPlan() {
 	p.Store, p.Graph, p.Resources = d.to.Name(), d.stand.GraphName(), p.total
 	if !p.base && p.total == nil {
 		m := d.mem.SnapshotMeta()
-		n := m.Selected() + r.plan.counts.created - r.plan.counts.deleted
+		n := m.Selected() + r.plan.counts.Created - r.plan.counts.Deleted
 		p.Resources = &n
 	}
 	if p.Documents == nil {

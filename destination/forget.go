@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
@@ -123,7 +124,9 @@ func ForgetRecords(ctx context.Context, store kv.Store, name string, o ForgetOpt
 	d := &Destination{cfg: &cfg}
 	d.assemble(&keep.Memory{Store: store, Ledger: ledger.New(store, log, k.dest, k.space), Dest: k.dest, Space: k.space, Log: log}, "")
 	d.useMirror(sink.NewFull(&sink.Place{}, nil))
-	d.applier.content = descriptions{d}
+	if err := d.applier.Open(); err != nil {
+		return ForgetReport{}, err
+	}
 	rep, err := d.forgettable(ctx)
 	rep.Name, rep.DryRun, rep.KeepData, rep.Store, rep.Graph, rep.Resources = name, o.DryRun, o.KeepData, k.At(), k.GraphName(), k.Resources
 	rep.Remains = fmt.Sprintf("%s of %s, and lines in its %s", k.GraphName(), k.At(), sink.StateGraph)
@@ -144,7 +147,7 @@ func ForgetRecords(ctx context.Context, store kv.Store, name string, o ForgetOpt
 // forgettable counts what there is of the destination.
 func (d *Destination) forgettable(ctx context.Context) (rep ForgetReport, err error) {
 	e, err := d.mem.Ledger.Extent(ctx)
-	rep.Records, rep.Files, rep.Triples = e.Records, d.applier.content.countFiles(&e), e.Triples
+	rep.Records, rep.Files, rep.Triples = e.Records, d.applier.CountFiles(&e), e.Triples
 	return rep, err
 }
 
@@ -170,7 +173,7 @@ func (d *Destination) removeOwned(ctx context.Context, m *keep.Meta) (remains st
 	if err := d.stand.SameMirror(ctx, m); err != nil {
 		return "", err
 	}
-	if err := d.applier.redo(ctx); err != nil {
+	if err := d.applier.Redo(ctx); err != nil {
 		return "", fmt.Errorf("finish the batch that was under way: %w", err)
 	}
 	if err := d.mem.Ledger.LookForFaults(ctx); err != nil {
@@ -187,7 +190,7 @@ func (d *Destination) removeOwned(ctx context.Context, m *keep.Meta) (remains st
 	if err := d.removeResources(ctx); err != nil {
 		return "", err
 	}
-	if err := d.putter.putWhole(ctx); err != nil {
+	if err := d.putter.PutWhole(ctx); err != nil {
 		return "", err
 	}
 	for _, rec := range d.mem.Ledger.Records(ctx, d.mem.Store) {
@@ -205,22 +208,22 @@ func (d *Destination) removeOwned(ctx context.Context, m *keep.Meta) (remains st
 func (d *Destination) removeResources(ctx context.Context) error {
 	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
-	var c counts
-	b := d.batcher(ctx, &c, false)
-	defer b.wait()
+	var c apply.Counts
+	b := d.applier.Batch(ctx, &c, false)
+	defer b.Wait()
 	total, done := d.mem.SnapshotMeta().Resources, int64(0)
 	for loc, rec := range d.mem.Ledger.Records(ctx, snap) {
 		if rec.Err != nil {
 			return rec.Err
 		}
-		if err := b.add(ctx, &op{loc: loc}); err != nil {
+		if err := b.Add(ctx, &apply.Op{Loc: loc}); err != nil {
 			return err
 		}
 		if done++; done%1000 == 0 {
 			d.opt.Progress("remove", done, total)
 		}
 	}
-	return b.settle(ctx)
+	return b.Settle(ctx)
 }
 
 // dropRecords removes the records of the destination, and those of its space if nobody else

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/keep"
@@ -76,36 +77,36 @@ func (r *run) untold(ctx context.Context, o *feed.Offer) error {
 		d.mem.Log.Warn("some of what changes told of fails, and they cannot be read from the first one", "error", err)
 		return ctx.Err()
 	}
-	b := d.batcher(ctx, &r.c, false)
-	defer b.wait()
+	b := d.applier.Batch(ctx, &r.c, false)
+	defer b.Wait()
 	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
 	failing := pairs.FailingChanges(pairs.WithFaults(ctx, d.mem.Ledger, pairs.Of(ctx, d.mem.Ledger, v, snap)), first)
 	for p, err := range failing {
 		if err == nil && p.Item == nil {
-			err = b.add(ctx, &op{loc: p.Loc, rec: p.Record, settle: true})
+			err = b.Add(ctx, &apply.Op{Loc: p.Loc, Record: p.Record, Settle: true})
 		}
 		if err != nil {
 			return err
 		}
 	}
-	err = d.pipeline(ctx, func(yield func(job, error) bool) { // another change was the last one
+	err = d.applier.Pipeline(ctx, func(yield func(apply.Job, error) bool) { // another change was the last one
 		for p, err := range failing {
 			if err == nil && p.Item == nil {
 				continue
 			}
-			if !yield(func(ctx context.Context) *outcome { return by(d.obtains.Job(p.Item))(ctx) }, err) {
+			if !yield(func(ctx context.Context) *apply.Outcome { return apply.JobOf(d.obtains.Job(p.Item))(ctx) }, err) {
 				return
 			}
 		}
-	}, func(o *outcome) error { return b.outcome(ctx, o) })
-	return errors.Join(err, b.settle(ctx))
+	}, func(o *apply.Outcome) error { return b.Take(ctx, o) })
+	return errors.Join(err, b.Settle(ctx))
 }
 
 // forgetSince forgets what changes told of since a time that are none, and could not be had.
 func (d *Destination) forgetSince(ctx context.Context, since time.Time, named map[ledger.Hash]bool) error {
-	b := d.batcher(ctx, &counts{}, false)
-	defer b.wait()
+	b := d.applier.Batch(ctx, &apply.Counts{}, false)
+	defer b.Wait()
 	for loc, f := range d.mem.Ledger.Faults(ctx) {
 		if f.Err != nil {
 			return f.Err
@@ -115,11 +116,11 @@ func (d *Destination) forgetSince(ctx context.Context, since time.Time, named ma
 		}
 		rec, err := d.mem.Ledger.Record(ctx, loc)
 		if err == nil {
-			err = b.add(ctx, &op{loc: loc, rec: rec, settle: true})
+			err = b.Add(ctx, &apply.Op{Loc: loc, Record: rec, Settle: true})
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return b.settle(ctx)
+	return b.Settle(ctx)
 }

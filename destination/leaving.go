@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
@@ -32,122 +33,6 @@ var ErrNotHeld = errors.New("nothing of that id is held")
 // alwaysAllowed is how many deletions are never too many, unless they are all.
 const alwaysAllowed = 10
 
-// deletionOf is the deleting change of a leaving resource, nil if a list lacks it or it becomes empty.
-func deletionOf(l *ledger.Leaving) (*feed.Item, error) {
-	if l.Becomes != nil {
-		return nil, nil
-	}
-	return changeOf(l)
-}
-
-// changeOf is the source's last change of a leaving resource, nil if a list lacks it.
-func changeOf(l *ledger.Leaving) (*feed.Item, error) {
-	if len(l.Item) == 0 {
-		return nil, nil
-	}
-	return feed.DecodeItem(l.Item)
-}
-
-// leave makes a resource leave, with the former locations of its entity. it is the deleting change,
-// nil if not at hand.
-func (b *batcher) leave(ctx context.Context, loc ledger.Hash, it *feed.Item, how ledger.Leaving) error {
-	d := b.d
-	how.Since = d.opt.Now().UTC()
-	if it != nil {
-		how.Item = it.Encode()
-	}
-	locs := []ledger.Hash{loc}
-	switch f, err := d.mem.Ledger.Fault(ctx, loc); {
-	case err != nil:
-		return err
-	case f != nil:
-		locs = append(locs, f.Replaces...)
-	}
-	for i, at := range locs {
-		rec, err := d.mem.Ledger.Record(ctx, at)
-		if err != nil {
-			return err
-		}
-		mark := &op{loc: at, it: it}
-		switch {
-		case i > 0 && rec == nil:
-			continue
-		case rec != nil && !rec.Has(ledger.FlagKept):
-			l := how
-			was, err := d.mem.Ledger.Leaving(ctx, at)
-			if err != nil {
-				return err
-			}
-			if was != nil {
-				l.Since, l.Accepted = was.Since, was.Accepted
-				if l.Item == nil && was.Becomes == nil {
-					l.Item, l.Implied = was.Item, l.Implied && was.Implied
-				}
-				l.Empty = l.Empty && l.Implied // a change deleted it too
-			}
-			mark.settle, mark.leaves = true, &l
-		}
-		if err := b.add(ctx, mark); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// mostEmptied bounds the kept bytes of a file until it may take the place of another.
-const mostEmptied = 64 << 10
-
-// empties makes a resource leave if the mirror would have nothing of it any more, and tells whether it
-// does. Triples left out by new settings of the mirror do not count.
-func (b *batcher) empties(ctx context.Context, p *op, empty bool) (bool, error) {
-	d := b.d
-	if p.rec == nil || !d.applier.content.void(p.rec, empty) || len(p.replaces) > 0 || len(p.raw) > mostEmptied {
-		return false, nil
-	}
-	old, err := d.mem.Ledger.Record(ctx, p.loc)
-	switch {
-	case err != nil:
-		return false, err
-	case old == nil || old.Has(ledger.FlagKept) || old.Unselected() > 0 || old.Graph.IsZero() && p.rec.Unselected()+p.rec.Unmapped() > 0:
-		return false, nil
-	case d.applier.content.void(old, false) || old.Normal == p.rec.Normal:
-		return false, nil
-	}
-	l := &ledger.Leaving{Since: d.opt.Now().UTC(), Item: p.it.Encode(), Becomes: p.rec.Encode(), Body: p.raw}
-	was, err := d.mem.Ledger.Leaving(ctx, p.loc)
-	if err != nil {
-		return false, err
-	}
-	if was != nil {
-		l.Since, l.Accepted = was.Since, was.Accepted
-	}
-	return true, b.add(ctx, &op{loc: p.loc, it: p.it, settle: true, leaves: l})
-}
-
-// becoming is the next record of a leaving resource, nil if it goes.
-func becoming(l *ledger.Leaving) (*ledger.Record, error) {
-	if l == nil || l.Becomes == nil {
-		return nil, nil
-	}
-	return ledger.DecodeRecord(l.Becomes)
-}
-
-// begin notes and tells what is pending of a resource; false if the operation has nothing else.
-func (ap *applier) begin(ctx context.Context, b kv.Batch, o *op) bool {
-	ap.tell(ctx, o)
-	if o.leaves != nil {
-		ap.Ledger.PutLeaving(b, o.loc, o.leaves)
-	} else if !o.settle {
-		ap.Ledger.Stay(b, o.loc)
-	}
-	if o.fault != nil {
-		ap.Ledger.PutFault(b, o.loc, o.fault)
-		return false
-	}
-	ap.Ledger.DropFault(b, o.loc)
-	return !o.settle
-}
-
 // stay keeps listed leaving resources, unless the entry is of their next state.
 func (lv *leavings) stay(ctx context.Context, v *feed.Inventory, snap kv.Reader) error {
 	if lv.Ledger.NoneLeaving() {
@@ -166,7 +51,7 @@ func (lv *leavings) stay(ctx context.Context, v *feed.Inventory, snap kv.Reader)
 			return err
 		} else if l == nil {
 			continue
-		} else if next, err := becoming(l); err != nil {
+		} else if next, err := apply.Becoming(l); err != nil {
 			return err
 		} else if next != nil {
 			is, _ := p.Item.Differs(p.Record)
@@ -276,22 +161,22 @@ func (r *run) depart(ctx context.Context, free bool) error {
 	}
 	m := d.mem.SnapshotMeta()
 	news := d.fates.Telling() && (m.HeldDeletions == nil || m.HeldDeletions.ID != w.id)
-	before := r.c.deleted + r.c.updated
-	b := d.batcher(ctx, &r.c, false)
-	defer b.wait()
+	before := r.c.Deleted + r.c.Updated
+	b := d.applier.Batch(ctx, &r.c, false)
+	defer b.Wait()
 	for loc, l := range d.mem.Ledger.AllLeaving(ctx, snap, nil) {
 		if l.Err != nil {
 			return l.Err
 		}
-		it, err := changeOf(l.Leaving)
+		it, err := apply.ChangeOf(l.Leaving)
 		if err != nil {
 			return err
 		}
-		rec, err := becoming(l.Leaving)
+		rec, err := apply.Becoming(l.Leaving)
 		switch {
 		case err != nil:
 		case why == "" || l.Accepted:
-			err = b.add(ctx, &op{loc: loc, it: it, rec: rec, raw: l.Body})
+			err = b.Add(ctx, &apply.Op{Loc: loc, Item: it, Record: rec, Raw: l.Body})
 		case news && it != nil:
 			d.fates.TellFate("change is pending", it, "state", "held")
 		}
@@ -299,10 +184,10 @@ func (r *run) depart(ctx context.Context, free bool) error {
 			return err
 		}
 	}
-	if err := b.settle(ctx); err != nil {
+	if err := b.Settle(ctx); err != nil {
 		return err
 	}
-	if r.c.deleted+r.c.updated > before {
+	if r.c.Deleted+r.c.Updated > before {
 		r.mode("incremental")
 	}
 	if why == "" && m.HeldDeletions == nil {
@@ -326,8 +211,8 @@ func (r *run) planDepart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.of += r.plan.counts.created
-	goes := &r.plan.counts.deleted
+	w.of += r.plan.counts.Created
+	goes := &r.plan.counts.Deleted
 	if d.cfg.Keep == "deleted" { // resources deleted by changes stay
 		goes = &r.plan.gone
 	}
@@ -342,7 +227,7 @@ func (r *run) planDepart(ctx context.Context) error {
 		return nil
 	}
 	r.rep.Held = why
-	r.plan.counts.deleted -= w.leaving
+	r.plan.counts.Deleted -= w.leaving
 	if r.plan.total != nil {
 		*r.plan.total += w.leaving
 	}
@@ -435,9 +320,12 @@ func (d *Destination) Held(ctx context.Context, after string, limit int) (*Held,
 	return out, nil
 }
 
+// mostForLabel bounds the triples read for a label.
+const mostForLabel = 1000
+
 // labelOf is a name of an entity for people, by its kept description.
 func (lv *leavings) labelOf(ctx context.Context, loc ledger.Hash, rec *ledger.Record) string {
-	if rec.Triples == 0 || rec.Triples > mostFormer {
+	if rec.Triples == 0 || rec.Triples > mostForLabel {
 		return ""
 	}
 	ts, err := lv.Ledger.Triples(ctx, loc)

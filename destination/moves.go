@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
@@ -49,21 +50,9 @@ func (d *Destination) pairMoves(ctx context.Context, items []*feed.Item) (map[le
 	return left, nil
 }
 
-// replacing makes a job tell what its resource replaces.
-func replacing(j job, locs []ledger.Hash) job {
-	if len(locs) == 0 {
-		return j
-	}
-	return func(ctx context.Context) *outcome {
-		o := j(ctx)
-		o.replaces = locs
-		return o
-	}
-}
-
 // moveUnlisted finds those of gone whose entity a dump has elsewhere, and gives
 // the rest. What could not be stored at its new location keeps the old one until it can.
-func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *extsort.Sorter, gone pairs.Departures) (rest pairs.Departures, err error) {
+func (d *Destination) moveUnlisted(ctx context.Context, b *apply.Batcher, listed *extsort.Sorter, gone pairs.Departures) (rest pairs.Departures, err error) {
 	if len(gone) == 0 {
 		return gone, nil
 	}
@@ -98,7 +87,7 @@ func (d *Destination) moveUnlisted(ctx context.Context, b *batcher, listed *exts
 		}
 		rec, err := d.mem.Ledger.Record(ctx, loc)
 		if err == nil {
-			err = b.add(ctx, &op{loc: loc, rec: rec, replaces: from})
+			err = b.Add(ctx, &apply.Op{Loc: loc, Record: rec, Replaces: from})
 		}
 		if err != nil {
 			return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/pairs"
@@ -69,8 +70,8 @@ func (d *Destination) forgetUnlisted(ctx context.Context, v *feed.Inventory) err
 	}
 	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
-	b := d.batcher(ctx, &counts{}, false)
-	defer b.wait()
+	b := d.applier.Batch(ctx, &apply.Counts{}, false)
+	defer b.Wait()
 	n := 0
 	for p, err := range pairs.WithFaults(ctx, d.mem.Ledger, pairs.Of(ctx, d.mem.Ledger, v, snap)) {
 		if err != nil {
@@ -80,14 +81,14 @@ func (d *Destination) forgetUnlisted(ctx context.Context, v *feed.Inventory) err
 			continue
 		}
 		n++
-		if err := b.add(ctx, &op{loc: p.Loc, settle: true}); err != nil {
+		if err := b.Add(ctx, &apply.Op{Loc: p.Loc, Settle: true}); err != nil {
 			return err
 		}
 	}
 	if n == 0 {
 		return nil
 	}
-	if err := b.settle(ctx); err != nil {
+	if err := b.Settle(ctx); err != nil {
 		return err
 	}
 	return d.mem.SaveMeta(ctx, func(m *keep.Meta) {

@@ -3,6 +3,7 @@ package destination
 import (
 	"context"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
@@ -98,4 +99,11 @@ func (d *Destination) Describe(ctx context.Context, entity string, at time.Time)
 		return v, false, fmt.Errorf("description of %s: %w", clip.Middle(entity), err)
 	}
 	return v, ok, nil
+}
+
+// Versions yields the seen former versions of an entity, the oldest first. keep: versions keeps
+// each version in a Change List. A source with mementos gives the bytes of all, another source
+// only those current at some poll. The sequence ends after the first error.
+func (d *Destination) Versions(ctx context.Context, entity string) iter.Seq2[ledger.Version, error] {
+	return d.mem.Ledger.Versions(ctx, entity)
 }

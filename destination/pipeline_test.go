@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rsbridge/rsbridge/destination/ledger"
-	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
@@ -21,11 +19,11 @@ import (
 // written with the sequence that the mirror is at.
 func TestWrittenBesideFetching(t *testing.T) {
 	b := newBench(t)
-	b.caps.UpdateTriples = 100 * earlyTriples
+	b.caps.UpdateTriples = 100 * 400
 	b.src.ours = true
 	put := func(e, round int) {
 		var values []string
-		for i := range earlyTriples {
+		for i := range 400 {
 			values = append(values, fmt.Sprintf("%d of round %d", i, round))
 		}
 		b.src.put(fmt.Sprintf("e%d.nt", e), nt(fmt.Sprintf("e%d", e), values...))
@@ -71,11 +69,11 @@ func TestWrittenBesideFetching(t *testing.T) {
 // sync makes a batch of its own.
 func TestSequenceOfLargeChange(t *testing.T) {
 	b := newBench(t)
-	b.caps.UpdateTriples = 100 * earlyTriples
+	b.caps.UpdateTriples = 100 * 400
 	b.src.ours = true
 	for round := range 3 {
 		var values []string
-		for i := range earlyTriples + 1 {
+		for i := range 400 + 1 {
 			values = append(values, fmt.Sprintf("%d of round %d", i, round))
 		}
 		b.src.put("e.nt", nt("e", values...))
@@ -134,51 +132,3 @@ func TestUpdatesGrow(t *testing.T) {
 		}
 	}
 }
-
-// What was read ahead of a resource counts as long as its record is the same.
-func TestFormer(t *testing.T) {
-	b := newBench(t)
-	fill(b.src, 2)
-	b.sync()
-	loc := ledger.HashOf(b.src.url("/set/r/e1.nt"))
-	rec, err := b.d.mem.Ledger.Record(t.Context(), loc)
-	if err != nil || rec == nil {
-		t.Fatal(rec, err)
-	}
-	was := b.d.applier.planner.former(t.Context(), loc, rec, nil)
-	if was == nil || len(was.sts) != int(rec.Triples) {
-		t.Fatalf("read ahead: %+v", was)
-	}
-	was.sts = was.sts[:0] // shows whether it is used
-	for _, later := range []bool{false, true} {
-		if later {
-			b.src.put("e1.nt", nt("e1", "later"))
-			b.sync()
-		}
-		ch, err := b.d.applier.planner.workOut(t.Context(), &op{loc: loc, was: was})
-		if err != nil || (len(ch.oldSts) > 0) != later {
-			t.Fatalf("later %t: %d statements, %v", later, len(ch.oldSts), err)
-		}
-	}
-}
-
-// The first batches of a store that is slow are no larger than it takes in time.
-func TestBatchesOfASlowStore(t *testing.T) {
-	b := newBench(t)
-	d := b.open()
-	storeMirror(d).SetLimit()
-	for pace, most := range map[int]int{0: 50_000, 1000: 50_000, 90_000: 90_000, 200_000: 200_000} {
-		d.mirror.Loader = paced{storeMirror(d), pace}
-		if n := d.batcher(t.Context(), &counts{}, true).most; n != most {
-			t.Errorf("pace %d: %d", pace, n)
-		}
-	}
-}
-
-// paced is a store of another pace.
-type paced struct {
-	sink.Loader
-	pace int
-}
-
-func (p paced) Pace() int { return p.pace }

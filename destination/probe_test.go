@@ -1,8 +1,6 @@
 package destination
 
 import (
-	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
-
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -91,8 +91,11 @@ func TestRunEndsWhenProbedAnew(t *testing.T) {
 	if err := batch.Commit(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	var c counts
-	if err := d.applier.apply(context.Background(), &inFlight{}, []*op{{loc: ledger.HashOf("x")}}, nil, &c, false, nil); err == nil || !strings.Contains(err.Error(), "probed anew") {
+	writes := d.applier.Batch(t.Context(), &apply.Counts{}, false)
+	if err := writes.Add(t.Context(), &apply.Op{Loc: ledger.HashOf("x")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := writes.Settle(t.Context()); err == nil || !strings.Contains(err.Error(), "probed anew") {
 		t.Fatal(err)
 	}
 }

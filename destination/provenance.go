@@ -8,43 +8,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink"
 )
 
-// planProvenance adds the changes of the provenance to a plan.
-func (pl *planner) planProvenance(p *sink.Batch, changes []*delta) error {
-	source := pl.SnapshotMeta().Provenance
-	if source == "" {
-		return nil
-	}
-	for _, ch := range changes {
-		o := ch.op
-		if o.fault != nil || o.settle || o.rec == nil && ch.old == nil || o.rec == nil && pl.cfg.Keep == "deleted" && !o.moved {
-			continue
-		}
-		before, after := pl.stand.ProvenanceOf(o.loc, ch.old, source), pl.stand.ProvenanceOf(o.loc, o.rec, source)
-		if ch.old != nil && ch.old.Graph.IsZero() { // forgotten: the present provenance is unknown
-			p.ClearSubjects = append(p.ClearSubjects, pl.stand.DescriptionOf(o.loc))
-			p.Add = append(p.Add, after...)
-			continue
-		}
-		has := map[ledger.Hash]int{}
-		for i := range before {
-			has[before[i].Hash]++
-		}
-		for i := range after {
-			if has[after[i].Hash] > 0 {
-				has[after[i].Hash] = -1
-			} else {
-				p.Add = append(p.Add, after[i])
-			}
-		}
-		for i := range before {
-			if has[before[i].Hash] > 0 {
-				p.Remove = append(p.Remove, before[i])
-			}
-		}
-	}
-	return nil
-}
-
 // provenanceMoved writes the provenance of everything, or removes it, after a change of its
 // setting or of the source's address.
 func (r *run) provenanceMoved(ctx context.Context) error {

@@ -101,11 +101,11 @@ func (r *run) compareNext(ctx context.Context, o *feed.Offer, m *keep.Meta) erro
 	if err := r.mend(ctx, o, v); err != nil {
 		return err
 	}
-	r.c.unchanged, r.c.outside = before.unchanged, before.outside // they were counted
+	r.c.Unchanged, r.c.Outside = before.Unchanged, before.Outside // they were counted
 	if why := m.Recheck.Why; why != "" {
 		r.mode("baseline")
 		r.why("%s: compared with what the source lists", why)
-	} else if n := r.c.changed() - before.changed(); n > 0 {
+	} else if n := r.c.Changed() - before.Changed(); n > 0 {
 		r.mode("baseline")
 		r.why("the next Resource List has %d resources otherwise than the one before", n)
 	}
@@ -162,5 +162,3 @@ func (d *Destination) recheckAfter(confirmed bool) keep.Recheck {
 	}
 	return keep.Recheck{Next: d.opt.Now().UTC()}
 }
-
-func (c *counts) changed() int64 { return c.created + c.updated + c.deleted + c.moved }

@@ -85,3 +85,7 @@ func (d *Destination) Differences(ctx context.Context) iter.Seq2[keep.Difference
 		}
 	}
 }
+
+func problemOf(f *ledger.Fault) Problem {
+	return Problem{Location: webguard.MaskedText(f.Loc), Entity: f.Entity, State: f.State, Reason: webguard.MaskedText(f.Reason), Tries: f.Tries, Next: f.Next}
+}

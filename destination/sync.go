@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/keep"
@@ -40,7 +41,7 @@ type SyncOptions struct {
 type run struct {
 	d   *Destination // of a dry run its shadow
 	rep SyncReport
-	c   counts
+	c   apply.Counts
 
 	dry    bool // d is a shadow then
 	full   bool
@@ -122,11 +123,11 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	case r.dry:
 		err = r.planDepart(ctx)
 	default:
-		err = d.putter.putWhole(ctx)
+		err = d.putter.PutWhole(ctx)
 	}
 	d.obtains.Settle()
 	d.src.Settle()
-	d.twins = nil
+	d.applier.EndRun()
 	ended := context.WithoutCancel(ctx) // a run that was stopped is recorded too
 	err = errors.Join(err, r.finish(ended, start, err, ctx.Err() != nil), d.mem.Ledger.KeepCount(ended))
 	d.repeats.Settle(d.mem.Log)
@@ -146,7 +147,7 @@ func (r *run) sync(ctx context.Context) error {
 		if err := d.prober.ready(ctx); err != nil {
 			return err
 		}
-		if err := d.applier.redo(ctx); err != nil {
+		if err := d.applier.Redo(ctx); err != nil {
 			return fmt.Errorf("finish the batch that was under way: %w", err)
 		}
 		if err := d.mem.Ledger.LookForFaults(ctx); err != nil {
@@ -378,15 +379,15 @@ func (d *Destination) CheckPlace(ctx context.Context) error {
 // retry tries due pending resources again.
 func (r *run) retry(ctx context.Context) error {
 	d := r.d
-	b := d.batcher(ctx, &r.c, false)
-	defer b.wait()
-	jobs := func(yield func(job, error) bool) {
+	b := d.applier.Batch(ctx, &r.c, false)
+	defer b.Wait()
+	jobs := func(yield func(apply.Job, error) bool) {
 		for _, f := range d.mem.Ledger.Faults(ctx) {
 			if f.Err != nil {
 				yield(nil, f.Err)
 				return
 			}
-			if f.Run == d.runName() || !r.atOnce && d.stand.Pauses(ctx, f.Fault, d.lim.retryMax) {
+			if f.Run == d.applier.RunName() || !r.atOnce && d.stand.Pauses(ctx, f.Fault, d.lim.apply.RetryMax) {
 				continue
 			}
 			it, err := feed.DecodeItem(f.Item)
@@ -394,31 +395,31 @@ func (r *run) retry(ctx context.Context) error {
 				yield(nil, err)
 				return
 			}
-			if !yield(by(d.obtains.Job(it)), nil) {
+			if !yield(apply.JobOf(d.obtains.Job(it)), nil) {
 				return
 			}
 		}
 	}
 	n := int64(0)
-	err := d.pipeline(ctx, jobs, func(o *outcome) error {
+	err := d.applier.Pipeline(ctx, jobs, func(o *apply.Outcome) error {
 		n++
 		d.opt.Progress("retry", n, 0)
 		f, err := d.mem.Ledger.Fault(ctx, ledger.HashOf(o.Item.Loc))
 		if err != nil {
 			return err
 		}
-		if o.Err != nil && f != nil && f.Tries+1 >= d.lim.failAfter {
+		if o.Err != nil && f != nil && f.Tries+1 >= d.lim.apply.FailAfter {
 			var fe *fetch.Error
 			r.lacks.some = r.lacks.some || errors.As(o.Err, &fe) && fe.Gone
-			times := (f.Tries + 1) / d.lim.failAfter
-			r.lacks.perhaps = r.lacks.perhaps || (f.Tries+1)%d.lim.failAfter == 0 && times&(times-1) == 0 // rarer and rarer
+			times := (f.Tries + 1) / d.lim.apply.FailAfter
+			r.lacks.perhaps = r.lacks.perhaps || (f.Tries+1)%d.lim.apply.FailAfter == 0 && times&(times-1) == 0 // rarer and rarer
 		}
-		return b.outcome(ctx, o)
+		return b.Take(ctx, o)
 	})
 	if err != nil {
 		return err
 	}
-	return b.settle(ctx)
+	return b.Settle(ctx)
 }
 
 // unlisted compares with a newer list or dump, because the source lacks a resource of its
@@ -456,7 +457,7 @@ func (r *run) unlisted(ctx context.Context, o *feed.Offer) error {
 	before := r.c
 	v.Sparing = true
 	err = r.mend(ctx, o, v)
-	r.c.unchanged, r.c.outside = before.unchanged, before.outside // they were counted
+	r.c.Unchanged, r.c.Outside = before.Unchanged, before.Outside // they were counted
 	return err
 }
 
@@ -469,18 +470,18 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 		r.rep.Mode = "none"
 	}
 	rep := &r.rep
-	rep.Created, rep.Updated, rep.Deleted, rep.Unchanged = r.c.created, r.c.updated, r.c.deleted, r.c.unchanged
+	rep.Created, rep.Updated, rep.Deleted, rep.Unchanged = r.c.Created, r.c.Updated, r.c.Deleted, r.c.Unchanged
 	if r.dry {
-		rep.Created, rep.Updated, rep.Deleted, rep.Unchanged = r.plan.counts.created, r.plan.counts.updated, r.plan.counts.deleted, r.plan.counts.unchanged
+		rep.Created, rep.Updated, rep.Deleted, rep.Unchanged = r.plan.counts.Created, r.plan.counts.Updated, r.plan.counts.Deleted, r.plan.counts.Unchanged
 	}
-	if rep.Moved, rep.Unselected = r.c.moved, r.c.outside; r.dry {
-		rep.Moved, rep.Unselected = r.plan.counts.moved, r.plan.counts.outside
+	if rep.Moved, rep.Unselected = r.c.Moved, r.c.Outside; r.dry {
+		rep.Moved, rep.Unselected = r.plan.counts.Moved, r.plan.counts.Outside
 	}
 	rep.NotRDF = r.notRDF
-	if rep.Unmapped = r.c.unmapped; rep.Unmapped > 0 {
-		d.mem.Log.Warn("map makes nothing of some descriptions", "resources", rep.Unmapped, "one", r.c.nothing)
+	if rep.Unmapped = r.c.Unmapped; rep.Unmapped > 0 {
+		d.mem.Log.Warn("map makes nothing of some descriptions", "resources", rep.Unmapped, "one", r.c.Nothing)
 	}
-	if rep.MapErrors, rep.MapError = r.c.mapErrors, r.c.mapError; rep.MapErrors > 0 {
+	if rep.MapErrors, rep.MapError = r.c.MapErrors, r.c.MapError; rep.MapErrors > 0 {
 		d.mem.Log.Warn("an expression of map has no value for some descriptions", "resources", rep.MapErrors, "one", rep.MapError)
 	}
 	if !r.dry {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
@@ -147,9 +148,9 @@ func (w *window) apply(ctx context.Context, then func(*keep.Meta)) error {
 	if err != nil {
 		return err
 	}
-	b := d.batcher(ctx, &r.c, false)
-	defer b.wait()
-	jobs := func(yield func(job, error) bool) {
+	b := d.applier.Batch(ctx, &r.c, false)
+	defer b.Wait()
+	jobs := func(yield func(apply.Job, error) bool) {
 		for _, it := range items {
 			if it == nil {
 				continue
@@ -161,40 +162,40 @@ func (w *window) apply(ctx context.Context, then func(*keep.Meta)) error {
 				yield(nil, err)
 				return
 			}
-			j := by(d.obtains.Job(it))
+			j := apply.JobOf(d.obtains.Job(it))
 			switch {
 			case it.Bad != "", it.Change == "deleted":
 			case rec != nil && !rec.Has(ledger.FlagKept):
 				if v, _ := it.Differs(rec); v == feed.ProvenSame {
-					j = known(it, rec)
+					j = apply.Known(it, rec)
 				} else {
 					if j = w.fromPackage(it); j == nil {
-						j = by(d.obtains.Update(it, loc, rec))
+						j = apply.JobOf(d.obtains.Update(it, loc, rec))
 					}
-					j = d.applier.planner.withFormer(j, loc, rec)
+					j = d.applier.WithFormer(j, loc, rec)
 				}
 			default:
 				if p := w.fromPackage(it); p != nil {
 					j = p
 				}
 			}
-			if !yield(replacing(j, left[loc]), nil) {
+			if !yield(apply.Replacing(j, left[loc]), nil) {
 				return
 			}
 		}
 	}
-	err = d.pipeline(ctx, jobs, func(o *outcome) error {
+	err = d.applier.Pipeline(ctx, jobs, func(o *apply.Outcome) error {
 		r.note(o)
 		w.count++
 		if w.count%100 == 0 {
 			d.opt.Progress("changes", int64(w.count), 0)
 		}
-		return b.outcome(ctx, o)
+		return b.Take(ctx, o)
 	})
 	if err != nil {
 		return err
 	}
-	err = b.flush(ctx, func(m *keep.Meta) {
+	err = b.Flush(ctx, func(m *keep.Meta) {
 		if !w.stays {
 			m.Cursor = at
 		}
@@ -206,17 +207,6 @@ func (w *window) apply(ctx context.Context, then func(*keep.Meta)) error {
 		d.fates.TellThrough(&at)
 	}
 	return err
-}
-
-// withFormer reads the former state of a resource beside the others.
-func (pl *planner) withFormer(j job, loc ledger.Hash, rec *ledger.Record) job {
-	return func(ctx context.Context) *outcome {
-		o := j(ctx)
-		if o.Err == nil {
-			o.was, o.Before = pl.former(ctx, loc, rec, o.Before), nil
-		}
-		return o
-	}
 }
 
 // finish applies the rest and remembers the finished document.
@@ -236,12 +226,12 @@ func (w *window) finish(ctx context.Context, dl *feed.Download, address string) 
 }
 
 // fromPackage is the job of a change with its bytes in a package, nil for others.
-func (w *window) fromPackage(it *feed.Item) job {
+func (w *window) fromPackage(it *feed.Item) apply.Job {
 	if it.Opened == nil || it.Path == "" || it.Bad != "" {
 		return w.packagedElsewhere(it)
 	}
 	d := w.d
-	return by(d.obtains.Opened(it))
+	return apply.JobOf(d.obtains.Opened(it))
 }
 
 // packagesFor reads the Change Dump when there is much to fetch.
@@ -287,11 +277,11 @@ func (w *window) close() {
 }
 
 // packagedElsewhere is the job of a change whose bytes one of the packages has, nil for none.
-func (w *window) packagedElsewhere(it *feed.Item) job {
+func (w *window) packagedElsewhere(it *feed.Item) apply.Job {
 	d := w.d
 	body := w.packages.Body(d.src, it)
 	if body == nil {
 		return nil
 	}
-	return by(d.obtains.Body(it, body))
+	return apply.JobOf(d.obtains.Body(it, body))
 }

@@ -1,4 +1,4 @@
-package destination
+package apply
 
 import (
 	"context"
@@ -14,9 +14,9 @@ type content interface {
 	void(rec *ledger.Record, empty bool) bool
 	// ahead works a batch out while another one, of the locations busy, is being written;
 	// nil if that cannot be done.
-	ahead(ctx context.Context, ops []*op, busy func(ledger.Hash) bool) *worked
-	// apply is one try of Destination.apply.
-	apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*keep.Meta)) error
+	ahead(ctx context.Context, ops []*Op, busy func(ledger.Hash) bool) *worked
+	// apply is one try of applier.apply.
+	apply(ctx context.Context, f *inFlight, ops []*Op, ready *worked, c *Counts, bulk bool, change func(*keep.Meta)) error
 	// askAgain makes a record unproven after an interrupted write of its file.
 	askAgain(rec *ledger.Record)
 	// countFiles counts the files of the destination.
@@ -25,7 +25,7 @@ type content interface {
 
 // descriptions are the content of stores, dumps and queues. Resources without RDF are
 // counted, and their bytes are kept in a folder beside, if there is one.
-type descriptions struct{ d *Destination }
+type descriptions struct{ ap *Applier }
 
 func (descriptions) void(rec *ledger.Record, _ bool) bool { return rec.Triples == 0 }
 

@@ -1,13 +1,14 @@
-package destination
+package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
-	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -34,13 +35,13 @@ func (e *doubtfulError) Error() string {
 }
 
 // leavingState is the next state of an emptied resource, zero for none.
-func (ap *applier) leavingState(ctx context.Context, loc ledger.Hash) (rdfres.Digest, error) {
+func (ap *Applier) leavingState(ctx context.Context, loc ledger.Hash) (rdfres.Digest, error) {
 	l, err := ap.Ledger.Leaving(ctx, loc)
 	if err != nil {
 		return rdfres.Digest{}, err
 	}
-	rec, err := becoming(l)
-	return ap.planner.stand.StateOf(rec), err
+	rec, err := Becoming(l)
+	return ap.StateOf(rec), err
 }
 
 // twins are unproven answers of a run by their digest, to find equal ones of several resources.
@@ -72,21 +73,21 @@ func (t *twins) of(loc string, before, came rdfres.Digest) string {
 }
 
 // weigh decides whether an unproven answer is taken, and notes the next question.
-func (b *batcher) weigh(ctx context.Context, o *outcome) error {
-	d := b.d
-	if o.Err != nil || !o.Unproven || !o.Item.AsOf.IsZero() || d.planning != nil {
+func (b *Batcher) weigh(ctx context.Context, o *Outcome) error {
+	ap := b.ap
+	if o.Err != nil || !o.Unproven || !o.Item.AsOf.IsZero() || ap.Fates.Quiet {
 		return nil
 	}
 	loc := ledger.HashOf(o.Item.Loc)
-	rec, err := d.mem.Ledger.Record(ctx, loc)
+	rec, err := ap.Ledger.Record(ctx, loc)
 	if err != nil {
 		return err
 	}
-	g, err := d.mem.Ledger.Doubt(ctx, loc)
+	g, err := ap.Ledger.Doubt(ctx, loc)
 	if err != nil {
 		return err
 	}
-	was, came := d.stand.StateOf(rec), d.stand.StateOf(o.Record)
+	was, came := ap.StateOf(rec), ap.StateOf(o.Record)
 	if came == (rdfres.Digest{}) {
 		return nil // nothing is kept of it
 	}
@@ -96,16 +97,16 @@ func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 		}
 		return nil
 	}
-	leaving, err := d.applier.leavingState(ctx, loc)
+	leaving, err := ap.leavingState(ctx, loc)
 	if err != nil || leaving == came { // confirmed before
 		return err
 	}
-	f, err := d.mem.Ledger.Fault(ctx, loc)
+	f, err := ap.Ledger.Fault(ctx, loc)
 	if err != nil {
 		return err
 	}
 	why := ""
-	switch other := d.twins.of(o.Item.Loc, was, came); {
+	switch other := ap.twins.of(o.Item.Loc, was, came); {
 	case f != nil && f.Doubted == ledger.AsRecorded && f.Came != came.String() && o.Item.Change == "":
 		why = "differs from what was recorded and is lost"
 	case o.Empty:
@@ -116,41 +117,73 @@ func (b *batcher) weigh(ctx context.Context, o *outcome) error {
 		why = "is the same as that of " + clip.Middle(other)
 	}
 	if why != "" && (o.Empty || rec != nil && !rec.Has(ledger.FlagKept)) {
-		if f == nil || f.Came != came.String() || f.Doubted == d.runName() {
+		if f == nil || f.Came != came.String() || f.Doubted == ap.RunName() {
 			o.Err = fmt.Errorf("%s: %w", clip.Middle(o.Item.Loc), &doubtfulError{why + ", and neither length nor hash is promised", came})
 			if g != nil {
-				g.Run = d.runName()
+				g.Run = ap.RunName()
 				b.mark(loc, g)
 			}
 			return nil
 		}
 	}
-	b.mark(loc, &ledger.Doubt{Graph: came, Run: d.runName(), Since: d.opt.Now().UTC(), ETag: o.ETag, Odd: why != "", Item: o.Item.Encode()})
+	b.mark(loc, &ledger.Doubt{Graph: came, Run: ap.RunName(), Since: ap.Options.Now().UTC(), ETag: o.ETag, Odd: why != "", Item: o.Item.Encode()})
 	return nil
 }
 
+// Again takes a second answer, and tells whether it is another one.
+func (b *Batcher) Again(o *Outcome) (other bool) {
+	loc := ledger.HashOf(o.Item.Loc)
+	switch {
+	case o.confirms(b.ap):
+		b.confirm(loc, o.doubt)
+	case o.Record == nil:
+		b.unmark(loc)
+	default:
+		return true
+	}
+	return false
+}
+
+// Confirm asks again for resources taken without a promise. other gets those without an answer, and with
+// another one: nothing of it is taken.
+func (ap *Applier) Confirm(ctx context.Context, snap kv.Reader, obtains *obtain.Obtainer, other func(*obtain.Outcome) error) error {
+	b := ap.Batch(ctx, &Counts{}, false)
+	err := obtain.InOrder(ctx, ap.Config.Concurrency, ap.Doubted(ctx, snap, obtains, func(g *ledger.Doubt) bool { return g.Odd || g.Asked.IsZero() }), func(o *Outcome) error {
+		switch {
+		case o.Err != nil:
+		case o.confirms(ap):
+			b.confirm(ledger.HashOf(o.Item.Loc), o.doubt)
+			return nil
+		case o.Record == nil:
+			return nil
+		}
+		return other(&o.Outcome)
+	})
+	return errors.Join(err, b.writeMarks(ctx))
+}
+
 // confirm takes note of a second equal answer.
-func (b *batcher) confirm(loc ledger.Hash, g *ledger.Doubt) {
-	if now := b.d.opt.Now().UTC(); g.Run != b.d.runName() && g.Due(now) {
-		g.Run, g.Asked = b.d.runName(), now
+func (b *Batcher) confirm(loc ledger.Hash, g *ledger.Doubt) {
+	if now := b.ap.Options.Now().UTC(); g.Run != b.ap.RunName() && g.Due(now) {
+		g.Run, g.Asked = b.ap.RunName(), now
 		b.mark(loc, g)
 	}
 }
 
-func (b *batcher) mark(loc ledger.Hash, g *ledger.Doubt) {
-	b.d.mem.Ledger.PutDoubt(b.changedMarks(), loc, g)
+func (b *Batcher) mark(loc ledger.Hash, g *ledger.Doubt) {
+	b.ap.Ledger.PutDoubt(b.changedMarks(), loc, g)
 }
-func (b *batcher) unmark(loc ledger.Hash) { b.d.mem.Ledger.DropDoubt(b.changedMarks(), loc) }
+func (b *Batcher) unmark(loc ledger.Hash) { b.ap.Ledger.DropDoubt(b.changedMarks(), loc) }
 
-func (b *batcher) changedMarks() kv.Batch {
+func (b *Batcher) changedMarks() kv.Batch {
 	if b.marks == nil {
-		b.marks = b.d.mem.Store.Batch()
+		b.marks = b.ap.Store.Batch()
 	}
 	return b.marks
 }
 
 // writeMarks makes the doubts durable, before their resources.
-func (b *batcher) writeMarks(ctx context.Context) error {
+func (b *Batcher) writeMarks(ctx context.Context) error {
 	if b.marks == nil {
 		return nil
 	}
@@ -160,84 +193,18 @@ func (b *batcher) writeMarks(ctx context.Context) error {
 	return marks.Commit(ctx, false)
 }
 
-// maxAgain bounds the confirmed answers of one run.
-const maxAgain = 1000
-
-// confirmTaken asks again for what earlier runs took without a promise.
-func (r *run) confirmTaken(ctx context.Context) error {
-	d := r.d
-	if r.dry || !d.mem.SnapshotMeta().Until.IsZero() {
-		return nil
-	}
-	now := d.opt.Now()
-	if d.mem.Ledger.Rest.Lasts(now) {
-		return nil
-	}
-	b := d.batcher(ctx, &r.c, false)
-	defer b.wait()
-	snap := d.mem.Store.Snapshot(ctx)
-	defer snap.Close()
-	n, other := int64(0), int64(0)
-	rests, again, next := true, 0, now.Add(24*time.Hour)
-	due := func(g *ledger.Doubt) bool {
-		at := g.Next()
-		switch {
-		case g.Run == d.runName(), !at.IsZero() && again == maxAgain:
-			rests = false
-			return false
-		case !g.Due(now):
-			if at.Before(next) {
-				next = at
-			}
-			return false
-		case !at.IsZero():
-			again++
-		}
-		rests = false
-		return true
-	}
-	err := d.pipeline(ctx, d.doubted(ctx, snap, due), func(o *outcome) error {
-		n++
-		d.opt.Progress("confirm", n, 0)
-		loc := ledger.HashOf(o.Item.Loc)
-		switch {
-		case o.Err != nil:
-			d.mem.Log.Debug("what was received without a promise cannot be confirmed now", "loc", clip.Middle(o.Item.Loc), "error", o.Err)
-		case o.confirms(d):
-			b.confirm(loc, o.doubt)
-		case o.Record == nil:
-			b.unmark(loc)
-		default:
-			other++
-			return b.outcome(ctx, o)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if rests {
-		d.mem.Ledger.Rest.Until(next)
-	}
-	if other > 0 {
-		r.mode("incremental")
-		r.why("%d resources came otherwise than before, without a promise", other)
-	}
-	return b.settle(ctx)
-}
-
-// doubted are jobs to ask again for resources taken by earlier runs without a promise.
-func (d *Destination) doubted(ctx context.Context, snap kv.Reader, wanted func(*ledger.Doubt) bool) iter.Seq2[job, error] {
-	return func(yield func(job, error) bool) {
-		for loc, g := range d.mem.Ledger.Doubts(ctx, snap) {
+// Doubted are jobs to ask again for resources taken by earlier runs without a promise.
+func (ap *Applier) Doubted(ctx context.Context, snap kv.Reader, obtains *obtain.Obtainer, wanted func(*ledger.Doubt) bool) iter.Seq2[Job, error] {
+	return func(yield func(Job, error) bool) {
+		for loc, g := range ap.Ledger.Doubts(ctx, snap) {
 			if g.Err != nil {
 				yield(nil, g.Err)
 				return
 			}
-			if !wanted(g.Doubt) || g.Run == d.runName() {
+			if !wanted(g.Doubt) || g.Run == ap.RunName() {
 				continue
 			}
-			rec, err := d.mem.Ledger.Record(ctx, loc)
+			rec, err := ap.Ledger.Record(ctx, loc)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -248,17 +215,17 @@ func (d *Destination) doubted(ctx context.Context, snap kv.Reader, wanted func(*
 				return
 			}
 			it.Tried = true
-			leaving, err := d.applier.leavingState(ctx, loc)
+			leaving, err := ap.leavingState(ctx, loc)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			ask := known(it, nil) // of another state: not asked
-			if d.stand.StateOf(rec) == g.Graph || leaving == g.Graph {
+			ask := Known(it, nil) // of another state: not asked
+			if ap.StateOf(rec) == g.Graph || leaving == g.Graph {
 				it.ETag = g.ETag
-				ask = by(d.obtains.Job(it))
+				ask = JobOf(obtains.Job(it))
 			}
-			if !yield(func(ctx context.Context) *outcome {
+			if !yield(func(ctx context.Context) *Outcome {
 				o := ask(ctx)
 				o.doubt = g.Doubt
 				return o
@@ -270,6 +237,6 @@ func (d *Destination) doubted(ctx context.Context, snap kv.Reader, wanted func(*
 }
 
 // confirms tells whether an answer equals the one in doubt.
-func (o *outcome) confirms(d *Destination) bool {
-	return o.Same || o.Record != nil && d.stand.StateOf(o.Record) == o.doubt.Graph
+func (o *Outcome) confirms(ap *Applier) bool {
+	return o.Same || o.Record != nil && ap.StateOf(o.Record) == o.doubt.Graph
 }

@@ -1,4 +1,4 @@
-package destination
+package apply
 
 import (
 	"context"
@@ -58,24 +58,24 @@ func (s *itemRest) item(r *ledger.Record) *feed.Item {
 
 // canCompact tells whether the resources of a batcher may be kept so: nothing depends
 // on the terms of their triples.
-func (b *batcher) canCompact() bool {
-	m := b.d.mirror
-	return b.first != nil && !b.d.cfg.Provenance && m.CanPostPacked()
+func (b *Batcher) canCompact() bool {
+	m := b.ap.Mirror
+	return b.first != nil && !b.ap.Config.Provenance && m.CanPostPacked()
 }
 
 // isNew tells whether a location has no record, and gets none by a batch being written.
-func (b *batcher) isNew(ctx context.Context, loc ledger.Hash) bool {
+func (b *Batcher) isNew(ctx context.Context, loc ledger.Hash) bool {
 	if b.first == nil || b.busy(loc) {
 		return false
 	}
-	rec, err := b.d.mem.Ledger.Record(ctx, loc)
+	rec, err := b.ap.Ledger.Record(ctx, loc)
 	return err == nil && rec == nil
 }
 
 // compact makes an op of a new resource small, if possible: all its triples are as described, and can be
 // posted.
-func (o *op) compact(m *sink.Full) {
-	if o.rec == nil || len(o.packed) == 0 || len(o.sts) == 0 || len(o.sts) > compactResource || int64(len(o.sts)) != o.rec.Triples {
+func (o *Op) compact(m *sink.Full) {
+	if o.Record == nil || len(o.packed) == 0 || len(o.sts) == 0 || len(o.sts) > compactResource || int64(len(o.sts)) != o.Record.Triples {
 		return
 	}
 	if !m.Postable(o.sts) || m.KeepsAll(o.sts) != nil {
@@ -87,7 +87,7 @@ func (o *op) compact(m *sink.Full) {
 		t := o.sts[i].Triple
 		n += len(t.S) + len(t.P) + len(t.O) + len("   .\n")
 		if o.sts[i].Recast {
-			o.rec.Flags |= ledger.FlagRewritten
+			o.Record.Flags |= ledger.FlagRewritten
 		}
 	}
 	if n != c.size { // blank nodes are IRIs in the mirror
@@ -97,19 +97,19 @@ func (o *op) compact(m *sink.Full) {
 		}
 		c.text, c.size = ledger.Pack(text), len(text)
 	}
-	if o.it != nil {
-		if rest, ok := restOf(o.it, o.rec); ok {
-			c.rest, o.it = rest, nil
+	if o.Item != nil {
+		if rest, ok := restOf(o.Item, o.Record); ok {
+			c.rest, o.Item = rest, nil
 		}
 	}
 	o.small, o.sts, o.wire = c, nil, nil
 }
 
 // expand makes it an op like any other again.
-func (o *op) expand() (err error) {
+func (o *Op) expand() (err error) {
 	if o.small != nil {
-		if o.it == nil {
-			o.it = o.small.rest.item(o.rec)
+		if o.Item == nil {
+			o.Item = o.small.rest.item(o.Record)
 		}
 		o.wire, err = ledger.Unpack(o.packed)
 		o.small = nil
@@ -119,21 +119,21 @@ func (o *op) expand() (err error) {
 
 // smallOps counts them in a batch. With few triples none stays small, and they go with the checkpoint. None
 // stays small beside an op with removals either: the statements of the others protect their triples.
-func (pl *planner) smallOps(ops []*op) (n int, err error) {
+func (pl *planner) smallOps(ops []*Op) (n int, err error) {
 	removes, triples := false, int64(0)
 	for _, o := range ops {
 		if o.small != nil {
-			n, triples = n+1, triples+o.rec.Triples
+			n, triples = n+1, triples+o.Record.Triples
 		}
-		removes = removes || o.fault == nil && !o.settle && (!o.fresh || len(o.replaces) > 0)
+		removes = removes || o.fault == nil && !o.Settle && (!o.fresh || len(o.Replaces) > 0)
 	}
-	if !removes && triples >= int64(pl.lim.few) {
+	if !removes && triples >= int64(pl.lim.Few) {
 		return n, nil
 	}
 	return 0, expandAll(ops)
 }
 
-func expandAll(ops []*op) error {
+func expandAll(ops []*Op) error {
 	for _, o := range ops {
 		if err := o.expand(); err != nil {
 			return err
@@ -151,18 +151,18 @@ func (c *compacted) bytes() (n int64) {
 }
 
 // postSmall uploads the triples of small ops, and some statements.
-func (ap *applier) postSmall(ctx context.Context, ops []*op, sts []sink.Statement) error {
+func (ap *Applier) postSmall(ctx context.Context, ops []*Op, sts []sink.Statement) error {
 	p := &sink.Packed{} // a failed request may read on while the ops are expanded
 	for _, o := range ops {
 		if o.small == nil {
 			continue
 		}
-		p.Bytes, p.Triples = p.Bytes+o.small.size, p.Triples+o.rec.Triples
+		p.Bytes, p.Triples = p.Bytes+o.small.size, p.Triples+o.Record.Triples
 		if o.small.text != nil {
 			p.Parts = append(p.Parts, o.small.text)
 		} else {
 			p.Parts = append(p.Parts, o.packed)
 		}
 	}
-	return ap.mirror.PostPacked(ctx, p, sts)
+	return ap.Mirror.PostPacked(ctx, p, sts)
 }

@@ -1,4 +1,4 @@
-package destination
+package apply
 
 import (
 	"context"
@@ -16,22 +16,22 @@ import (
 // knows which files may be otherwise than recorded, since the source may have gone on.
 
 // representations are the content of a folder.
-type representations struct{ d *Destination }
+type representations struct{ ap *Applier }
 
-func newRepresentations(d *Destination) (content, error) {
+func newRepresentations(ap *Applier) (content, error) {
 	switch {
-	case d.cfg.Map != "":
+	case ap.Config.Map != "":
 		return nil, errors.New("map is for stores and dumps; a folder has the representations as they are")
-	case d.cfg.Keep == "versions":
+	case ap.Config.Keep == "versions":
 		return nil, errors.New("keep: versions is for stores and dumps; a folder has one file for each resource")
 	}
-	d.cfg.Linked = nil // each file has the bytes of its own address
-	return representations{d}, nil
+	ap.Config.Linked = nil // each file has the bytes of its own address
+	return representations{ap}, nil
 }
 
 func (representations) void(_ *ledger.Record, empty bool) bool { return empty }
 
-func (representations) ahead(context.Context, []*op, func(ledger.Hash) bool) *worked { return nil }
+func (representations) ahead(context.Context, []*Op, func(ledger.Hash) bool) *worked { return nil }
 
 func (representations) askAgain(rec *ledger.Record) {
 	if !rec.Normal.IsZero() {
@@ -42,26 +42,26 @@ func (representations) askAgain(rec *ledger.Record) {
 
 func (representations) countFiles(e *ledger.Extent) int64 { return e.Files + e.Resources }
 
-func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *worked, c *counts, _ bool, change func(*keep.Meta)) error {
-	d := of.d
-	b := d.mem.Store.Batch()
+func (of representations) apply(ctx context.Context, _ *inFlight, ops []*Op, _ *worked, c *Counts, _ bool, change func(*keep.Meta)) error {
+	ap := of.ap
+	b := ap.Store.Batch()
 	defer b.Close()
-	var n counts
+	var n Counts
 	var resources, unselected int64
 	written := false
-	files := d.stand.Files.Begin(d.stand.Files.Names(b), len(ops))
+	files := ap.Files.Begin(ap.Files.Names(b), len(ops))
 	defer files.Close()
 	named := map[ledger.Hash]bool{}
 	for _, o := range ops {
-		named[o.loc] = o.fault == nil && !o.settle // else nothing becomes of it
+		named[o.Loc] = o.fault == nil && !o.Settle // else nothing becomes of it
 	}
 	remove := func(loc ledger.Hash, moved bool) error {
-		old, err := d.mem.Ledger.Record(ctx, loc)
+		old, err := ap.Ledger.Record(ctx, loc)
 		switch {
 		case err != nil:
 			return err
 		case old == nil && !moved:
-			n.unchanged++
+			n.Unchanged++
 			return nil
 		case old == nil:
 			return nil
@@ -72,13 +72,13 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 		unselected -= old.Unselected()
 		switch {
 		case moved:
-			n.moved++
-		case d.cfg.Keep != "deleted" || !old.Has(ledger.FlagKept):
-			n.became(old, nil, false)
+			n.Moved++
+		case ap.Config.Keep != "deleted" || !old.Has(ledger.FlagKept):
+			n.Became(old, nil, false)
 		}
-		if d.cfg.Keep == "deleted" && !moved {
+		if ap.Config.Keep == "deleted" && !moved {
 			old.Flags |= ledger.FlagKept
-			d.mem.Ledger.PutRecord(b, loc, old)
+			ap.Ledger.PutRecord(b, loc, old)
 			return nil
 		}
 		removed, err := files.Remove(ctx, old.Loc)
@@ -86,22 +86,22 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 			return keep.MirrorError(err)
 		}
 		written = written || removed
-		d.mem.Ledger.Drop(b, loc)
+		ap.Ledger.Drop(b, loc)
 		return nil
 	}
-	leave := func(o *op) error { // former locations of its entity
-		for _, loc := range o.replaces {
+	leave := func(o *Op) error { // former locations of its entity
+		for _, loc := range o.Replaces {
 			if !named[loc] {
 				named[loc] = true
-				if err := remove(loc, o.rec != nil); err != nil {
+				if err := remove(loc, o.Record != nil); err != nil {
 					return err
 				}
 			}
 		}
 		return nil
 	}
-	if slices.ContainsFunc(ops, func(o *op) bool { return o.fault == nil && !o.settle }) {
-		if err := d.mem.Ledger.Begin(ctx, 0, intentOf(ledger.OfFiles, ops)); err != nil {
+	if slices.ContainsFunc(ops, func(o *Op) bool { return o.fault == nil && !o.Settle }) {
+		if err := ap.Ledger.Begin(ctx, 0, intentOf(ledger.OfFiles, ops)); err != nil {
 			return err
 		}
 	}
@@ -109,11 +109,11 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if !d.applier.begin(ctx, b, o) {
+		if !ap.begin(ctx, b, o) {
 			continue
 		}
-		if o.rec == nil {
-			if err := remove(o.loc, false); err != nil {
+		if o.Record == nil {
+			if err := remove(o.Loc, false); err != nil {
 				return err
 			}
 			if err := leave(o); err != nil {
@@ -121,37 +121,37 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 			}
 			continue
 		}
-		old, err := d.mem.Ledger.Record(ctx, o.loc)
+		old, err := ap.Ledger.Record(ctx, o.Loc)
 		if err != nil {
 			return err
 		}
-		if o.raw == nil && old != nil && o.rec.Normal.IsZero() && !o.rec.Has(ledger.FlagUnselected) { // as recorded
-			o.rec.Normal = old.Normal
+		if o.Raw == nil && old != nil && o.Record.Normal.IsZero() && !o.Record.Has(ledger.FlagUnselected) { // as recorded
+			o.Record.Normal = old.Normal
 		}
-		same := old != nil && old.Normal == o.rec.Normal
-		if !same && old != nil && o.raw == nil { // not selected any more
-			if err := remove(o.loc, true); err != nil {
+		same := old != nil && old.Normal == o.Record.Normal
+		if !same && old != nil && o.Raw == nil { // not selected any more
+			if err := remove(o.Loc, true); err != nil {
 				return err
 			}
-			n.moved--
+			n.Moved--
 			if !old.Has(ledger.FlagKept) {
 				resources++
 			}
 			unselected += old.Unselected()
-		} else if o.raw != nil && (!same || old.Has(ledger.FlagKept)) { // whatever became of the file meanwhile
-			if err := files.Put(ctx, o.rec.Loc, o.raw, old == nil); err != nil {
+		} else if o.Raw != nil && (!same || old.Has(ledger.FlagKept)) { // whatever became of the file meanwhile
+			if err := files.Put(ctx, o.Record.Loc, o.Raw, old == nil); err != nil {
 				return keep.MirrorError(err)
 			}
 			written = true
 		}
-		if old != nil || len(o.replaces) == 0 {
-			n.became(old, o.rec, same)
+		if old != nil || len(o.Replaces) == 0 {
+			n.Became(old, o.Record, same)
 		}
 		if old == nil || old.Has(ledger.FlagKept) {
 			resources++
 		}
-		unselected += o.rec.Unselected() - old.Unselected()
-		d.mem.Ledger.PutRecord(b, o.loc, o.rec)
+		unselected += o.Record.Unselected() - old.Unselected()
+		ap.Ledger.PutRecord(b, o.Loc, o.Record)
 		if err := leave(o); err != nil {
 			return err
 		}
@@ -160,24 +160,24 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 		if err := files.Flush(); err != nil {
 			return keep.MirrorError(err)
 		}
-		if err := d.mem.CrashAt("written"); err != nil {
+		if err := ap.CrashAt("written"); err != nil {
 			return err
 		}
-		next := d.mem.Meta
-		d.mem.Wrote(&next)
+		next := ap.Meta
+		ap.Wrote(&next)
 		if change != nil {
 			change(&next)
 		}
-		if err := d.mirror.Apply(ctx, &sink.Batch{}, d.stand.CheckpointOf(&next)); err != nil {
+		if err := ap.Mirror.Apply(ctx, &sink.Batch{}, ap.CheckpointOf(&next)); err != nil {
 			return err
 		}
-		if err := d.mem.CrashAt("checkpoint"); err != nil {
+		if err := ap.CrashAt("checkpoint"); err != nil {
 			return err
 		}
 	}
-	if err := d.mem.Done(ctx, 0, b, func(m *keep.Meta) {
+	if err := ap.Done(ctx, 0, b, func(m *keep.Meta) {
 		if written {
-			d.mem.Wrote(m)
+			ap.Wrote(m)
 		}
 		m.Resources += resources
 		m.Unselected += unselected
@@ -188,18 +188,18 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*op, _ *
 		return err
 	}
 	c.add(n)
-	return d.mem.CrashAt("recorded")
+	return ap.CrashAt("recorded")
 }
 
 // redoFiles takes back what a batch that was interrupted may have written: files of what
 // is not recorded go, and what is recorded is fetched again when the change is met that
 // the cursor is still before.
-func (ap *applier) redoFiles(ctx context.Context, slot byte, ops []*op) error {
-	here := ap.planner.stand.Files != nil && ap.SnapshotMeta().Files == ap.cfg.Files // else the files of before stay
+func (ap *Applier) redoFiles(ctx context.Context, slot byte, ops []*Op) error {
+	here := ap.Files != nil && ap.SnapshotMeta().Files == ap.Config.Files // else the files of before stay
 	b := ap.Store.Batch()
 	defer b.Close()
 	for _, o := range ops {
-		for _, loc := range append(o.replaces, o.loc) {
+		for _, loc := range append(o.Replaces, o.Loc) {
 			rec, err := ap.Ledger.Record(ctx, loc)
 			switch {
 			case err != nil:
@@ -208,8 +208,8 @@ func (ap *applier) redoFiles(ctx context.Context, slot byte, ops []*op) error {
 				ap.content.askAgain(rec)
 				ap.Ledger.PutRecord(b, loc, rec)
 			}
-			if loc == o.loc && o.rec != nil && here {
-				if err := ap.planner.stand.Files.Undo(ctx, b, o.rec.Loc, rec != nil); err != nil {
+			if loc == o.Loc && o.Record != nil && here {
+				if err := ap.Files.Undo(ctx, b, o.Record.Loc, rec != nil); err != nil {
 					return keep.MirrorError(err)
 				}
 			}

@@ -1,9 +1,8 @@
-package destination
+package apply
 
 import (
 	"context"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 
@@ -12,16 +11,15 @@ import (
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
-	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
 // A mirror without updates of its own is put whole, once, at the end of a run.
 
-// putWhole puts the single graph of a store without updates from the records of all its
+// PutWhole puts the single graph of a store without updates from the records of all its
 // destinations.
-func (pu *putter) putWhole(ctx context.Context) error {
-	if !pu.stand.PutsWhole() || !pu.Meta.Ahead && !pu.mirror.Whole.Absent() {
+func (pu *Putter) PutWhole(ctx context.Context) error {
+	if !pu.PutsWhole() || !pu.Meta.Ahead && !pu.Mirror.Whole.Absent() {
 		return nil
 	}
 	pu.SpaceLock.Lock()
@@ -29,7 +27,7 @@ func (pu *putter) putWhole(ctx context.Context) error {
 	var owned int64
 	both, putting := errgroup.WithContext(ctx) // the end of putting waits for a disk or a store
 	both.Go(func() error { return pu.putLines(putting) })
-	countable := pu.mirror.Countable()
+	countable := pu.Mirror.Countable()
 	if countable {
 		both.Go(func() (err error) {
 			owned, err = pu.owned(putting)
@@ -40,7 +38,7 @@ func (pu *putter) putWhole(ctx context.Context) error {
 		return fmt.Errorf("put the graph: %w", err)
 	}
 	if countable {
-		if held, err := pu.mirror.Count(ctx); err != nil {
+		if held, err := pu.Mirror.Count(ctx); err != nil {
 			pu.Log.Debug("what was put cannot be counted", "error", err)
 		} else if held < owned {
 			return fmt.Errorf("put the graph: %w: %d triples are not there", sink.ErrUnconfirmed, owned-held)
@@ -49,11 +47,11 @@ func (pu *putter) putWhole(ctx context.Context) error {
 	if err := pu.CrashAt("written"); err != nil {
 		return err
 	}
-	return pu.stand.Checkpoint(ctx, pu.Meta.Stage, func(m *keep.Meta) { m.Ahead = false })
+	return pu.Checkpoint(ctx, pu.Meta.Stage, func(m *keep.Meta) { m.Ahead = false })
 }
 
 // putLines replaces the graph.
-func (pu *putter) putLines(ctx context.Context) error {
+func (pu *Putter) putLines(ctx context.Context) error {
 	metas, err := pu.Metas(ctx)
 	if err != nil {
 		return err
@@ -64,7 +62,7 @@ func (pu *putter) putLines(ctx context.Context) error {
 			authorities = append(authorities, m.Authority)
 		}
 	}
-	return pu.mirror.Whole.Replace(ctx, authorities, func(put sink.PutPart) error { return pu.eachWhole(ctx, put) })
+	return pu.Mirror.Whole.Replace(ctx, authorities, func(put sink.PutPart) error { return pu.eachWhole(ctx, put) })
 }
 
 // partBytes are about those of the lines of a part.
@@ -72,7 +70,7 @@ const partBytes = 64 << 10
 
 // eachWhole hands out the single graph, with its blank nodes, whole resources at a time. They
 // are read beside put.
-func (pu *putter) eachWhole(ctx context.Context, put sink.PutPart) error {
+func (pu *Putter) eachWhole(ctx context.Context, put sink.PutPart) error {
 	type part struct {
 		authority string
 		lines     []byte
@@ -107,7 +105,7 @@ func (pu *putter) eachWhole(ctx context.Context, put sink.PutPart) error {
 }
 
 // readWhole gives the lines away, for a buffer to read on into.
-func (pu *putter) readWhole(ctx context.Context, give func(authority string, lines []byte) (empty []byte, err error)) error {
+func (pu *Putter) readWhole(ctx context.Context, give func(authority string, lines []byte) (empty []byte, err error)) error {
 	snap := pu.Store.Snapshot(ctx)
 	defer snap.Close()
 	var lines, one []byte
@@ -142,28 +140,16 @@ func (pu *putter) readWhole(ctx context.Context, give func(authority string, lin
 	return nil
 }
 
-// pull reads the keys of a sorter one by one.
-func pull(s *extsort.Sorter) (next func() (ledger.Hash, bool, error), stop func()) {
-	step, stop := iter.Pull2(s.Sort())
-	return func() (h ledger.Hash, ok bool, err error) {
-		rec, err, ok := step()
-		if ok && err == nil {
-			copy(h[:], rec.Key)
-		}
-		return h, ok, err
-	}, stop
-}
-
-// missing is how many triples the graph of the mirror has less than the records
+// Missing is how many triples the graph of the mirror has less than the records
 // of all destinations that write into it say; 0 where it cannot be counted.
-func (pu *putter) missing(ctx context.Context) (int64, error) {
-	if pu.mirror.Layout.PerEntity || !pu.mirror.Countable() {
+func (pu *Putter) Missing(ctx context.Context) (int64, error) {
+	if pu.Mirror.Layout.PerEntity || !pu.Mirror.Countable() {
 		return 0, nil
 	}
 	var held, owned int64
 	both, ctx := errgroup.WithContext(ctx) // the one takes the store as long as the other us
 	both.Go(func() (err error) {
-		held, err = pu.mirror.Count(ctx)
+		held, err = pu.Mirror.Count(ctx)
 		return err
 	})
 	both.Go(func() (err error) {
@@ -175,7 +161,7 @@ func (pu *putter) missing(ctx context.Context) (int64, error) {
 }
 
 // owned is how many triples the records say that the graph has.
-func (pu *putter) owned(ctx context.Context) (n int64, err error) {
+func (pu *Putter) owned(ctx context.Context) (n int64, err error) {
 	snap := pu.Store.Snapshot(ctx)
 	defer snap.Close()
 	for g, err := range pu.Groups(ctx, snap) {
@@ -188,22 +174,4 @@ func (pu *putter) owned(ctx context.Context) (n int64, err error) {
 		n += int64(len(g.Owned) / 16)
 	}
 	return n, nil
-}
-
-// provedComplete notes a comparison where the mirror holds less than was written.
-func (r *run) provedComplete(ctx context.Context) error {
-	d := r.d
-	if d.stand.PutsWhole() {
-		return nil // its graph is put whole at the end of the run
-	}
-	d.mem.SpaceLock.Lock()
-	defer d.mem.SpaceLock.Unlock()
-	n, err := d.putter.missing(ctx)
-	if err != nil {
-		return fmt.Errorf("count what the mirror holds: %w", err)
-	}
-	if n == 0 {
-		return nil
-	}
-	return d.mem.NoteCompare(ctx, fmt.Sprintf("the mirror holds %d triples less than it confirmed", n))
 }

@@ -1,4 +1,4 @@
-package destination
+package apply
 
 import (
 	"context"
@@ -13,31 +13,31 @@ import (
 // told, again.
 
 // tell tells the fate of the change of an op, and of a pending one for the same resource.
-func (ap *applier) tell(ctx context.Context, o *op) {
-	if !ap.fates.Telling() {
+func (ap *Applier) tell(ctx context.Context, o *Op) {
+	if !ap.Fates.Telling() {
 		return
 	}
-	change := o.it != nil && o.it.Change != ""
+	change := o.Item != nil && o.Item.Change != ""
 	again := false
-	if f, err := ap.Ledger.Fault(ctx, o.loc); err == nil && f != nil {
+	if f, err := ap.Ledger.Fault(ctx, o.Loc); err == nil && f != nil {
 		if it, err := feed.DecodeItem(f.Item); err == nil && it.Change != "" {
-			if again = change && it.Identity() == o.it.Identity(); !again {
-				ap.fates.Superseded(it, o.it)
+			if again = change && it.Identity() == o.Item.Identity(); !again {
+				ap.Fates.Superseded(it, o.Item)
 			}
 		}
 	}
-	if l, err := ap.Ledger.Leaving(ctx, o.loc); err == nil && l != nil && !o.settle {
-		if it, err := deletionOf(l); err == nil && it != nil && !(change && it.Identity() == o.it.Identity()) {
-			ap.fates.Superseded(it, o.it)
+	if l, err := ap.Ledger.Leaving(ctx, o.Loc); err == nil && l != nil && !o.Settle {
+		if it, err := deletionOf(l); err == nil && it != nil && !(change && it.Identity() == o.Item.Identity()) {
+			ap.Fates.Superseded(it, o.Item)
 		}
 	}
 	switch {
 	case !change:
 	case o.leaves != nil: // and told again when it goes, or is held
-		ap.fates.TellFate("change is pending", o.it, "state", "leaving")
+		ap.Fates.TellFate("change is pending", o.Item, "state", "leaving")
 	case o.fault == nil:
-		ap.fates.TellFate("change is applied", o.it)
+		ap.Fates.TellFate("change is applied", o.Item)
 	case !again:
-		ap.fates.TellFate("change is pending", o.it, "state", o.fault.State, "error", o.fault.Reason)
+		ap.Fates.TellFate("change is pending", o.Item, "state", o.fault.State, "error", o.fault.Reason)
 	}
 }

@@ -1,4 +1,4 @@
-package destination
+package apply
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// outcome is an obtained resource on its way into a batch.
-type outcome struct {
+// Outcome is an obtained resource on its way into a batch.
+type Outcome struct {
 	obtain.Outcome
 	sts      []sink.Statement // see prepare
 	was      *former
@@ -26,27 +26,27 @@ type outcome struct {
 	doubt    *ledger.Doubt
 }
 
-// by makes a job of obtaining.
-func by(obtain func(context.Context) *obtain.Outcome) job {
-	return func(ctx context.Context) *outcome { return &outcome{Outcome: *obtain(ctx)} }
+// JobOf makes a job of obtaining.
+func JobOf(obtain func(context.Context) *obtain.Outcome) Job {
+	return func(ctx context.Context) *Outcome { return &Outcome{Outcome: *obtain(ctx)} }
 }
 
-// known is the job of a resource that need not be fetched.
-func known(it *feed.Item, rec *ledger.Record) job {
-	return func(context.Context) *outcome { return &outcome{Outcome: obtain.Outcome{Item: it, Record: rec}} }
+// Known is the job of a resource that need not be fetched.
+func Known(it *feed.Item, rec *ledger.Record) Job {
+	return func(context.Context) *Outcome { return &Outcome{Outcome: obtain.Outcome{Item: it, Record: rec}} }
 }
 
-// job makes an outcome; jobs run beside each other.
-type job = obtain.Task[*outcome]
+// Job makes an outcome; jobs run beside each other.
+type Job = obtain.Task[*Outcome]
 
-// pipeline obtains resources and prepares them for a batch.
-func (d *Destination) pipeline(ctx context.Context, jobs iter.Seq2[job, error], each func(*outcome) error) error {
-	return obtain.InOrder(ctx, d.cfg.Concurrency, func(yield func(job, error) bool) {
+// Pipeline obtains resources and prepares them for a batch.
+func (ap *Applier) Pipeline(ctx context.Context, jobs iter.Seq2[Job, error], each func(*Outcome) error) error {
+	return obtain.InOrder(ctx, ap.Config.Concurrency, func(yield func(Job, error) bool) {
 		for j, err := range jobs {
-			if !yield(func(ctx context.Context) *outcome {
+			if !yield(func(ctx context.Context) *Outcome {
 				o := j(ctx)
 				if o.Err == nil {
-					d.applier.prepare(o)
+					ap.prepare(o)
 				}
 				return o
 			}, err) {
@@ -58,10 +58,10 @@ func (d *Destination) pipeline(ctx context.Context, jobs iter.Seq2[job, error], 
 
 // prepare does the work on an outcome without a need for records, on all workers: hashes of the
 // statements, compression.
-func (ap *applier) prepare(o *outcome) {
+func (ap *Applier) prepare(o *Outcome) {
 	ts, err := o.Triples()
 	if o.Parsed = nil; err == nil && len(ts) > 0 {
-		if o.sts, err = ap.mirror.Layout.Statements(o.Record.Entity, ts); err == nil {
+		if o.sts, err = ap.Mirror.Layout.Statements(o.Record.Entity, ts); err == nil {
 			o.Record.Normal = sink.DigestOf(o.sts)
 		} else {
 			o.sts = nil // told when the batch is made
@@ -72,18 +72,18 @@ func (ap *applier) prepare(o *outcome) {
 	}
 }
 
-// batcher collects ops into batches of a good size for the mirror. One batch is written while the
+// Batcher collects ops into batches of a good size for the mirror. One batch is written while the
 // next is collected. In a first baseline the one before it is recorded meanwhile. Batches never
 // overtake each other. The caller ends with wait, on every path.
-type batcher struct {
-	d        *Destination
-	c        *counts
+type Batcher struct {
+	ap       *Applier
+	c        *Counts
 	bulk     bool
 	first    *newcomers // nothing was recorded before: most resources are new; else nil
 	compacts bool       // those are kept small
 	compares bool       // with all entries of a list
 	unread   feed.Unread
-	ops      []*op
+	ops      []*Op
 	seen     map[ledger.Hash]bool
 	triples  int
 	bytes    int64
@@ -120,11 +120,11 @@ const firstTriples = 10_000
 // the fetching. The further it falls behind, the larger are the batches.
 const earlyTriples = 400
 
-func (d *Destination) batcher(ctx context.Context, c *counts, bulk bool) *batcher {
-	b := &batcher{d: d, c: c, bulk: bulk, seen: map[ledger.Hash]bool{}}
-	if prefix := ledger.Key(ledger.KindResource, d.mem.Dest); bulk && d.mem.SnapshotMeta().Resources == 0 {
+func (ap *Applier) Batch(ctx context.Context, c *Counts, bulk bool) *Batcher {
+	b := &Batcher{ap: ap, c: c, bulk: bulk, seen: map[ledger.Hash]bool{}}
+	if prefix := ledger.Key(ledger.KindResource, ap.Dest); bulk && ap.SnapshotMeta().Resources == 0 {
 		b.first = &newcomers{}
-		for range d.mem.Store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+		for range ap.Store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
 			b.first = nil // kept, or no RDF, or unreadable
 			break
 		}
@@ -135,96 +135,96 @@ func (d *Destination) batcher(ctx context.Context, c *counts, bulk bool) *batche
 }
 
 // learnLimit is called while nothing is being written: a refused update makes it smaller.
-func (b *batcher) learnLimit() {
-	b.limit = max(b.d.mirror.Limit(), 50)
+func (b *Batcher) learnLimit() {
+	b.limit = max(b.ap.Mirror.Limit(), 50)
 	b.learnPace()
 }
 
 // learnPace is called while nothing is being sent: a slow store makes it smaller.
-func (b *batcher) learnPace() { b.most = max(b.d.mirror.Pace(), b.d.mirror.BulkTriples()) }
+func (b *Batcher) learnPace() { b.most = max(b.ap.Mirror.Pace(), b.ap.Mirror.BulkTriples()) }
 
-// outcome adds the outcome of fetching a resource.
-func (b *batcher) outcome(ctx context.Context, o *outcome) error {
-	if o.Item.Change == "deleted" && o.Err == nil && o.Record == nil && b.d.cfg.Keep != "deleted" {
-		return b.leave(ctx, ledger.HashOf(o.Item.Loc), o.Item, ledger.Leaving{})
+// Take adds the outcome of fetching a resource.
+func (b *Batcher) Take(ctx context.Context, o *Outcome) error {
+	if o.Item.Change == "deleted" && o.Err == nil && o.Record == nil && b.ap.Config.Keep != "deleted" {
+		return b.Leave(ctx, ledger.HashOf(o.Item.Loc), o.Item, ledger.Leaving{})
 	}
 	if err := b.weigh(ctx, o); err != nil {
 		return err
 	}
-	p := &op{loc: ledger.HashOf(o.Item.Loc), it: o.Item, rec: o.Record, wire: o.Wire, raw: o.Raw, sts: o.sts, packed: o.packed, was: o.was, replaces: o.replaces, noValue: o.NoValue}
-	switch f, err := b.d.mem.Ledger.Fault(ctx, p.loc); {
+	p := &Op{Loc: ledger.HashOf(o.Item.Loc), Item: o.Item, Record: o.Record, wire: o.Wire, Raw: o.Raw, sts: o.sts, packed: o.packed, was: o.was, Replaces: o.replaces, noValue: o.NoValue}
+	switch f, err := b.ap.Ledger.Fault(ctx, p.Loc); {
 	case err != nil:
 		return err
 	case f != nil:
-		p.replaces = ledger.Union(p.replaces, f.Replaces)
+		p.Replaces = ledger.Union(p.Replaces, f.Replaces)
 		if f.List && o.Err == nil { // what is not listed beside it may be gone now
-			if err := b.d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.OweSource("a list in the place of a resource is none any more") }); err != nil {
+			if err := b.ap.SaveMeta(ctx, func(m *keep.Meta) { m.OweSource("a list in the place of a resource is none any more") }); err != nil {
 				return err
 			}
 			if !b.compares && len(o.Wire) == 0 { // what it names counts beside the entries only
-				f.Next = b.d.opt.Now().UTC()
-				return b.add(ctx, &op{loc: p.loc, it: o.Item, fault: f})
+				f.Next = b.ap.Options.Now().UTC()
+				return b.Add(ctx, &Op{Loc: p.Loc, Item: o.Item, fault: f})
 			}
 		}
 	}
 	if o.Err != nil {
-		b.d.mem.Log.Warn("resource is pending", "loc", clip.Middle(o.Item.Loc), "error", o.Err)
-		p.rec, p.wire, p.was = nil, nil, nil
-		p.fault = b.d.applier.planner.faults.newFault(ctx, o.Item, p.loc, o.Err, p.replaces...)
-		b.unread.Fails(p.fault, b.d.opt.Now())
+		b.ap.Log.Warn("resource is pending", "loc", clip.Middle(o.Item.Loc), "error", o.Err)
+		p.Record, p.wire, p.was = nil, nil, nil
+		p.fault = b.ap.planner.faults.newFault(ctx, o.Item, p.Loc, o.Err, p.Replaces...)
+		b.unread.Fails(p.fault, b.ap.Options.Now())
 	}
 	if leaves, err := b.empties(ctx, p, o.Empty); leaves || err != nil {
 		return err
 	}
-	return b.add(ctx, p)
+	return b.Add(ctx, p)
 }
 
-// add takes an op. If enough ops are collected, they go to the mirror before it: the last op stays
+// Add takes an op. If enough ops are collected, they go to the mirror before it: the last op stays
 // for the flush with the new position, so the mirror has the position too.
-func (b *batcher) add(ctx context.Context, p *op) error {
-	if b.seen[p.loc] || b.full() { // one op for each resource; order is kept
-		if err := b.flush(ctx, nil); err != nil {
+func (b *Batcher) Add(ctx context.Context, p *Op) error {
+	if b.seen[p.Loc] || b.full() { // one op for each resource; order is kept
+		if err := b.Flush(ctx, nil); err != nil {
 			return err
 		}
 	}
 	if b.early() {
-		if err := b.flush(ctx, nil); err != nil {
+		if err := b.Flush(ctx, nil); err != nil {
 			return err
 		}
 	}
-	p.fresh = b.first != nil && (b.first.add(p.loc) || b.isNew(ctx, p.loc))
-	if p.fresh && len(p.replaces) == 0 && b.compacts {
-		p.compact(b.d.mirror)
+	p.fresh = b.first != nil && (b.first.add(p.Loc) || b.isNew(ctx, p.Loc))
+	if p.fresh && len(p.Replaces) == 0 && b.compacts {
+		p.compact(b.ap.Mirror)
 	}
 	b.collect(p)
 	return nil
 }
 
 // collect counts an op to those of the next batch.
-func (b *batcher) collect(p *op) {
-	b.seen[p.loc] = true
+func (b *Batcher) collect(p *Op) {
+	b.seen[p.Loc] = true
 	b.ops = append(b.ops, p)
 	switch {
-	case p.was != nil && p.rec != nil:
+	case p.was != nil && p.Record != nil:
 		b.triples += differing(p.was.sts, p.sts)
-	case p.rec != nil && p.fresh:
-		b.triples += int(p.rec.Triples)
-	case p.rec != nil:
-		b.triples += 2 * int(p.rec.Triples) // the old ones may go
+	case p.Record != nil && p.fresh:
+		b.triples += int(p.Record.Triples)
+	case p.Record != nil:
+		b.triples += 2 * int(p.Record.Triples) // the old ones may go
 	default:
 		b.triples += 20 // deletions are read from the records
 	}
-	if b.d.cfg.Provenance {
+	if b.ap.Config.Provenance {
 		b.triples += keep.ProvenanceTriples
 	}
-	b.bytes += int64(len(p.wire) + len(p.raw))
+	b.bytes += int64(len(p.wire) + len(p.Raw))
 	if p.small != nil {
 		b.bytes += int64(len(p.packed)) + p.small.bytes()
 	}
 	if p.was != nil { // their size is not the size of the change
 		b.bytes += int64(len(p.was.sts)+len(p.sts)) * statementBytes
 	}
-	b.triples += 20 * len(p.replaces)
+	b.triples += 20 * len(p.Replaces)
 }
 
 // differing is how many statements one has and the other has not.
@@ -247,42 +247,51 @@ func differing(a, b []sink.Statement) int {
 // statementBytes is the rough size of a statement in memory, with its text.
 const statementBytes = 250
 
+// Compares tells the batcher of a comparison with all entries of a list.
+func (b *Batcher) Compares() { b.compares = true }
+
+// IsFirst tells of a first baseline.
+func (b *Batcher) IsFirst() bool { return b.first != nil }
+
+// Lacks are the resources that could not be had.
+func (b *Batcher) Lacks() feed.Unread { return b.unread }
+
 // full tells whether no more may be collected for a batch.
-func (b *batcher) full() bool {
-	limit, ops, bytes := b.limit, 20_000, b.d.cfg.MemoryBytes/4
-	if b.bulk && b.d.mirror.CanBulk() {
-		limit = b.d.mirror.BulkTriples()
+func (b *Batcher) full() bool {
+	limit, ops, bytes := b.limit, 20_000, b.ap.Config.MemoryBytes/4
+	if b.bulk && b.ap.Mirror.CanBulk() {
+		limit = b.ap.Mirror.BulkTriples()
 		switch {
 		case b.running == nil:
 			limit = firstTriples
-		case b.compacts && b.d.mirror.TakesLong() && !b.idle():
-			limit, ops, bytes = b.most, compactOps, b.d.cfg.MemoryBytes/2
+		case b.compacts && b.ap.Mirror.TakesLong() && !b.idle():
+			limit, ops, bytes = b.most, compactOps, b.ap.Config.MemoryBytes/2
 		}
 	}
 	return b.triples >= limit || len(b.ops) >= ops || b.bytes > bytes
 }
 
 // early tells whether the collected ops make a batch because the mirror waits for one.
-func (b *batcher) early() bool { return !b.bulk && b.triples >= earlyTriples && b.idle() }
+func (b *Batcher) early() bool { return !b.bulk && b.triples >= earlyTriples && b.idle() }
 
 // idle tells whether nothing is being sent to the mirror.
-func (b *batcher) idle() bool {
+func (b *Batcher) idle() bool {
 	return b.running == nil || isClosed(b.running.sent)
 }
 
 // busy tells whether a batch with a location is being written.
-func (b *batcher) busy(loc ledger.Hash) bool { return b.recording.has(loc) || b.running.has(loc) }
+func (b *Batcher) busy(loc ledger.Hash) bool { return b.recording.has(loc) || b.running.has(loc) }
 
-// flush writes the collected ops. With change it waits until everything is written, and commits
+// Flush writes the collected ops. With change it waits until everything is written, and commits
 // change with the last batch, or alone without ops. Without change the writing goes on beside the
 // caller, and its error comes from the next flush.
-func (b *batcher) flush(ctx context.Context, change func(*keep.Meta)) error {
+func (b *Batcher) Flush(ctx context.Context, change func(*keep.Meta)) error {
 	if err := b.writeMarks(ctx); err != nil {
 		return err
 	}
 	var ready *worked // of a later batch of a first baseline
 	if b.running != nil && b.first != nil {
-		ready = b.d.applier.content.ahead(ctx, b.ops, b.busy)
+		ready = b.ap.content.ahead(ctx, b.ops, b.busy)
 	}
 	if err := b.makeWay(ready != nil && ready.posted && change == nil); err != nil {
 		return err
@@ -291,7 +300,7 @@ func (b *batcher) flush(ctx context.Context, change func(*keep.Meta)) error {
 		if change == nil {
 			return nil
 		}
-		return b.d.mem.SaveMeta(ctx, change)
+		return b.ap.SaveMeta(ctx, change)
 	}
 	ops := b.ops
 	f := &inFlight{locs: b.seen, before: b.recording, held: &b.held, sent: make(chan struct{}), done: make(chan struct{})}
@@ -300,48 +309,48 @@ func (b *batcher) flush(ctx context.Context, change func(*keep.Meta)) error {
 	}
 	b.ops, b.triples, b.bytes, b.seen = nil, 0, 0, map[ledger.Hash]bool{}
 	if change != nil {
-		return b.d.applier.apply(ctx, f, ops, ready, b.c, b.bulk, change)
+		return b.ap.apply(ctx, f, ops, ready, b.c, b.bulk, change)
 	}
 	b.running = f
 	go func() { // ends before wait returns
 		defer close(f.done)
 		defer f.markSent()
-		f.err = b.d.applier.apply(ctx, f, ops, ready, b.c, b.bulk, nil)
+		f.err = b.ap.apply(ctx, f, ops, ready, b.c, b.bulk, nil)
 	}()
 	return nil
 }
 
 // makeWay waits until a batch may be written. An overlapping one may be written while the one
 // before it is still being recorded, unless another destination waits for its turn.
-func (b *batcher) makeWay(overlaps bool) error {
+func (b *Batcher) makeWay(overlaps bool) error {
 	if !overlaps || b.running == nil {
-		return b.wait()
+		return b.Wait()
 	}
 	<-b.running.sent
 	if b.recording != nil {
 		<-b.recording.done
 	}
 	if isClosed(b.running.done) {
-		return b.wait()
+		return b.Wait()
 	}
-	if b.recording != nil && b.recording.err != nil || b.d.mem.SpaceLock.Waiting.Load() > 0 {
-		return b.wait()
+	if b.recording != nil && b.recording.err != nil || b.ap.SpaceLock.Waiting.Load() > 0 {
+		return b.Wait()
 	}
 	b.recording, b.running = b.running, nil
 	b.learnPace()
 	return nil
 }
 
-// settle writes all collected ops and waits for them.
-func (b *batcher) settle(ctx context.Context) error {
-	if err := b.flush(ctx, nil); err != nil {
+// Settle writes all collected ops and waits for them.
+func (b *Batcher) Settle(ctx context.Context) error {
+	if err := b.Flush(ctx, nil); err != nil {
 		return err
 	}
-	return b.wait()
+	return b.Wait()
 }
 
-// wait waits for the batches being written.
-func (b *batcher) wait() (err error) {
+// Wait waits for the batches being written.
+func (b *Batcher) Wait() (err error) {
 	if b.running == nil && b.recording == nil {
 		return nil
 	}
@@ -389,7 +398,7 @@ func (f *inFlight) markSent() {
 }
 
 // inTurn waits until the batch before is recorded: nothing of this one is before it.
-func (f *inFlight) inTurn(ap *applier) error {
+func (f *inFlight) inTurn(ap *Applier) error {
 	if f.before == nil {
 		return nil
 	}

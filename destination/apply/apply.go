@@ -1,4 +1,4 @@
-package destination
+package apply
 
 import (
 	"bytes"
@@ -21,25 +21,24 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// op is the change of one resource in a batch.
-type op struct {
-	loc    ledger.Hash
-	it     *feed.Item     // nil after a restart, and of small ones
-	rec    *ledger.Record // new state; nil: it goes
+// Op is the change of one resource in a batch.
+type Op struct {
+	Loc    ledger.Hash
+	Item   *feed.Item     // nil after a restart, and of small ones
+	Record *ledger.Record // new state; nil: it goes
 	wire   []byte
-	raw    []byte          // of a mirror of files
+	Raw    []byte          // of a mirror of files
 	fault  *ledger.Fault   // instead: it could not be had, and is remembered
-	settle bool            // instead: only forget the pending try
+	Settle bool            // instead: only forget the pending try
 	leaves *ledger.Leaving // with settle: it is leaving from now on
 	fresh  bool            // nothing is recorded of it
 
 	noValue string // an expression of map that has no value for it
 
-	replaces []ledger.Hash // former locations of its entity: they go when it is stored
+	Replaces []ledger.Hash // former locations of its entity: they go when it is stored
 	moved    bool          // it goes because its entity has another location, delta.main
 
 	sts    []sink.Statement // made ahead by a worker, with packed and was
@@ -50,18 +49,18 @@ type op struct {
 
 // size is about how many bytes an intent and the tables get of it, without the
 // ownership index.
-func (o *op) size() int {
-	n := 200 + 20*len(o.replaces)
-	if o.rec != nil {
-		n += o.rec.Size() + cmp.Or(len(o.packed), len(o.wire)/2)
+func (o *Op) size() int {
+	n := 200 + 20*len(o.Replaces)
+	if o.Record != nil {
+		n += o.Record.Size() + cmp.Or(len(o.packed), len(o.wire)/2)
 	}
 	return n
 }
 
 // former is the old state of a resource, read ahead by a worker. It is valid for the same record.
 type former struct {
-	rec *ledger.Record
-	sts []sink.Statement
+	Record *ledger.Record
+	sts    []sink.Statement
 }
 
 // mostFormer is how many triples are read ahead for one resource.
@@ -79,7 +78,7 @@ func (pl *planner) former(ctx context.Context, loc ledger.Hash, rec *ledger.Reco
 			return nil
 		}
 	}
-	sts, err := pl.mirror.Layout.Statements(rec.Entity, ts)
+	sts, err := pl.Mirror.Layout.Statements(rec.Entity, ts)
 	if err != nil {
 		return nil
 	}
@@ -88,48 +87,51 @@ func (pl *planner) former(ctx context.Context, loc ledger.Hash, rec *ledger.Reco
 
 // of tells whether it is the state of a record.
 func (f *former) of(rec *ledger.Record) bool {
-	return f != nil && bytes.Equal(f.rec.Encode(), rec.Encode())
+	return f != nil && bytes.Equal(f.Record.Encode(), rec.Encode())
 }
 
-// counts of the effects of batches.
-type counts struct {
-	created, updated, deleted, unchanged, moved, refused int64
-	outside                                              int64  // of the selection, before and after
-	unmapped                                             int64  // descriptions of which map makes nothing
-	nothing                                              string // one of them
-	mapErrors                                            int64  // descriptions for which an expression of map had no value
-	mapError                                             string // one of them, and the expression
+// Counts of the effects of batches.
+type Counts struct {
+	Created, Updated, Deleted, Unchanged, Moved, refused int64
+	Outside                                              int64  // of the selection, before and after
+	Unmapped                                             int64  // descriptions of which map makes nothing
+	Nothing                                              string // one of them
+	MapErrors                                            int64  // descriptions for which an expression of map had no value
+	MapError                                             string // one of them, and the expression
 }
 
-// became counts the change of a resource, by its old and new place in the selection.
-func (c *counts) became(old, rec *ledger.Record, same bool) {
+// Became counts the change of a resource, by its old and new place in the selection.
+func (c *Counts) Became(old, rec *ledger.Record, same bool) {
 	was, is := old != nil && !old.Has(ledger.FlagUnselected), rec != nil && !rec.Has(ledger.FlagUnselected)
 	switch {
 	case !was && !is:
-		c.outside++
+		c.Outside++
 	case same:
-		c.unchanged++
+		c.Unchanged++
 	case !was:
-		c.created++
+		c.Created++
 	case !is:
-		c.deleted++
+		c.Deleted++
 	default:
-		c.updated++
+		c.Updated++
 	}
 }
 
-func (c *counts) add(n counts) {
-	c.created += n.created
-	c.updated += n.updated
-	c.deleted += n.deleted
-	c.unchanged += n.unchanged
-	c.moved += n.moved
-	c.outside += n.outside
-	if c.unmapped += n.unmapped; n.unmapped > 0 {
-		c.nothing = n.nothing
+// Changed is the number of changed resources.
+func (c *Counts) Changed() int64 { return c.Created + c.Updated + c.Deleted + c.Moved }
+
+func (c *Counts) add(n Counts) {
+	c.Created += n.Created
+	c.Updated += n.Updated
+	c.Deleted += n.Deleted
+	c.Unchanged += n.Unchanged
+	c.Moved += n.Moved
+	c.Outside += n.Outside
+	if c.Unmapped += n.Unmapped; n.Unmapped > 0 {
+		c.Nothing = n.Nothing
 	}
-	if c.mapErrors += n.mapErrors; n.mapErrors > 0 {
-		c.mapError = n.mapError
+	if c.MapErrors += n.MapErrors; n.MapErrors > 0 {
+		c.MapError = n.MapError
 	}
 	c.refused += n.refused
 }
@@ -141,18 +143,18 @@ var errOverlap = errors.New("graph belongs to another resource")
 // crash anywhere between them is mended by redoing the batch. change moves the cursor in the same
 // commit as the records. A resource refused by the mirror is taken out and remembered. ready is the
 // batch worked out ahead, or nil.
-func (ap *applier) apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*keep.Meta)) error {
+func (ap *Applier) apply(ctx context.Context, f *inFlight, ops []*Op, ready *worked, c *Counts, bulk bool, change func(*keep.Meta)) error {
 	defer f.hold(ap.SpaceLock)()
 	if ap.unfinished.Load() {
 		return errUnfinished
 	}
 	for i, o := range ops { // before an intent names them: what an interrupted batch wrote is removed
-		if o.raw == nil || o.rec == nil || o.fault != nil {
+		if o.Raw == nil || o.Record == nil || o.fault != nil {
 			continue
 		}
-		switch err := ap.planner.stand.Spares(ctx, o.rec.Loc, o.raw); {
+		switch err := ap.Spares(ctx, o.Record.Loc, o.Raw); {
 		case errors.Is(err, sink.ErrRefused):
-			ap.Log.Warn("resource is not written", "loc", clip.Middle(o.rec.Loc), "error", err)
+			ap.Log.Warn("resource is not written", "loc", clip.Middle(o.Record.Loc), "error", err)
 			ops[i], ready = ap.planner.faults.instead(ctx, o, err), nil
 		case err != nil:
 			return keep.MirrorError(err)
@@ -169,25 +171,25 @@ func (ap *applier) apply(ctx context.Context, f *inFlight, ops []*op, ready *wor
 // redone it.
 var errUnfinished = errors.New("a batch before this one could not be written")
 
-func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*keep.Meta)) error {
-	d := of.d
-	if err := d.stand.SameForm(ctx); err != nil {
+func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*Op, ready *worked, c *Counts, bulk bool, change func(*keep.Meta)) error {
+	ap := of.ap
+	if err := ap.SameForm(ctx); err != nil {
 		return err
 	}
-	if err := d.applier.keepFiles(ctx, f.slot, ops); err != nil {
+	if err := ap.keepFiles(ctx, f.slot, ops); err != nil {
 		return err
 	}
-	err := d.applier.applyOnce(ctx, f, ops, ready, c, bulk, change)
-	if err == nil || ctx.Err() != nil || !(d.mirror.Refused(err) || errors.Is(err, sink.ErrRefused)) {
+	err := ap.applyOnce(ctx, f, ops, ready, c, bulk, change)
+	if err == nil || ctx.Err() != nil || !(ap.Mirror.Refused(err) || errors.Is(err, sink.ErrRefused)) {
 		return err
 	}
 	// The mirror refuses something. If it refuses everything it is broken.
-	if herr := d.mirror.Apply(ctx, &sink.Batch{}, d.stand.CheckpointOf(&d.mem.Meta)); herr != nil {
+	if herr := ap.Mirror.Apply(ctx, &sink.Batch{}, ap.CheckpointOf(&ap.Meta)); herr != nil {
 		return fmt.Errorf("the mirror takes no writes: %w", err)
 	}
 	writes := 0
 	for _, o := range ops {
-		if o.fault == nil && !o.settle {
+		if o.fault == nil && !o.Settle {
 			writes++
 		}
 	}
@@ -197,8 +199,8 @@ func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready 
 	if writes > 1 {
 		// Parts of the whole may stand in the mirror already. Should this run end
 		// between the halves, only a comparison would find them.
-		before := d.mem.Meta.CompareMirror
-		if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) {
+		before := ap.Meta.CompareMirror
+		if err := ap.SaveMeta(ctx, func(m *keep.Meta) {
 			m.CompareMirror = "a batch that the mirror refused was taken apart and not finished"
 		}); err != nil {
 			return err
@@ -215,37 +217,37 @@ func (of descriptions) apply(ctx context.Context, f *inFlight, ops []*op, ready 
 		})
 	}
 	for i, o := range ops {
-		if o.fault != nil || o.settle {
+		if o.fault != nil || o.Settle {
 			continue
 		}
-		d.mem.Log.Warn("mirror: resource refused", "loc", d.applier.planner.faults.locOf(ctx, o), "error", err)
-		if uerr := d.applier.undo(ctx, o); uerr != nil {
+		ap.Log.Warn("mirror: resource refused", "loc", ap.planner.faults.locOf(ctx, o), "error", err)
+		if uerr := ap.undo(ctx, o); uerr != nil {
 			return fmt.Errorf("%w (and taking it back: %w)", err, uerr)
 		}
-		if c.refused++; c.refused >= refusedAll && c.created+c.updated+c.deleted == 0 {
+		if c.refused++; c.refused >= refusedAll && c.Created+c.Updated+c.Deleted == 0 {
 			return fmt.Errorf("the mirror took none of the first %d resources, nothing more is sent: %w", c.refused, err)
 		}
 		refused := err
 		if !errors.Is(err, sink.ErrRefused) {
 			refused = fmt.Errorf("%w: %w", sink.ErrRefused, err)
 		}
-		ops[i] = d.applier.planner.faults.instead(ctx, o, refused)
+		ops[i] = ap.planner.faults.instead(ctx, o, refused)
 	}
-	return d.applier.applyOnce(ctx, f, ops, nil, c, false, change)
+	return ap.applyOnce(ctx, f, ops, nil, c, false, change)
 }
 
 // refusedAll bounds the single refusals of a mirror without any accepted resource. Beyond it the
 // mirror is at fault and not the resources.
 const refusedAll = 5
 
-func (fa *faults) locOf(ctx context.Context, o *op) string {
+func (fa *faults) locOf(ctx context.Context, o *Op) string {
 	switch {
-	case o.rec != nil:
-		return o.rec.Loc
-	case o.it != nil:
-		return o.it.Loc
+	case o.Record != nil:
+		return o.Record.Loc
+	case o.Item != nil:
+		return o.Item.Loc
 	}
-	if r, err := fa.Ledger.Record(ctx, o.loc); err == nil && r != nil {
+	if r, err := fa.Ledger.Record(ctx, o.Loc); err == nil && r != nil {
 		return r.Loc
 	}
 	return ""
@@ -253,7 +255,7 @@ func (fa *faults) locOf(ctx context.Context, o *op) string {
 
 // delta is one op worked out against the records.
 type delta struct {
-	op       *op
+	op       *Op
 	old      *ledger.Record
 	oldSts   []sink.Statement
 	newSts   []sink.Statement
@@ -270,7 +272,7 @@ type delta struct {
 func (pl *planner) tellSink(p *sink.Batch, changes []*delta) {
 	p.Changes = func(yield func(sink.Change) bool) {
 		for _, ch := range changes {
-			if ch.same || ch.op.fault != nil || ch.op.settle {
+			if ch.same || ch.op.fault != nil || ch.op.Settle {
 				continue
 			}
 			if c, ok := ch.told(); ok && !yield(c) {
@@ -278,7 +280,7 @@ func (pl *planner) tellSink(p *sink.Batch, changes []*delta) {
 			}
 		}
 	}
-	if !pl.mirror.PutsGraphs() {
+	if !pl.Mirror.PutsGraphs() {
 		return
 	}
 	for _, ch := range changes {
@@ -290,7 +292,7 @@ func (pl *planner) tellSink(p *sink.Batch, changes []*delta) {
 
 // told is the change of a resource, false for a resource outside of select before and after.
 func (ch *delta) told() (c sink.Change, ok bool) {
-	rec := ch.op.rec
+	rec := ch.op.Record
 	was, is := ch.old != nil && ch.old.Unselected() == 0, rec != nil && rec.Unselected() == 0
 	c = sink.Change{Kind: "updated", Old: ch.oldSts, New: ch.newSts}
 	switch {
@@ -305,7 +307,7 @@ func (ch *delta) told() (c sink.Change, ok bool) {
 		rec = ch.old
 	}
 	c.Location, c.Entity, c.Time = rec.Loc, rec.Entity, rec.Changed
-	if it := ch.op.it; it != nil && !it.Time.IsZero() {
+	if it := ch.op.Item; it != nil && !it.Time.IsZero() {
 		c.Time = it.Time
 	}
 	return c, true
@@ -330,7 +332,7 @@ type worked struct {
 	uploads any    // of the posted part
 }
 
-func (pl *planner) work(ctx context.Context, ops []*op, c *counts) (*worked, error) {
+func (pl *planner) work(ctx context.Context, ops []*Op, c *Counts) (*worked, error) {
 	small, err := pl.smallOps(ops)
 	if err != nil {
 		return nil, err
@@ -340,7 +342,7 @@ func (pl *planner) work(ctx context.Context, ops []*op, c *counts) (*worked, err
 		return nil, err
 	}
 	w := &worked{changes: changes, plan: &sink.Batch{}, small: small}
-	if !pl.stand.PutsWhole() {
+	if !pl.PutsWhole() {
 		w.plan, err = pl.plan(ctx, changes, batch)
 	}
 	if err == nil {
@@ -351,43 +353,43 @@ func (pl *planner) work(ctx context.Context, ops []*op, c *counts) (*worked, err
 
 // The other batch must not matter to one worked out ahead: it has new resources alone, and
 // nothing to report.
-func (of descriptions) ahead(ctx context.Context, ops []*op, busy func(ledger.Hash) bool) *worked {
-	d := of.d
-	if d.mirror.Layout.PerEntity {
+func (of descriptions) ahead(ctx context.Context, ops []*Op, busy func(ledger.Hash) bool) *worked {
+	ap := of.ap
+	if ap.Mirror.Layout.PerEntity {
 		return nil
 	}
 	for _, o := range ops {
-		if o.rec == nil || o.fault != nil || o.settle || len(o.replaces) > 0 || busy(o.loc) {
+		if o.Record == nil || o.fault != nil || o.Settle || len(o.Replaces) > 0 || busy(o.Loc) {
 			return nil
 		}
 	}
-	var c counts
-	w, err := d.applier.planner.work(ctx, ops, &c)
-	if err != nil || c != (counts{}) || slices.ContainsFunc(w.changes, func(ch *delta) bool { return ch.old != nil }) {
+	var c Counts
+	w, err := ap.planner.work(ctx, ops, &c)
+	if err != nil || c != (Counts{}) || slices.ContainsFunc(w.changes, func(ch *delta) bool { return ch.old != nil }) {
 		return nil
 	}
 	switch {
 	case w.small > 0:
-		w.intent, w.posted = intentOf(ledger.OfStore, ops), d.applier.planner.postsWithSmall(w.plan)
-	case d.applier.planner.posts(w.plan):
-		w.intent, w.posted, w.uploads = intentOf(ledger.OfStore, ops), true, d.mirror.Uploads(w.plan.Add)
+		w.intent, w.posted = intentOf(ledger.OfStore, ops), ap.planner.postsWithSmall(w.plan)
+	case ap.planner.posts(w.plan):
+		w.intent, w.posted, w.uploads = intentOf(ledger.OfStore, ops), true, ap.Mirror.Uploads(w.plan.Add)
 	}
 	return w
 }
 
 // posts tells whether a plan can go by Graph Store POST, and should.
-func (pl *planner) posts(p *sink.Batch) bool { return len(p.Add) >= pl.lim.few && pl.canPost(p) }
+func (pl *planner) posts(p *sink.Batch) bool { return len(p.Add) >= pl.lim.Few && pl.canPost(p) }
 
 // postsWithSmall tells whether it can go in one POST with the triples of small ops.
 func (pl *planner) postsWithSmall(p *sink.Batch) bool {
-	return len(p.Add) <= pl.mirror.BulkTriples() && pl.canPost(p)
+	return len(p.Add) <= pl.Mirror.BulkTriples() && pl.canPost(p)
 }
 
 func (pl *planner) canPost(p *sink.Batch) bool {
-	return pl.mirror.CanBulk() && len(p.Remove)+len(p.ClearSubjects) == 0 && pl.mirror.Postable(p.Add)
+	return pl.Mirror.CanBulk() && len(p.Remove)+len(p.ClearSubjects) == 0 && pl.Mirror.Postable(p.Add)
 }
 
-func (ap *applier) applyOnce(ctx context.Context, f *inFlight, ops []*op, ready *worked, c *counts, bulk bool, change func(*keep.Meta)) (err error) {
+func (ap *Applier) applyOnce(ctx context.Context, f *inFlight, ops []*Op, ready *worked, c *Counts, bulk bool, change func(*keep.Meta)) (err error) {
 	if ready == nil {
 		if ready, err = ap.planner.work(ctx, ops, c); err != nil {
 			return err
@@ -395,7 +397,7 @@ func (ap *applier) applyOnce(ctx context.Context, f *inFlight, ops []*op, ready 
 	}
 	changes, p := ready.changes, ready.plan
 	posted, written := false, false // all of it; with the checkpoint of the next generation
-	if ap.planner.stand.PutsWhole() {
+	if ap.PutsWhole() {
 		inner := change // records run ahead
 		if slices.ContainsFunc(changes, func(ch *delta) bool { return !ch.same }) {
 			change = func(m *keep.Meta) {
@@ -405,7 +407,7 @@ func (ap *applier) applyOnce(ctx context.Context, f *inFlight, ops []*op, ready 
 				}
 			}
 		}
-	} else if listens := ap.mirror.Listens(p); listens || !p.Empty() || ready.small > 0 {
+	} else if listens := ap.Mirror.Listens(p); listens || !p.Empty() || ready.small > 0 {
 		if ready.intent == nil {
 			ready.intent = intentOf(ledger.OfStore, ops)
 		}
@@ -427,7 +429,7 @@ func (ap *applier) applyOnce(ctx context.Context, f *inFlight, ops []*op, ready 
 		switch {
 		case err != nil || p.Empty() && !listens:
 		case bulk && ap.planner.posts(p):
-			err = ap.mirror.Bulk(ctx, p.Add, ready.uploads)
+			err = ap.Mirror.Bulk(ctx, p.Add, ready.uploads)
 			posted = true
 		default:
 			written = true
@@ -436,7 +438,7 @@ func (ap *applier) applyOnce(ctx context.Context, f *inFlight, ops []*op, ready 
 			if change != nil {
 				change(&next)
 			}
-			err = ap.mirror.Apply(ctx, p, ap.planner.stand.CheckpointOf(&next))
+			err = ap.Mirror.Apply(ctx, p, ap.CheckpointOf(&next))
 		}
 		if err == nil {
 			err = ap.CrashAt("written")
@@ -461,23 +463,23 @@ func (ap *applier) applyOnce(ctx context.Context, f *inFlight, ops []*op, ready 
 
 // workOutAll compares a batch with the records. A resource impossible in the mirror becomes a fault,
 // and the locations it would have replaced stay.
-func (pl *planner) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*delta, map[ledger.Hash]bool, error) {
+func (pl *planner) workOutAll(ctx context.Context, ops []*Op, c *Counts) ([]*delta, map[ledger.Hash]bool, error) {
 	changes := make([]*delta, 0, len(ops))
 	batch, named := map[ledger.Hash]bool{}, map[ledger.Hash]bool{}
-	stays := func(o *op) bool { // what is deleted does, unless its entity is elsewhere
-		return pl.cfg.Keep == "deleted" && o.rec == nil && !o.moved && o.fault == nil && !o.settle
+	stays := func(o *Op) bool { // what is deleted does, unless its entity is elsewhere
+		return pl.Config.Keep == "deleted" && o.Record == nil && !o.moved && o.fault == nil && !o.Settle
 	}
 	ending := map[ledger.Hash]bool{} // by this batch
 	for _, o := range ops {
-		named[o.loc] = o.fault == nil && !o.settle && !stays(o) // else nothing becomes of it
-		ending[o.loc] = ending[o.loc] || stays(o) || o.leaves != nil && o.leaves.Becomes == nil
+		named[o.Loc] = o.fault == nil && !o.Settle && !stays(o) // else nothing becomes of it
+		ending[o.Loc] = ending[o.Loc] || stays(o) || o.leaves != nil && o.leaves.Becomes == nil
 	}
-	last := slices.DeleteFunc(slices.Clone(ops), func(o *op) bool { return !stays(o) })
+	last := slices.DeleteFunc(slices.Clone(ops), func(o *Op) bool { return !stays(o) })
 	for _, o := range append(slices.DeleteFunc(slices.Clone(ops), stays), last...) {
-		if stays(o) && named[o.loc] {
+		if stays(o) && named[o.Loc] {
 			continue
 		}
-		if o.fault != nil || o.settle {
+		if o.fault != nil || o.Settle {
 			changes = append(changes, &delta{op: o, same: true})
 			continue
 		}
@@ -495,12 +497,12 @@ func (pl *planner) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*del
 		if err != nil {
 			return nil, nil, err
 		}
-		for _, loc := range append(returned, o.replaces...) {
+		for _, loc := range append(returned, o.Replaces...) {
 			if named[loc] {
 				continue // it has its own op in the batch
 			}
 			named[loc] = true
-			left, err := pl.workOut(ctx, &op{loc: loc, moved: o.rec != nil}) // else its entity is gone from both
+			left, err := pl.workOut(ctx, &Op{Loc: loc, moved: o.Record != nil}) // else its entity is gone from both
 			if err != nil {
 				return nil, nil, err
 			}
@@ -510,7 +512,7 @@ func (pl *planner) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*del
 			changes = append(changes, left)
 		}
 	}
-	if pl.mirror.Layout.PerEntity {
+	if pl.Mirror.Layout.PerEntity {
 		if err := pl.refuseOverlaps(ctx, changes, c); err != nil {
 			return nil, nil, err
 		}
@@ -518,7 +520,7 @@ func (pl *planner) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*del
 	}
 	for _, ch := range changes {
 		if !ch.same {
-			batch[ch.op.loc] = true
+			batch[ch.op.Loc] = true
 		}
 	}
 	return changes, batch, nil
@@ -528,7 +530,7 @@ func (pl *planner) workOutAll(ctx context.Context, ops []*op, c *counts) ([]*del
 // by another one of the same entity. The entity is there again, and its kept triples go, as they
 // would at the old location. ending is deleted by the same batch.
 func (pl *planner) keptElsewhere(ctx context.Context, ch *delta, ending map[ledger.Hash]bool) ([]ledger.Hash, error) {
-	if !pl.mirror.Layout.PerEntity || ch.newGraph == "" || ch.newGraph == ch.oldGraph {
+	if !pl.Mirror.Layout.PerEntity || ch.newGraph == "" || ch.newGraph == ch.oldGraph {
 		return nil, nil
 	}
 	owner, ok, err := pl.Ledger.Ownership().GraphOwner(ctx, ch.newGraph)
@@ -537,7 +539,7 @@ func (pl *planner) keptElsewhere(ctx context.Context, ch *delta, ending map[ledg
 	}
 	loc := owner.Loc
 	rec, err := pl.Ledger.Record(ctx, loc)
-	if err != nil || rec == nil || loc == ch.op.loc || rec.Entity != ch.op.rec.Entity {
+	if err != nil || rec == nil || loc == ch.op.Loc || rec.Entity != ch.op.Record.Entity {
 		return nil, err
 	}
 	if l, err := pl.Ledger.Leaving(ctx, loc); err != nil || (l == nil || l.Becomes != nil) && !rec.Has(ledger.FlagKept) && !ending[loc] {
@@ -547,7 +549,7 @@ func (pl *planner) keptElsewhere(ctx context.Context, ch *delta, ending map[ledg
 }
 
 // workOut compares an op with the record.
-func (pl *planner) workOut(ctx context.Context, o *op) (*delta, error) {
+func (pl *planner) workOut(ctx context.Context, o *Op) (*delta, error) {
 	ch := &delta{op: o}
 	if o.small != nil { // nothing is recorded of it
 		return ch, nil
@@ -555,30 +557,30 @@ func (pl *planner) workOut(ctx context.Context, o *op) (*delta, error) {
 	var old *ledger.Record
 	var err error
 	if !o.fresh {
-		if old, err = pl.Ledger.Record(ctx, o.loc); err != nil {
+		if old, err = pl.Ledger.Record(ctx, o.Loc); err != nil {
 			return nil, err
 		}
 	}
 	ch.old = old
-	if old != nil && o.rec != nil && old.Graph == o.rec.Graph && old.Triples == o.rec.Triples && old.Made == o.rec.Made &&
-		old.Entity == o.rec.Entity && old.Flags&^ledger.FlagRewritten&^ledger.FlagKept&^ledger.FlagVia == o.rec.Flags&^ledger.FlagRewritten&^ledger.FlagVia {
+	if old != nil && o.Record != nil && old.Graph == o.Record.Graph && old.Triples == o.Record.Triples && old.Made == o.Record.Made &&
+		old.Entity == o.Record.Entity && old.Flags&^ledger.FlagRewritten&^ledger.FlagKept&^ledger.FlagVia == o.Record.Flags&^ledger.FlagRewritten&^ledger.FlagVia {
 		ch.same = true
-		o.rec.Normal = old.Normal
-		o.rec.Flags |= old.Flags & ledger.FlagRewritten
+		o.Record.Normal = old.Normal
+		o.Record.Flags |= old.Flags & ledger.FlagRewritten
 		return ch, nil
 	}
-	if o.rec == nil && old == nil {
+	if o.Record == nil && old == nil {
 		ch.same = true
 		return ch, nil
 	}
-	if o.rec == nil && pl.cfg.Keep == "deleted" && !o.moved {
+	if o.Record == nil && pl.Config.Keep == "deleted" && !o.moved {
 		ch.same = true
 		return ch, nil
 	}
 	if old != nil && old.Triples > 0 {
 		if o.was.of(old) {
 			ch.oldSts = o.was.sts
-		} else if ch.oldSts, err = pl.stand.RecordedStatements(ctx, o.loc, old); errors.Is(err, ledger.ErrDamaged) || errors.Is(err, kv.ErrNotFound) {
+		} else if ch.oldSts, err = pl.RecordedStatements(ctx, o.Loc, old); errors.Is(err, ledger.ErrDamaged) || errors.Is(err, kv.ErrNotFound) {
 			// The index has its triples; only a comparison finds those to remove from the
 			// mirror.
 			pl.Log.Error("kept representation is damaged", "loc", old.Loc, "error", err)
@@ -586,30 +588,30 @@ func (pl *planner) workOut(ctx context.Context, o *op) (*delta, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		ch.oldGraph, _ = pl.mirror.Layout.GraphOf(old.Entity)
+		ch.oldGraph, _ = pl.Mirror.Layout.GraphOf(old.Entity)
 	}
-	if o.rec != nil {
+	if o.Record != nil {
 		if ch.newSts = o.sts; ch.newSts == nil {
 			ts, err := ledger.ParseWire(o.wire)
 			if err != nil {
 				return nil, err
 			}
-			if ch.newSts, err = pl.mirror.Layout.Statements(o.rec.Entity, ts); err != nil {
+			if ch.newSts, err = pl.Mirror.Layout.Statements(o.Record.Entity, ts); err != nil {
 				return nil, fmt.Errorf("%w: %w", sink.ErrUnusable, err)
 			}
-			o.rec.Normal = sink.DigestOf(ch.newSts)
+			o.Record.Normal = sink.DigestOf(ch.newSts)
 		}
-		if err := pl.mirror.KeepsAll(ch.newSts); err != nil {
-			return nil, fmt.Errorf("entity %s: %w", clip.Middle(o.rec.Entity), err)
+		if err := pl.Mirror.KeepsAll(ch.newSts); err != nil {
+			return nil, fmt.Errorf("entity %s: %w", clip.Middle(o.Record.Entity), err)
 		}
 		if sink.AnyRecast(ch.newSts) {
-			o.rec.Flags |= ledger.FlagRewritten
+			o.Record.Flags |= ledger.FlagRewritten
 		}
 		if len(ch.newSts) > 0 {
-			if ch.newGraph, err = pl.mirror.Layout.GraphOf(o.rec.Entity); err != nil {
+			if ch.newGraph, err = pl.Mirror.Layout.GraphOf(o.Record.Entity); err != nil {
 				return nil, fmt.Errorf("%w: %w", sink.ErrUnusable, err)
 			}
-			if err := pl.mirror.KeepsGraph(ch.newGraph); err != nil {
+			if err := pl.Mirror.KeepsGraph(ch.newGraph); err != nil {
 				return nil, err
 			}
 		}
@@ -619,10 +621,10 @@ func (pl *planner) workOut(ctx context.Context, o *op) (*delta, error) {
 
 // refuseOverlaps takes out resources if their per-entity graph belongs to another resource, before
 // this batch or within it, or to another destination as a whole.
-func (pl *planner) refuseOverlaps(ctx context.Context, changes []*delta, c *counts) error {
+func (pl *planner) refuseOverlaps(ctx context.Context, changes []*delta, c *Counts) error {
 	leaves := map[string]bool{} // graphs given up in this batch
 	for _, ch := range changes {
-		if ch.oldGraph != "" && ch.oldGraph != ch.newGraph && pl.Ledger.Ownership().OwnsGraph(ctx, ch.oldGraph, ch.op.loc) {
+		if ch.oldGraph != "" && ch.oldGraph != ch.newGraph && pl.Ledger.Ownership().OwnsGraph(ctx, ch.oldGraph, ch.op.Loc) {
 			leaves[ch.oldGraph] = true
 		}
 	}
@@ -632,27 +634,27 @@ func (pl *planner) refuseOverlaps(ctx context.Context, changes []*delta, c *coun
 			continue
 		}
 		var other string
-		if l, ok := taken[ch.newGraph]; ok && l != ch.op.loc {
+		if l, ok := taken[ch.newGraph]; ok && l != ch.op.Loc {
 			other = "a resource of the same batch"
 		} else if o, ok, err := pl.Ledger.Ownership().GraphOwner(ctx, ch.newGraph); err != nil {
 			return err
 		} else if ok && !leaves[ch.newGraph] {
-			if o != (ledger.Owner{Dest: pl.Dest, Loc: ch.op.loc}) {
+			if o != (ledger.Owner{Dest: pl.Dest, Loc: ch.op.Loc}) {
 				other = "another resource"
 				if r, err := pl.Ledger.Of(o.Dest).Record(ctx, o.Loc); err == nil && r != nil {
 					other = r.Loc
 				}
 			}
-		} else if name, err := pl.stand.SingleOf(ctx, ch.newGraph); err != nil {
+		} else if name, err := pl.SingleOf(ctx, ch.newGraph); err != nil {
 			return err
 		} else if name != "" {
-			other = "destination " + strconv.Quote(name) + fmt.Sprintf(", which has everything in it (give either another %s)", pl.cfg.Settings.Of("graph_iri"))
+			other = "destination " + strconv.Quote(name) + fmt.Sprintf(", which has everything in it (give either another %s)", pl.Config.Settings.Of("graph_iri"))
 		}
 		if other == "" {
-			taken[ch.newGraph] = ch.op.loc
+			taken[ch.newGraph] = ch.op.Loc
 			continue
 		}
-		err := fmt.Errorf("%w: %w: graph %s of entity %s is kept for %s", obtain.ErrContent, errOverlap, clip.Middle(ch.newGraph), clip.Middle(ch.op.rec.Entity), clip.Middle(other))
+		err := fmt.Errorf("%w: %w: graph %s of entity %s is kept for %s", obtain.ErrContent, errOverlap, clip.Middle(ch.newGraph), clip.Middle(ch.op.Record.Entity), clip.Middle(other))
 		*ch = delta{op: pl.faults.instead(ctx, ch.op, err), same: true, refused: true}
 		c.refused++
 	}
@@ -687,7 +689,7 @@ func (pl *planner) plan(ctx context.Context, changes []*delta, batch map[ledger.
 		return found
 	}
 	left := func(ch *delta) bool {
-		return pl.mirror.Layout.PerEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && pl.Ledger.Ownership().OwnsGraph(ctx, ch.oldGraph, ch.op.loc)
+		return pl.Mirror.Layout.PerEntity && ch.newGraph != ch.oldGraph && !taken[ch.oldGraph] && pl.Ledger.Ownership().OwnsGraph(ctx, ch.oldGraph, ch.op.Loc)
 	}
 	candidates := map[ledger.Hash][]*sink.Statement{} // by subject
 	asked := map[ledger.Hash]bool{}
@@ -696,7 +698,7 @@ func (pl *planner) plan(ctx context.Context, changes []*delta, batch map[ledger.
 			continue
 		}
 		if ch.oldGraph != "" && len(ch.oldSts) > 0 && left(ch) {
-			if name, err := pl.stand.SingleOf(ctx, ch.oldGraph); err != nil {
+			if name, err := pl.SingleOf(ctx, ch.oldGraph); err != nil {
 				return nil, err
 			} else if name == "" {
 				p.DropGraphs = append(p.DropGraphs, ch.oldGraph)
@@ -717,7 +719,7 @@ func (pl *planner) plan(ctx context.Context, changes []*delta, batch map[ledger.
 		if ch.same {
 			continue
 		}
-		if ch.newGraph != "" && ch.newGraph != ch.oldGraph && pl.mirror.CanOwn(ch.newGraph) {
+		if ch.newGraph != "" && ch.newGraph != ch.oldGraph && pl.Mirror.CanOwn(ch.newGraph) {
 			p.OwnGraphs = append(p.OwnGraphs, ch.newGraph)
 		}
 		if len(changes) == 1 && len(ch.oldSts) == 0 {
@@ -800,7 +802,7 @@ func (pl *planner) ownedElsewhere(ctx context.Context, subj ledger.Hash, sts []*
 }
 
 // remember writes the new records and the changed meta in one commit.
-func (ap *applier) remember(ctx context.Context, slot byte, changes []*delta, c *counts, change func(*keep.Meta)) error {
+func (ap *Applier) remember(ctx context.Context, slot byte, changes []*delta, c *Counts, change func(*keep.Meta)) error {
 	ctx = context.WithoutCancel(ctx) // the mirror has it: so have the records, and the position
 	b := ap.Store.Batch()
 	defer b.Close()
@@ -813,7 +815,7 @@ func (ap *applier) remember(ctx context.Context, slot byte, changes []*delta, c 
 	}
 	b.Grow(size)
 	var resources, others, unselected, unmapped int64
-	var n counts
+	var n Counts
 	var past uint64
 	lost := false
 	for _, ch := range changes {
@@ -826,58 +828,58 @@ func (ap *applier) remember(ctx context.Context, slot byte, changes []*delta, c 
 			return err
 		}
 		others += by
-		unselected += o.rec.Unselected() - ch.old.Unselected()
-		unmapped += o.rec.Unmapped() - ch.old.Unmapped()
-		if !ch.same && o.rec.Unmapped() > 0 {
-			n.unmapped++
-			n.nothing = o.rec.Loc
+		unselected += o.Record.Unselected() - ch.old.Unselected()
+		unmapped += o.Record.Unmapped() - ch.old.Unmapped()
+		if !ch.same && o.Record.Unmapped() > 0 {
+			n.Unmapped++
+			n.Nothing = o.Record.Loc
 		}
 		if !ch.same && o.noValue != "" {
-			n.mapErrors++
-			n.mapError = o.rec.Loc + ": " + o.noValue
+			n.MapErrors++
+			n.MapError = o.Record.Loc + ": " + o.noValue
 		}
-		if o.rec == nil && ap.cfg.Keep == "deleted" && ch.old != nil && !o.moved {
+		if o.Record == nil && ap.Config.Keep == "deleted" && ch.old != nil && !o.moved {
 			kept := *ch.old
 			if !kept.Has(ledger.FlagKept) {
 				kept.Flags |= ledger.FlagKept
 				resources--
-				n.became(ch.old, nil, false)
+				n.Became(ch.old, nil, false)
 			}
-			ap.Ledger.PutRecord(b, o.loc, &kept)
+			ap.Ledger.PutRecord(b, o.Loc, &kept)
 			continue
 		}
 		switch {
-		case o.rec == nil && ch.old == nil:
+		case o.Record == nil && ch.old == nil:
 			if !o.moved {
-				n.unchanged++
+				n.Unchanged++
 			}
 			continue
 		case ch.same:
 			if err := ap.keepLeft(ctx, b, &past, ch); err != nil {
 				return err
 			}
-			n.became(ch.old, o.rec, true)
+			n.Became(ch.old, o.Record, true)
 			if ch.old != nil && ch.old.Has(ledger.FlagKept) {
 				resources++
 			}
-			ap.Ledger.PutRecord(b, o.loc, o.rec)
+			ap.Ledger.PutRecord(b, o.Loc, o.Record)
 			continue
 		case ch.old == nil:
 			if ch.leaves == 0 {
-				n.became(nil, o.rec, false)
+				n.Became(nil, o.Record, false)
 			}
 			resources++
-		case o.rec == nil:
+		case o.Record == nil:
 			if o.moved {
-				n.moved++
+				n.Moved++
 			} else {
-				n.became(ch.old, nil, false)
+				n.Became(ch.old, nil, false)
 			}
 			if !ch.old.Has(ledger.FlagKept) {
 				resources--
 			}
 		default:
-			n.became(ch.old, o.rec, false)
+			n.Became(ch.old, o.Record, false)
 			if ch.old.Has(ledger.FlagKept) {
 				resources++
 			}
@@ -891,14 +893,14 @@ func (ap *applier) remember(ctx context.Context, slot byte, changes []*delta, c 
 		} else if left != nil {
 			next = left
 		}
-		if ap.cfg.Keep == "versions" && ch.old != nil && !ch.old.Has(ledger.FlagKept) && (next.rec == nil || next.rec.Graph != ch.old.Graph) {
+		if ap.Config.Keep == "versions" && ch.old != nil && !ch.old.Has(ledger.FlagKept) && (next.Record == nil || next.Record.Graph != ch.old.Graph) {
 			past++
-			if err := ap.keepVersion(ctx, b, ap.Meta.Versions+past, o.loc, next, ch.old); err != nil {
+			if err := ap.keepVersion(ctx, b, ap.Meta.Versions+past, o.Loc, next, ch.old); err != nil {
 				return err
 			}
 		}
 		if ch.lost {
-			if err := ap.Ledger.Ownership().DisownAll(ctx, b, o.loc); err != nil {
+			if err := ap.Ledger.Ownership().DisownAll(ctx, b, o.Loc); err != nil {
 				return err
 			}
 			lost = true
@@ -912,28 +914,28 @@ func (ap *applier) remember(ctx context.Context, slot byte, changes []*delta, c 
 			before[ch.oldSts[i].Subject] = true
 		}
 		for _, of := range after {
-			ap.Ledger.Ownership().Own(b, o.loc, of)
+			ap.Ledger.Ownership().Own(b, o.Loc, of)
 			delete(before, of.Subject)
 		}
 		for subj := range before {
-			ap.Ledger.Ownership().Disown(b, o.loc, subj)
+			ap.Ledger.Ownership().Disown(b, o.Loc, subj)
 		}
-		if ap.mirror.Layout.PerEntity && ch.oldGraph != "" && ch.oldGraph != ch.newGraph && ap.Ledger.Ownership().OwnsGraph(ctx, ch.oldGraph, o.loc) {
+		if ap.Mirror.Layout.PerEntity && ch.oldGraph != "" && ch.oldGraph != ch.newGraph && ap.Ledger.Ownership().OwnsGraph(ctx, ch.oldGraph, o.Loc) {
 			ap.Ledger.Ownership().DropGraph(b, ch.oldGraph)
 		}
-		if o.rec == nil {
-			ap.Ledger.Drop(b, o.loc)
+		if o.Record == nil {
+			ap.Ledger.Drop(b, o.Loc)
 			continue
 		}
-		ap.Ledger.PutRecord(b, o.loc, o.rec)
+		ap.Ledger.PutRecord(b, o.Loc, o.Record)
 		if o.packed == nil {
 			o.packed = ledger.Pack(o.wire)
 		}
-		ap.Ledger.PutBody(b, o.loc, o.packed)
+		ap.Ledger.PutBody(b, o.Loc, o.packed)
 	}
 	for _, ch := range changes { // after the deletions of moved graphs
-		if ap.mirror.Layout.PerEntity && ch.newGraph != "" && ch.newGraph != ch.oldGraph {
-			ap.Ledger.Ownership().PutGraph(b, ch.newGraph, ch.op.loc)
+		if ap.Mirror.Layout.PerEntity && ch.newGraph != "" && ch.newGraph != ch.oldGraph {
+			ap.Ledger.Ownership().PutGraph(b, ch.newGraph, ch.op.Loc)
 		}
 	}
 	if err := ap.Done(ctx, slot, b, func(m *keep.Meta) {
@@ -956,8 +958,8 @@ func (ap *applier) remember(ctx context.Context, slot byte, changes []*delta, c 
 }
 
 // undo brings the partial writes of a refused op back to the record.
-func (ap *applier) undo(ctx context.Context, o *op) error {
-	changes, batch, err := ap.planner.workOutAll(ctx, []*op{o}, &counts{})
+func (ap *Applier) undo(ctx context.Context, o *Op) error {
+	changes, batch, err := ap.planner.workOutAll(ctx, []*Op{o}, &Counts{})
 	if err != nil || len(batch) == 0 {
 		return err
 	}
@@ -965,19 +967,19 @@ func (ap *applier) undo(ctx context.Context, o *op) error {
 	if err != nil {
 		return err
 	}
-	if ap.mirror.PutsGraphs() {
+	if ap.Mirror.PutsGraphs() {
 		return nil
 	}
 	dropped := &sink.Batch{}
 	for _, ch := range changes {
 		if slices.Contains(p.DropGraphs, ch.oldGraph) {
 			dropped.Add = append(dropped.Add, ch.oldSts...)
-			if ap.mirror.CanOwn(ch.oldGraph) {
+			if ap.Mirror.CanOwn(ch.oldGraph) {
 				dropped.OwnGraphs = append(dropped.OwnGraphs, ch.oldGraph)
 			}
 		}
 	}
-	if err := ap.mirror.Restore(ctx, dropped); err != nil {
+	if err := ap.Mirror.Restore(ctx, dropped); err != nil {
 		return err
 	}
 	// Inserted triples without an owner go; deleted ones come back.
@@ -991,7 +993,7 @@ func (ap *applier) undo(ctx context.Context, o *op) error {
 			back.Remove = append(back.Remove, p.Add[i])
 		}
 	}
-	return ap.mirror.TakeBack(ctx, back)
+	return ap.Mirror.TakeBack(ctx, back)
 }
 
 func (pl *planner) ownedByAny(ctx context.Context, subj, triple ledger.Hash) (bool, error) {
@@ -1003,25 +1005,21 @@ func (pl *planner) ownedByAny(ctx context.Context, subj, triple ledger.Hash) (bo
 	return false, nil
 }
 
-func problemOf(f *ledger.Fault) Problem {
-	return Problem{Location: webguard.MaskedText(f.Loc), Entity: f.Entity, State: f.State, Reason: webguard.MaskedText(f.Reason), Tries: f.Tries, Next: f.Next}
-}
-
 // instead is the fault in the place of an op.
-func (fa *faults) instead(ctx context.Context, o *op, err error) *op {
-	it := o.it
+func (fa *faults) instead(ctx context.Context, o *Op, err error) *Op {
+	it := o.Item
 	if it == nil {
-		if it = (&feed.Item{Loc: fa.locOf(ctx, o), Promise: fetch.Promise{Length: -1}}); o.rec == nil {
+		if it = (&feed.Item{Loc: fa.locOf(ctx, o), Promise: fetch.Promise{Length: -1}}); o.Record == nil {
 			it.Change = "deleted"
 		}
 	}
-	return &op{loc: o.loc, it: it, fault: fa.newFault(ctx, it, o.loc, err, o.replaces...)}
+	return &Op{Loc: o.Loc, Item: it, fault: fa.newFault(ctx, it, o.Loc, err, o.Replaces...)}
 }
 
 // newFault remembers the error of a resource, and the time of the next try: the pause doubles with
 // each try for the same promise. The locations in replaces stay until it succeeds.
 func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, err error, replaces ...ledger.Hash) *ledger.Fault {
-	now := fa.opt.Now().UTC()
+	now := fa.Options.Now().UTC()
 	f := &ledger.Fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: clip.Middle(err.Error()), Tries: 1, First: now, Change: it.Time, Item: it.Encode(), Replaces: replaces}
 	if it.Tried {
 		f.Run = fa.runName()
@@ -1048,14 +1046,14 @@ func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, 
 			}
 		}
 	}
-	pause := fa.lim.retryFirst << min(f.Tries-1, 20)
-	f.Next = now.Add(min(max(pause, fa.lim.retryFirst), fa.lim.retryMax))
-	if f.Tries >= fa.lim.failAfter || errors.Is(err, obtain.ErrContent) || errors.Is(err, sink.ErrRefused) || errors.Is(err, fetch.ErrTooLarge) {
+	pause := fa.lim.RetryFirst << min(f.Tries-1, 20)
+	f.Next = now.Add(min(max(pause, fa.lim.RetryFirst), fa.lim.RetryMax))
+	if f.Tries >= fa.lim.FailAfter || errors.Is(err, obtain.ErrContent) || errors.Is(err, sink.ErrRefused) || errors.Is(err, fetch.ErrTooLarge) {
 		f.State = "failed"
 	}
 	return f
 }
 
 // runName names the run under way.
-func (fa *faults) runName() string     { return fmt.Sprint(fa.Writer, " ", fa.fetch.Run()) }
-func (d *Destination) runName() string { return d.applier.planner.faults.runName() }
+func (fa *faults) runName() string  { return fmt.Sprint(fa.Writer, " ", fa.fetch.Run()) }
+func (ap *Applier) RunName() string { return ap.planner.faults.runName() }

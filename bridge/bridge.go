@@ -17,7 +17,6 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
-	"github.com/rsbridge/rsbridge/faces"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -53,7 +52,7 @@ type Bridge struct {
 	tracker *changetrack.Tracker
 	sets    map[string]*set
 	pub     *publish.Publisher
-	faces   *faces.Faces
+	forms   forms
 	dests   map[string]*mirror
 	runner  *jobs.Runner
 	closed  bool
@@ -71,6 +70,7 @@ var (
 	prefixPub   = []byte("publish/")
 	prefixDest  = []byte("destination/")
 	prefixJobs  = []byte("jobs/")
+	prefixPush  = []byte("push/")
 	prefixOwn   = []byte("bridge/")
 )
 
@@ -224,11 +224,16 @@ func (b *Bridge) openSets(ctx context.Context) (err error) {
 	b.pub, err = publish.Open(ctx, kv.Prefix(b.kv, prefixPub), published, publish.Options{
 		BaseURL: base, Title: b.cfg.Public.Title, Description: b.cfg.Public.Description, Publisher: b.cfg.Public.Publisher, Robots: b.cfg.Public.Robots, Dir: filepath.Join(b.cfg.State, "published"), Now: b.now, Logger: b.log.With("component", "publish"),
 		Missing: func(set string) { b.makeAgain(set, "missing files", fileJobs...) },
+		Changed: func(set string) {
+			if b.forms.push != nil { // it is opened next
+				b.forms.push.Changed(set)
+			}
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("open the publication: %w", err)
 	}
-	return b.openFaces(ctx)
+	return b.forms.open(ctx, b)
 }
 
 // transport fetches over the network, but from this bridge's own base URL
@@ -269,6 +274,11 @@ func (b *Bridge) Start(ctx context.Context) {
 		return
 	}
 	b.runner.Schedule()
+	if b.forms.push != nil {
+		if err := b.forms.push.Start(ctx); err != nil {
+			b.log.Error("no notifications are sent", "error", err)
+		}
+	}
 	for _, name := range b.ConfiguredSets() {
 		if err := b.sets[name].beginDue(ctx); err != nil {
 			b.log.Error("what was named is not begun again; the next full scan has it", "set", name, "error", err)
@@ -330,9 +340,10 @@ func (b *Bridge) closeExcept(other *Bridge) error {
 			s.follower.Close()
 		}
 	}
+	b.HangUp()
 	if b.pub != nil {
-		if b.faces != nil {
-			b.faces.Close()
+		if b.forms.faces != nil {
+			b.forms.faces.Close()
 		}
 		errs = append(errs, b.pub.Close())
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink/dumpsink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/internal/webguard"
@@ -129,6 +130,9 @@ func (c *Config) check() (out []Finding) {
 			fault(path, v, "is no schedule (five fields, @hourly, @every 5m): %v", err)
 		}
 	}
+	if err := c.Public.Hub.Check(); err != nil {
+		fault("public.hub", "", "%v", err)
+	}
 	if err := webclient.CheckAgent(c.UserAgent); err != nil {
 		fault("user_agent", c.UserAgent, "%v", err)
 	}
@@ -199,7 +203,7 @@ func (c *Config) check() (out []Finding) {
 		if len(s.Dumps) > 0 {
 			s.checkDumps(p, fault)
 		} else if _, ok := c.Stores[s.Store]; !ok {
-			fault(p+".store", s.Store, "is not one of the stores: %s%s", names(c.Stores), meant(s.Store, slices.Collect(maps.Keys(c.Stores))))
+			fault(p+".store", s.Store, "is not one of the stores: %s%s", names(c.Stores), settings.Meant(s.Store, slices.Collect(maps.Keys(c.Stores))))
 		} else if st := c.Stores[s.Store]; st.sink() {
 			fault(p+".store", s.Store, "is a place for mirrors (dump, files) and cannot be scanned")
 		}
@@ -239,7 +243,7 @@ func (c *Config) check() (out []Finding) {
 		}
 		for _, v := range s.Publish {
 			if !slices.Contains([]string{"resourcelist", "changelist", "resourcedump", "changedump"}, v) {
-				fault(p+".publish", v, "is not one of resourcelist, changelist, resourcedump, changedump%s", meant(v, []string{"resourcelist", "changelist", "resourcedump", "changedump"}))
+				fault(p+".publish", v, "is not one of resourcelist, changelist, resourcedump, changedump%s", settings.Meant(v, []string{"resourcelist", "changelist", "resourcedump", "changedump"}))
 			}
 		}
 		for _, text := range s.Links {
@@ -263,6 +267,9 @@ func (c *Config) check() (out []Finding) {
 			if _, ok := c.Sets[other]; !ok || other == name || slices.Contains(s.Alternates[:i], other) {
 				fault(p+".alternates", other, "is not one of the other sets, each once: %s", names(c.Sets))
 			}
+		}
+		if err := s.Notify.Check(); err != nil {
+			fault(p+".notify", "", "%v", err)
 		}
 		cc := s.contentConfig()
 		if err := cc.Check(); err != nil {
@@ -297,7 +304,7 @@ func (c *Config) check() (out []Finding) {
 	for _, name := range slices.Sorted(maps.Keys(c.Destinations)) {
 		d, p := c.Destinations[name], "destinations."+name
 		if _, ok := c.Stores[d.Store]; !ok {
-			fault(p+".store", d.Store, "is not one of the stores: %s%s", names(c.Stores), meant(d.Store, slices.Collect(maps.Keys(c.Stores))))
+			fault(p+".store", d.Store, "is not one of the stores: %s%s", names(c.Stores), settings.Meant(d.Store, slices.Collect(maps.Keys(c.Stores))))
 		} else if st := c.Stores[d.Store]; !st.local() && st.Update == "" && st.GraphStore == "" {
 			fault(p+".store", d.Store, "can only be read: it has neither %s nor %s", c.names.Of("update"), c.names.Of("graph_store"))
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/settings"
+	"github.com/rsbridge/rsbridge/push"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -42,13 +43,14 @@ func (c *Config) Embedded() (n int) {
 
 // Public is the listener of the published documents.
 type Public struct {
-	Listen            string `yaml:"listen" doc:"address and port; empty: no documents; port 0: a free one, another each time, and the documents move there" default:"127.0.0.1:8080"`
-	BaseURL           string `yaml:"base_url" doc:"the public address, without a slash at the end; default: http:// and listen, if listen names a host"`
-	Title             string `yaml:"title" doc:"of the source, for people and catalogues; default: the host of base_url"`
-	Description       string `yaml:"description" doc:"of the source, for people and catalogues"`
-	Publisher         string `yaml:"publisher" doc:"publisher of sets without one of their own: a name, or an IRI"`
-	ClientConnections int    `yaml:"client_connections" doc:"connections of one client address at once (of IPv6 one /64). 0: a quarter of all, without limit for loopback, where a proxy may stand for many; all are a quarter of the process's file limit. Give a proxy on another machine as many as it needs" default:"0"`
-	Robots            bool   `yaml:"robots" doc:"answer robots.txt with the Resource Lists as Sitemaps; search engines then read them too" default:"false"`
+	Listen            string         `yaml:"listen" doc:"address and port; empty: no documents; port 0: a free one, another each time, and the documents move there" default:"127.0.0.1:8080"`
+	BaseURL           string         `yaml:"base_url" doc:"the public address, without a slash at the end; default: http:// and listen, if listen names a host"`
+	Title             string         `yaml:"title" doc:"of the source, for people and catalogues; default: the host of base_url"`
+	Description       string         `yaml:"description" doc:"of the source, for people and catalogues"`
+	Publisher         string         `yaml:"publisher" doc:"publisher of sets without one of their own: a name, or an IRI"`
+	ClientConnections int            `yaml:"client_connections" doc:"connections of one client address at once (of IPv6 one /64). 0: a quarter of all, without limit for loopback, where a proxy may stand for many; all are a quarter of the process's file limit. Give a proxy on another machine as many as it needs" default:"0"`
+	Hub               push.HubConfig `yaml:"hub" doc:"the built-in WebSub hub, for sets with notify.websub"`
+	Robots            bool           `yaml:"robots" doc:"answer robots.txt with the Resource Lists as Sitemaps; search engines then read them too" default:"false"`
 }
 
 // Admin is the listener of the administration.
@@ -127,6 +129,7 @@ type Set struct {
 	Alternates     []string     `yaml:"alternates" doc:"other sets with descriptions of the same entities in another vocabulary; list entries get alternate links to them"`
 	Locations      []string     `yaml:"locations" doc:"further places of the same representations, the best first: duplicate links with pri; the address of a copy of the set, or a template with {name} and {suffix}"`
 	Links          []string     `yaml:"links" doc:"further links of list entries, each as REL HREF or REL HREF TYPE; in HREF {entity}, {entity_escaped}, {name}, {suffix}, {loc} and {sequence} are filled in"`
+	Notify         push.Config  `yaml:"notify" doc:"notifications of changes; off by default"`
 	Faces          []string     `yaml:"faces" doc:"other forms of the same log: ldes (Linked Data Event Stream), iiif (IIIF Change Discovery), oai (OAI-PMH 2.0)" allowed:"ldes|iiif|oai"`
 	Contact        string       `yaml:"contact" doc:"e-mail address of the set's administrator; OAI-PMH wants one, default admin@ and the host"`
 }

@@ -9,18 +9,26 @@ import (
 
 	"github.com/rsbridge/rsbridge/faces"
 	"github.com/rsbridge/rsbridge/publish"
+	"github.com/rsbridge/rsbridge/push"
 )
 
-// openFaces shows the logs of the sets in their other configured forms.
-func (b *Bridge) openFaces(ctx context.Context) (err error) {
+// forms are the ways beside documents that tell of the logs of the sets.
+type forms struct {
+	faces *faces.Faces
+	push  *push.Push
+}
+
+// open opens those in the configuration.
+func (f *forms) open(ctx context.Context, b *Bridge) (err error) {
 	var shown []faces.SetConfig
 	for _, name := range slices.Sorted(maps.Keys(b.sets)) {
 		shown = append(shown, b.sets[name].facesConfig(ctx))
 	}
-	if b.faces, err = faces.New(shown, faces.Options{Now: b.now, Logger: b.log}); err != nil {
+	if f.faces, err = faces.New(shown, faces.Options{Now: b.now, Logger: b.log}); err != nil {
 		return fmt.Errorf("open the faces: %w", err)
 	}
-	return nil
+	f.push, err = b.cfg.openPush(b)
+	return err
 }
 
 // services are the faces as the publisher tells of them.

@@ -19,6 +19,7 @@ import (
 
 	yaml "go.yaml.in/yaml/v4"
 
+	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
@@ -197,7 +198,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 		seen[k.Value] = true
 		f, ok := fieldByKey(v.Type(), k.Value)
 		if !ok {
-			d.fault(k, p, "", "is not known%s", cmp.Or(meant(k.Value, keys(v.Type())), "; allowed here: "+strings.Join(keys(v.Type()), ", ")))
+			d.fault(k, p, "", "is not known%s", cmp.Or(settings.Meant(k.Value, keys(v.Type())), "; allowed here: "+strings.Join(keys(v.Type()), ", ")))
 			continue
 		}
 		d.value(c, v.FieldByIndex(f.Index), p, f.Tag.Get("allowed"))
@@ -259,7 +260,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path, allowed string) {
 		return val
 	})
 	if allowed != "" && !slices.Contains(strings.Split(allowed, "|"), s) {
-		d.fault(n, path, s, "is not one of %s%s", strings.ReplaceAll(allowed, "|", ", "), meant(s, strings.Split(allowed, "|")))
+		d.fault(n, path, s, "is not one of %s%s", strings.ReplaceAll(allowed, "|", ", "), settings.Meant(s, strings.Split(allowed, "|")))
 	}
 	if err := setScalar(v, s); err != nil {
 		if v.Type() == reflect.TypeFor[Secret]() {

@@ -118,7 +118,7 @@ func (s *set) publishConfig(ctx context.Context) publish.SetConfig {
 		Name: s.name, Title: s.cfg.Title, Description: s.cfg.Description, Licence: s.cfg.Licence, Publisher: s.cfg.Publisher,
 		Log: s.log, Format: rdfres.Format(s.cfg.Format), Prefix: s.cfg.Prefix, Capabilities: s.cfg.Publish,
 		Rotate: s.cfg.rotate(), RotateEntries: s.cfg.ChangeList.Entries,
-		PartEntries: s.cfg.ResourceList.PartEntries, DumpPatches: s.cfg.ChangeDump.Patches, Links: s.cfg.entryLinks(), Content: s.cfg.contentTag(), FetchFiles: func() publish.FetchFile { return s.listed().fetch() }, DumpFiles: s.cfg.Content.DumpBytes, Alternates: s.cfg.Alternates, Services: s.services(), SPARQL: s.bridge.publicEndpoint(s.cfg.Store), Via: s.bridge.cfg.via(s.cfg), Origin: s.origin(), NoInventory: !s.cfg.Inventory, ScheduledChangeDump: s.cfg.ChangeDump.Schedule != "", ScheduledList: s.cfg.ResourceList.Schedule != "", Archives: s.cfg.Archives.Schedule != "", ArchivesKeep: time.Duration(s.cfg.Retention.Archives), Coverage: s.coverage,
+		PartEntries: s.cfg.ResourceList.PartEntries, DumpPatches: s.cfg.ChangeDump.Patches, Links: s.cfg.entryLinks(), Content: s.cfg.contentTag(), FetchFiles: func() publish.FetchFile { return s.listed().fetch() }, DumpFiles: s.cfg.Content.DumpBytes, Alternates: s.cfg.Alternates, Services: s.services(), SPARQL: s.bridge.publicEndpoint(s.cfg.Store), Via: s.bridge.cfg.via(s.cfg), Origin: s.origin(), NoInventory: !s.cfg.Inventory, ScheduledChangeDump: s.cfg.ChangeDump.Schedule != "", ScheduledList: s.cfg.ResourceList.Schedule != "", Archives: s.cfg.Archives.Schedule != "", ArchivesKeep: time.Duration(s.cfg.Retention.Archives), Coverage: s.coverage, Channels: s.cfg.Notify.Entries(s.bridge.cfg.hub()),
 	}
 }
 

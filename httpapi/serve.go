@@ -298,6 +298,9 @@ func (s *Server) Use(b *bridge.Bridge) (at Addresses, left func(), err error) {
 	}
 	old := s.gen
 	s.gen = g
+	if old != nil {
+		old.b.HangUp() // one bridge at a time tells of changes
+	}
 	for kind, d := range s.next {
 		before := s.doors[kind]
 		if before == d {
@@ -366,6 +369,7 @@ func (s *Server) Wait() (err error) {
 	s.mu.Unlock()
 	if last != nil {
 		err = errors.Join(err, last.b.Runner().End())
+		last.b.HangUp()
 	}
 	s.mu.Lock()
 	s.unlisten()

@@ -15,7 +15,7 @@ import (
 
 func position(told uint64) hub.Position { return hub.Position{Told: told, Seen: told} }
 
-var webSub = Channels{WebSub: true, WebSocket: true, Events: true}
+var webSub = Config{WebSub: true}
 
 // TestNotificationRules are the rules of Change Notification 1.0.1 and of notification 0.8 for
 // channels and payloads, by their numbers in our list.
@@ -54,9 +54,7 @@ func TestNotificationRules(t *testing.T) {
 		{4, "the Capability List names the channels, topics with a hub", func(t *testing.T) {
 			got := w.capabilities()
 			want := "change-notification http://source.example/at/data/notify/change hub http://source.example/at/hub\n" +
-				"change-notification ws://source.example/at/data/notify/change hub \n" +
-				"framework-notification http://source.example/at/data/notify/framework hub http://source.example/at/hub\n" +
-				"framework-notification ws://source.example/at/data/notify/framework hub \n"
+				"framework-notification http://source.example/at/data/notify/framework hub http://source.example/at/hub\n"
 			if got != want {
 				t.Errorf("got\n%s, want\n%s", got, want)
 			}
@@ -149,7 +147,7 @@ func (w *world) capabilities() (out string) {
 // TestOneKind: a set without sockets or without a hub does not name them, and one without any
 // channel has no topics.
 func TestOneKind(t *testing.T) {
-	w := newWorld(t, Channels{WebSub: true, Hubs: []string{"https://hub.example/", "https://other.example/"}}, nil)
+	w := newWorld(t, Config{WebSub: true, Hubs: []string{"https://hub.example/", "https://other.example/ ping"}}, nil)
 	w.change(map[string]int{entity(1): 1})
 	if got := w.capabilities(); strings.Contains(got, "ws:") || strings.Count(got, "https://hub.example/") != 2 {
 		t.Error(got)
@@ -157,7 +155,7 @@ func TestOneKind(t *testing.T) {
 	if got := w.get("GET", "/data/notify/change").Header().Get("Link"); !strings.Contains(got, `<https://hub.example/>; rel="hub", <https://other.example/>; rel="hub"`) {
 		t.Error(got)
 	}
-	w = newWorld(t, Channels{}, nil)
+	w = newWorld(t, Config{}, nil)
 	w.change(map[string]int{entity(1): 1})
 	if got := w.capabilities(); got != "" {
 		t.Error(got)

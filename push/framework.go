@@ -48,10 +48,8 @@ type frameworkEvent struct {
 	Entry    []byte    `json:"entry"`
 }
 
-var frameworkKey = []byte("f")
-
 func (s *set) frameworkRecord(ctx context.Context) (*frameworkRecord, error) {
-	raw, err := s.records.Get(ctx, frameworkKey)
+	raw, err := s.p.o.Store.Get(ctx, s.record)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
 	}
@@ -146,9 +144,9 @@ func (s *set) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b := s.records.Batch()
+	b := s.p.o.Store.Batch()
 	defer b.Close()
-	b.Set(frameworkKey, raw)
+	b.Set(s.record, raw)
 	if err := b.Commit(ctx, true); err != nil {
 		return err
 	}
@@ -342,5 +340,5 @@ func (t *topic) Next(ctx context.Context, at hub.Position) (hub.Payload, error) 
 	if err != nil {
 		return hub.Payload{}, err
 	}
-	return hub.Payload{Body: n.body, At: n.at}, nil
+	return hub.Payload{Body: n.body, Type: contentType, Links: t.links(), At: n.at}, nil
 }

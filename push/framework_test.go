@@ -15,7 +15,7 @@ import (
 func TestFrameworkRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, webSub, func(c *publish.SetConfig) { c.RotateEntries = 4 })
-		w.push.Start()
+		w.must(w.push.Start(t.Context()))
 		framework := w.topic("framework")
 		settle := func() { time.Sleep(2 * frameworkPause); synctest.Wait() }
 		settle()
@@ -84,7 +84,7 @@ func TestFrameworkRules(t *testing.T) {
 		// What was told is remembered: after a restart nothing is told twice.
 		w.push.Close()
 		w.push = w.open(webSub)
-		w.push.Start()
+		w.must(w.push.Start(t.Context()))
 		settle()
 		if n := w.after(w.topic("framework"), at.Told); n.body != nil {
 			t.Errorf("after a restart: %s", n.body)

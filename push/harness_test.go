@@ -39,13 +39,13 @@ type world struct {
 	push  *Push
 }
 
-func newWorld(t *testing.T, c Channels, tune func(*publish.SetConfig)) *world {
+func newWorld(t *testing.T, c Config, tune func(*publish.SetConfig)) *world {
 	w := &world{T: t, store: memkv.New()}
 	track, err := changetrack.Open(t.Context(), kv.Prefix(w.store, []byte("log/")), changetrack.Options{Dir: t.TempDir()})
 	w.must(err)
 	w.log, err = track.Log(t.Context(), "data")
 	w.must(err)
-	cfg := publish.SetConfig{Name: "data", Log: w.log, Format: rdfres.JSONLD, Channels: func(set string) []resourcesync.Entry { return c.Entries(set, someHub) }}
+	cfg := publish.SetConfig{Name: "data", Log: w.log, Format: rdfres.JSONLD, Channels: c.Entries(someHub)}
 	if tune != nil {
 		tune(&cfg)
 	}
@@ -65,14 +65,14 @@ func newWorld(t *testing.T, c Channels, tune func(*publish.SetConfig)) *world {
 	return w
 }
 
-func (w *world) open(c Channels) *Push {
+func (w *world) open(c Config) *Push {
 	w.Helper()
-	p, err := New([]SetConfig{{Name: "data", Channels: c, Address: func() string { return base + "/data" }, Read: func(ctx context.Context) State {
+	p, err := New([]SetConfig{{Name: "data", Config: c, Address: func() string { return base + "/data" }, Read: func(ctx context.Context) State {
 		if st := w.pub.Read(ctx, "data"); st != nil {
 			return st
 		}
 		return nil
-	}}}, Options{Store: kv.Prefix(w.store, []byte("push/")), Source: base + "/.well-known/resourcesync", Documents: w.pub.Handler(), Hub: someHub})
+	}}}, Options{Store: kv.Prefix(w.store, []byte("push/")), Source: base + "/.well-known/resourcesync", Documents: w.pub.Handler(), Address: someHub})
 	w.must(err)
 	return p
 }

@@ -12,10 +12,11 @@
 // # Records
 //
 //	f SET  the capability documents last told, and the last framework notifications, JSON
-//	h ...  of the hub
+//	h...   of the hub
 package push
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +33,8 @@ import (
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/lru"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
+	"github.com/rsbridge/rsbridge/push/hub"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -55,7 +59,7 @@ type SetConfig struct {
 	Address func() string // of the set, without trailing slash
 	// Read opens the published state; nil before the first publication.
 	Read func(context.Context) State
-	Channels
+	Config
 }
 
 // Options of New.
@@ -63,7 +67,11 @@ type Options struct {
 	Store     kv.Store
 	Source    string       // address of the Source Description
 	Documents http.Handler // of the source
-	Hub       string       // address of the built-in hub
+	Address   string       // of the built-in hub
+	Hub       HubConfig
+	KeyFile   string     // seals the secrets of subscribers
+	UserAgent string     // in requests
+	Limits    hub.Limits // of the hub
 	Now       func() time.Time
 	Logger    *slog.Logger
 }
@@ -84,6 +92,7 @@ type Push struct {
 
 	bodies *lru.Cache[*notification]
 	client *http.Client // of the source's own documents
+	hub    *hub.Hub
 
 	stop    context.CancelFunc
 	stopped <-chan struct{}
@@ -92,6 +101,9 @@ type Push struct {
 
 // New makes the topics; nothing runs yet.
 func New(sets []SetConfig, o Options) (*Push, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	p := &Push{o: o, log: o.Logger, sets: map[string]*set{}, client: &http.Client{Transport: inproc.Transport{Handler: o.Documents}},
 		bodies: lru.New(cacheBytes, func(_ string, n *notification) int64 { return int64(len(n.body)) + 512 })}
 	for _, c := range sets {
@@ -101,25 +113,90 @@ func New(sets []SetConfig, o Options) (*Push, error) {
 		if p.sets[c.Name] != nil {
 			return nil, fmt.Errorf("push: two sets are named %s", c.Name)
 		}
-		p.sets[c.Name] = &set{SetConfig: c, p: p, changes: newNews(), framework: newNews(), records: kv.Prefix(o.Store, append([]byte{'f'}, c.Name...))}
+		p.sets[c.Name] = &set{SetConfig: c, p: p, changes: newNews(), framework: newNews(), record: []byte("f" + c.Name)}
 	}
 	ctx, stop := context.WithCancel(context.Background()) // ended by Close
 	p.stop, p.stopped = stop, ctx.Done()
+	allow, err := o.Hub.allow()
+	if err != nil {
+		return nil, fmt.Errorf("push: %w", err)
+	}
+	if _, err := os.Stat(o.KeyFile); ownfile.IsAbsent(err) && !p.opensHub() {
+		o.KeyFile = "" // there is no secret to seal, and none was
+	}
+	h := hub.Options{Store: kv.Prefix(o.Store, []byte{'h'}), KeyFile: o.KeyFile, Allow: allow, Method: o.Hub.Signature, Limits: o.Limits, UserAgent: o.UserAgent, Now: o.Now, Logger: o.Logger}
+	if h.External, err = p.external(); err != nil {
+		return nil, fmt.Errorf("push: %w", err)
+	}
+	h.Find = func(address string) (hub.Topic, error) {
+		t, err := p.Topic(address)
+		if err == nil && (!t.s.WebSub || len(t.s.Hubs) > 0) {
+			err = errNoTopic
+		}
+		return t, err
+	}
+	if p.hub, err = hub.New(h); err != nil {
+		return nil, fmt.Errorf("push: %w", err)
+	}
 	return p, nil
 }
 
-// Start begins to look for new documents.
-func (p *Push) Start() {
+// external are the hubs of others with their topics.
+func (p *Push) external() (out []hub.External, err error) {
+	for _, s := range p.sets {
+		hubs, err := s.hubs()
+		if err != nil {
+			return nil, fmt.Errorf("set %s: %w", s.Name, err)
+		}
+		for _, kind := range kinds {
+			for _, h := range hubs {
+				t := &topic{s: s, kind: kind}
+				h.Topic, h.Address = t, t.address()
+				out = append(out, h)
+			}
+		}
+	}
+	return out, nil
+}
+
+// Start begins to deliver, and to look for new documents. Records of sets without notifications
+// are removed.
+func (p *Push) Start(ctx context.Context) error {
+	if err := p.clean(ctx); err != nil {
+		return fmt.Errorf("push: %w", err)
+	}
+	if err := p.hub.Start(ctx); err != nil {
+		return fmt.Errorf("push: %w", err)
+	}
 	for _, s := range p.sets {
 		p.running.Go(func() { s.watch(p.stopped) })
 	}
+	return nil
+}
+
+func (p *Push) clean(ctx context.Context) error {
+	b := p.o.Store.Batch()
+	defer b.Close()
+	for pair, err := range p.o.Store.Scan(ctx, []byte("f"), []byte("g")) {
+		if err != nil {
+			return err
+		}
+		if p.sets[string(pair.Key[1:])] == nil {
+			b.Delete(bytes.Clone(pair.Key))
+		}
+	}
+	return b.Commit(ctx, false)
 }
 
 // Close ends the work of Start, and every channel. It may be called twice.
 func (p *Push) Close() {
 	p.stop()
+	p.hub.Close()
 	p.running.Wait()
 }
+
+// Subscriptions is the number of subscriptions of the built-in hub.
+func (p *Push) Subscriptions() int { return p.hub.Count() }
 
 // Changed tells of new documents of a set. It returns at once.
 func (p *Push) Changed(name string) {
@@ -131,8 +208,8 @@ func (p *Push) Changed(name string) {
 // set is one set with topics.
 type set struct {
 	SetConfig
-	p       *Push
-	records kv.Store
+	p      *Push
+	record []byte // key of its framework notifications
 
 	changes, framework *news
 }

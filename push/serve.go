@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -13,10 +14,19 @@ import (
 
 const contentType = "application/xml"
 
-// Handler serves the topics, and passes every other request on.
+// Handler serves the topics and the hub, and passes every other request on.
 func (p *Push) Handler(next http.Handler) http.Handler {
+	at := ""
+	if u, err := url.Parse(p.o.Address); err == nil {
+		at = u.EscapedPath()
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		t := p.find(r.URL.EscapedPath())
+		path := r.URL.EscapedPath()
+		if (path == "/hub" || path == at) && p.opensHub() {
+			p.hub.ServeHTTP(w, r)
+			return
+		}
+		t := p.find(path)
 		if t == nil {
 			next.ServeHTTP(w, r)
 			return
@@ -45,12 +55,22 @@ func (p *Push) Handler(next http.Handler) http.Handler {
 	})
 }
 
+// opensHub tells whether a set has topics at the built-in hub.
+func (p *Push) opensHub() bool {
+	for _, s := range p.sets {
+		if s.WebSub && len(s.Hubs) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // links is the Link header of a topic and of everything sent for it.
 func (t *topic) links() string {
 	var parts []string
 	add := func(rel, address string) { parts = append(parts, "<"+address+`>; rel="`+rel+`"`) }
 	add(resourcesync.RelSelf, t.address())
-	for _, hub := range t.s.hubs(t.s.p.o.Hub) {
+	for _, hub := range t.s.advertised(t.s.p.o.Address) {
 		add(resourcesync.RelHub, hub)
 	}
 	add(resourcesync.RelResourceSync, t.s.capabilityList())

@@ -153,6 +153,7 @@ func (r *Rule) below(u *url.URL) bool {
 // Private.
 type Dialer struct {
 	Private  bool // names may lead into private networks
+	Strict   bool // addresses must be public ones too: a stranger wrote them
 	Timeout  time.Duration
 	Resolver *net.Resolver // nil: the system's
 }
@@ -165,7 +166,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	if err != nil {
 		return nil, err
 	}
-	if _, err := netip.ParseAddr(host); err != nil && !d.Private && !strings.EqualFold(host, "localhost") {
+	if _, err := netip.ParseAddr(host); d.Strict || err != nil && !d.Private && !strings.EqualFold(host, "localhost") {
 		n.ControlContext = func(_ context.Context, _, address string, _ syscall.RawConn) error {
 			ap, err := netip.ParseAddrPort(address)
 			if err != nil {

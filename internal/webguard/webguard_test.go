@@ -146,3 +146,24 @@ func TestNoAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestStrict: of a stranger's addresses only public ones are called, however they are written.
+func TestStrict(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	for _, host := range []string{"127.0.0.1", "localhost"} {
+		address := net.JoinHostPort(host, port)
+		if c, err := (&Dialer{}).DialContext(t.Context(), "tcp", address); err != nil {
+			t.Errorf("%s: %v", host, err)
+		} else {
+			c.Close()
+		}
+		if _, err := (&Dialer{Strict: true}).DialContext(t.Context(), "tcp", address); !errors.Is(err, ErrPrivate) {
+			t.Errorf("%s for a stranger: %v", host, err)
+		}
+	}
+}

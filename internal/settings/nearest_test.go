@@ -1,4 +1,4 @@
-package bridge
+package settings
 
 import "testing"
 
@@ -9,7 +9,7 @@ func TestMeant(t *testing.T) {
 		"fusekii": "fuseki", "oxigarph": "oxigraph", "Fuseki": "fuseki", "rdf4": "rdf4j", "stor": "store", "sorce": "source",
 		"resourcelsit": "resourcelist", "forma": "format", "listn": "listen", "zzz": "", "": "", "virtuoso": "", "x": "",
 	} {
-		got := meant(word, list)
+		got := Meant(word, list)
 		if want == "" && got != "" || want != "" && got != "; did you mean "+want+"?" {
 			t.Errorf("%q: %q, want %q", word, got, want)
 		}

@@ -1,9 +1,9 @@
-package bridge
+package settings
 
 import "strings"
 
-// meant suggests the nearest word of a list, in a clause for an error; "" for none near.
-func meant(word string, list []string) string {
+// Meant suggests the nearest word of a list, in a clause for an error; "" for none near.
+func Meant(word string, list []string) string {
 	best, least := "", 3
 	for _, w := range list {
 		if n := edits(strings.ToLower(word), strings.ToLower(w)); n < least && n <= len(w)/3 {

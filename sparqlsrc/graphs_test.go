@@ -151,6 +151,7 @@ func TestGraphsAreEntities(t *testing.T) {
 
 // TestGraphTooLarge: a graph beyond the bound fails by its name, the others do not.
 func TestGraphTooLarge(t *testing.T) {
+	teststores.Sequential(t) // scans as those of TestGraphsAreEntities, of 50,000 triples
 	client := embedded(t)
 	for g, n := range map[string]int{"http://g.example/small": 5, "http://g.example/large": 50} {
 		if err := client.PutGraph(t.Context(), g, rdfres.NTriples, ntriples(nameTriples(n))); err != nil {

@@ -67,19 +67,19 @@ func (r *Runner) waitRunning(ctx context.Context, waiting func([]Run)) error {
 // way, for which it waits for a time.
 func (r *Runner) hold(ctx context.Context, most time.Duration) (open func(), quiet bool) {
 	r.mu.Lock()
-	gate, idle := make(chan struct{}), make(chan struct{})
-	r.gate = gate
-	if r.running == 0 {
+	shut, idle := make(chan struct{}), make(chan struct{})
+	r.door.shut = shut
+	if r.door.inside == 0 {
 		close(idle)
 	} else {
-		r.idle = idle
+		r.door.idle = idle
 	}
 	r.mu.Unlock()
 	open = func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.gate, r.idle = nil, nil
-		close(gate)
+		r.door.shut, r.door.idle = nil, nil
+		close(shut)
 	}
 	timer := time.NewTimer(most)
 	defer timer.Stop()
@@ -96,22 +96,22 @@ func (r *Runner) hold(ctx context.Context, most time.Duration) (open func(), qui
 func (r *Runner) enter(ctx context.Context, name string, inside bool) (Job, error) {
 	for {
 		r.mu.Lock()
-		gate, e := r.gate, r.jobs[name]
+		shut, e := r.door.shut, r.jobs[name]
 		if inside {
-			gate = nil
+			shut = nil
 		}
-		if gate == nil && e != nil {
-			r.running++
+		if shut == nil && e != nil {
+			r.door.inside++
 		}
 		r.mu.Unlock()
 		switch {
-		case gate == nil && e == nil:
+		case shut == nil && e == nil:
 			return Job{}, fmt.Errorf("job %s is no longer in the configuration", name)
-		case gate == nil:
+		case shut == nil:
 			return e.job, nil
 		}
 		select {
-		case <-gate:
+		case <-shut:
 		case <-ctx.Done():
 			return Job{}, ctx.Err()
 		}
@@ -122,9 +122,9 @@ func (r *Runner) enter(ctx context.Context, name string, inside bool) (Job, erro
 func (r *Runner) leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.running--; r.running == 0 && r.idle != nil {
-		close(r.idle)
-		r.idle = nil
+	if r.door.inside--; r.door.inside == 0 && r.door.idle != nil {
+		close(r.door.idle)
+		r.door.idle = nil
 	}
 }
 

@@ -51,12 +51,17 @@ type Runner struct {
 	watchers map[chan Run]struct{}
 	closed   bool
 
-	scheduled bool          // the schedules go on
-	running   int           // runs under way
-	gate      chan struct{} // not nil: no run begins until it is closed
-	idle      chan struct{} // not nil: closed when no run is under way
+	scheduled bool // the schedules go on
+	door      door
 
 	unrecorded map[uint64]Run // ended, and the state could not take it, as on a full disk: told until the process ends
+}
+
+// door is the way of runs in and out, guarded by Runner.mu.
+type door struct {
+	inside int           // runs under way
+	shut   chan struct{} // not nil: no run begins until it is closed
+	idle   chan struct{} // not nil: closed when no run is under way
 }
 
 type entry struct {

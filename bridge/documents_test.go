@@ -191,7 +191,7 @@ func TestDocuments(t *testing.T) {
 		return
 	}
 	if testing.Short() {
-		documents(t, 200, 2, made(500))
+		documents(t, 100, 2, made(250))
 		return
 	}
 	releases := []string{"12.0", "14.0", "15.0", "12.0", "15.0"}

@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -77,6 +78,7 @@ func crashWriter(dir string, n int) error {
 // TestKill kills a writing process at random moments. What was answered is
 // there whole; of what was not, all or nothing.
 func TestKill(t *testing.T) {
+	teststores.Sequential(t)
 	kills := 4
 	if n, err := strconv.Atoi(os.Getenv("RSBRIDGE_KILLS")); err == nil {
 		kills = n

@@ -11,12 +11,14 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
 	"github.com/rsbridge/rsbridge/internal/kv/kvtest"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // TestDamage breaks each file that a killed process left: all that was answered is there, or opening
 // or reading names the wrong file and the remedy.
 func TestDamage(t *testing.T) {
+	teststores.Sequential(t)
 	dir := t.TempDir()
 	s, err := Open(dir, Options{CacheBytes: 1 << 20})
 	if err != nil {

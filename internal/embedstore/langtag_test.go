@@ -95,6 +95,7 @@ json.dump(out, sys.stdout)
 
 // A history with tags in any case is the history with tags in one case, and Oxigraph's.
 func TestLanguageTagsInAnyCase(t *testing.T) {
+	teststores.Sequential(t)
 	python := os.Getenv(teststores.EnvPython)
 	for seed := range uint64(4) {
 		r := rand.New(rand.NewPCG(seed, 7))

@@ -9,12 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // Rows are handed out in their order, whole and once, whether their terms are few,
 // many, or too large for as many rows as are handed out at once.
 func TestRowWalk(t *testing.T) {
+	teststores.Sequential(t)
 	s := openTest(t, t.TempDir())
 	var doc bytes.Buffer
 	large := strings.Repeat("0123456789", 2500)
@@ -57,6 +59,7 @@ func TestRowWalk(t *testing.T) {
 
 // An answer is written on as it grows, also where one large term is in every row.
 func TestAnswerIsNotHeld(t *testing.T) {
+	teststores.Sequential(t)
 	s := openTest(t, t.TempDir())
 	var doc bytes.Buffer
 	shared := strings.Repeat("0123456789", 500)
@@ -109,6 +112,7 @@ func (l *longest) Write(p []byte) (int, error) {
 // Where the order of rows is free, they come in the order in which their literals came
 // into the store, each once, and those of a subject together.
 func TestArrangedRows(t *testing.T) {
+	teststores.Sequential(t)
 	s := openTest(t, t.TempDir())
 	const entities = 3000
 	size := func(i int) int { // one is larger than what is arranged at once

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -16,6 +17,7 @@ import (
 // take; a store that was emptied keeps no term, and those who read from before that
 // go on.
 func TestClearAgainstSets(t *testing.T) {
+	teststores.Sequential(t)
 	ctx := context.Background()
 	rng := rand.New(rand.NewPCG(5, 11))
 	dir := t.TempDir()

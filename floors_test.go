@@ -111,6 +111,7 @@ var forbidden = []struct{ from, to, why string }{
 // owners of third-party modules: one module, one room.
 var owners = map[string][]string{
 	"github.com/cockroachdb/pebble": {"internal/kv/pebblekv", "internal/kv/guardfs", "internal/embedstore"},
+	"github.com/coder/websocket":    {"push"},
 	"github.com/robfig/cron":        {"internal/jobs"},
 	"github.com/gin-gonic/gin":      {"httpapi"},
 	"github.com/knakk/sparql":       {"internal/sparql"},

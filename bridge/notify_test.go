@@ -26,7 +26,7 @@ func TestPush(t *testing.T) {
 	plain.Store = "source"
 	cfg.Sets["plain"] = plain
 	s := cfg.Sets["data"]
-	s.Notify.WebSub = true
+	s.Notify.WebSub, s.Notify.Events = true, true
 	cfg.Sets["data"] = s
 	cfg.Public.Hub.Callbacks = []string{"127.0.0.1"}
 	b := mustOpen(t, cfg)
@@ -103,12 +103,25 @@ func TestPush(t *testing.T) {
 			t.Log(what, <-heard)
 		}
 	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, topic, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	stream, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
 	for b.forms.push.Subscriptions() == 0 { // verified by then
 		do[ScanReport](t, b, "scan", "data")
 	}
 	change("first:")
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if all, _ := io.ReadAll(stream.Body); !strings.Contains(string(all), "event: change\nid: ") { // it ends with the bridge
+		t.Errorf("the stream had %q", all)
 	}
 	b = mustOpen(t, cfg)
 	use()

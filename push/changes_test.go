@@ -15,7 +15,7 @@ import (
 
 func position(told uint64) hub.Position { return hub.Position{Told: told, Seen: told} }
 
-var webSub = Config{WebSub: true}
+var webSub = Config{WebSub: true, WebSocket: true, Events: true}
 
 // TestNotificationRules are the rules of Change Notification 1.0.1 and of notification 0.8 for
 // channels and payloads, by their numbers in our list.
@@ -54,7 +54,9 @@ func TestNotificationRules(t *testing.T) {
 		{4, "the Capability List names the channels, topics with a hub", func(t *testing.T) {
 			got := w.capabilities()
 			want := "change-notification http://source.example/at/data/notify/change hub http://source.example/at/hub\n" +
-				"framework-notification http://source.example/at/data/notify/framework hub http://source.example/at/hub\n"
+				"change-notification ws://source.example/at/data/notify/change hub \n" +
+				"framework-notification http://source.example/at/data/notify/framework hub http://source.example/at/hub\n" +
+				"framework-notification ws://source.example/at/data/notify/framework hub \n"
 			if got != want {
 				t.Errorf("got\n%s, want\n%s", got, want)
 			}

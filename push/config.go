@@ -14,8 +14,10 @@ import (
 // Config is how a set tells of its changes, as a part of a configuration file; the zero value is
 // not at all.
 type Config struct {
-	WebSub bool     `yaml:"websub" doc:"topics for WebSub subscribers, at the built-in hub or at hubs"`
-	Hubs   []string `yaml:"hubs" doc:"hubs in place of the built-in one, each as ADDRESS, or ADDRESS MODE. Modes: fat (send the notification; the default), ping (send the address of the topic), both"`
+	WebSub    bool     `yaml:"websub" doc:"topics for WebSub subscribers, at the built-in hub or at hubs"`
+	WebSocket bool     `yaml:"websocket" doc:"WebSocket channels (notification 0.8)"`
+	Events    bool     `yaml:"events" doc:"server-sent events"`
+	Hubs      []string `yaml:"hubs" doc:"hubs in place of the built-in one, each as ADDRESS, or ADDRESS MODE. Modes: fat (send the notification; the default), ping (send the address of the topic), both"`
 }
 
 // HubConfig is of the built-in hub.
@@ -25,7 +27,7 @@ type HubConfig struct {
 }
 
 // Any tells whether there is a way at all.
-func (c *Config) Any() bool { return c.WebSub }
+func (c *Config) Any() bool { return c.WebSub || c.WebSocket || c.Events }
 
 // Check finds the first error of the configuration.
 func (c *Config) Check() error {
@@ -101,10 +103,16 @@ func (c Config) Entries(own string) func(set string) []resourcesync.Entry {
 				for _, hub := range hubs {
 					e.Links = append(e.Links, resourcesync.Link{Rel: resourcesync.RelHub, Href: hub, Length: -1})
 				}
+				if c.Events {
+					e.Links = append(e.Links, resourcesync.Link{Rel: resourcesync.RelAlternate, Href: topic, Type: eventStream, Length: -1})
+				}
 				out = append(out, e)
 			}
 			if hubs := c.advertised(own); len(hubs) > 0 {
 				add(topic, hubs)
+			}
+			if c.WebSocket {
+				add("ws"+strings.TrimPrefix(topic, "http"), nil) // wss of https
 			}
 		}
 		return out

@@ -66,23 +66,21 @@ func (s *set) frameworkRecord(ctx context.Context) (*frameworkRecord, error) {
 var errRecord = errors.New("the record was written by another version of this program")
 
 // watch looks for new capability documents after each change, with a pause between two looks.
-func (s *set) watch(stopped <-chan struct{}) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+func (s *set) watch(ctx context.Context) {
 	for {
 		changed := s.changes.wait()
-		if err := s.look(ctx); err != nil {
+		if err := s.look(ctx); err != nil && ctx.Err() == nil {
 			s.p.log.Error("capability documents are not looked at", "set", s.Name, "error", err)
 		}
 		pause := time.NewTimer(frameworkPause)
 		select {
-		case <-stopped:
+		case <-ctx.Done():
 			pause.Stop()
 			return
 		case <-pause.C:
 		}
 		select {
-		case <-stopped:
+		case <-ctx.Done():
 			return
 		case <-changed:
 		}

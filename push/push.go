@@ -94,9 +94,10 @@ type Push struct {
 	client *http.Client // of the source's own documents
 	hub    *hub.Hub
 
-	stop    context.CancelFunc
-	stopped <-chan struct{}
-	running sync.WaitGroup
+	stop     context.CancelFunc
+	life     context.Context // until Close
+	running  sync.WaitGroup
+	channels channels
 }
 
 // New makes the topics; nothing runs yet.
@@ -115,8 +116,7 @@ func New(sets []SetConfig, o Options) (*Push, error) {
 		}
 		p.sets[c.Name] = &set{SetConfig: c, p: p, changes: newNews(), framework: newNews(), record: []byte("f" + c.Name)}
 	}
-	ctx, stop := context.WithCancel(context.Background()) // ended by Close
-	p.stop, p.stopped = stop, ctx.Done()
+	p.life, p.stop = context.WithCancel(context.Background()) // ended by Close
 	allow, err := o.Hub.allow()
 	if err != nil {
 		return nil, fmt.Errorf("push: %w", err)
@@ -169,7 +169,7 @@ func (p *Push) Start(ctx context.Context) error {
 		return fmt.Errorf("push: %w", err)
 	}
 	for _, s := range p.sets {
-		p.running.Go(func() { s.watch(p.stopped) })
+		p.running.Go(func() { s.watch(p.life) })
 	}
 	return nil
 }

@@ -43,7 +43,9 @@ func (p *Push) Handler(next http.Handler) http.Handler {
 		}
 		switch r.Method {
 		case http.MethodGet, http.MethodHead:
-			t.serve(w, r)
+			if !t.opens(w, r) {
+				t.serve(w, r)
+			}
 		case http.MethodOptions:
 			h.Set("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS")
 			h.Set("Access-Control-Allow-Headers", "Accept, If-None-Match, Last-Event-ID")
@@ -89,6 +91,7 @@ func (t *topic) serve(w http.ResponseWriter, r *http.Request) {
 	sum := sha256.Sum256(n.body)
 	tag := hex.EncodeToString(sum[:16])
 	h.Set("Link", t.links())
+	h.Set("Vary", "Accept")
 	h.Set("Etag", `"`+tag+`"`)
 	if accept.Matches(r.Header["If-None-Match"], tag) {
 		w.WriteHeader(http.StatusNotModified)

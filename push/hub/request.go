@@ -129,12 +129,12 @@ func (h *Hub) parse(w http.ResponseWriter, r *http.Request) (*intent, *refusal) 
 	if i.to, err = h.o.Find(i.topic); err != nil {
 		return nil, refuse(http.StatusNotFound, "hub.topic: %v.", err)
 	}
-	i.key, i.host, i.client = keyOf(i.topic, i.callback), strings.ToLower(u.Host), client(r.RemoteAddr)
+	i.key, i.host, i.client = keyOf(i.topic, i.callback), strings.ToLower(u.Host), Client(r.RemoteAddr)
 	return i, nil
 }
 
-// client is the address that requests count for; "" for loopback, where a proxy stands for many.
-func client(remote string) string {
+// Client is the address that requests count for; "" for loopback, where a proxy stands for many.
+func Client(remote string) string {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
 		host = remote

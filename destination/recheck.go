@@ -32,11 +32,11 @@ func (r *run) compareDue(ctx context.Context, o *feed.Offer) error {
 	case due.Why == "" && (m.HeldGap != "" || m.Lost() != ""):
 		return nil
 	case due.Why == "" && o.ResourceList == "": // a dump is too expensive for this
-		another, err := d.anotherDump(ctx, o, &m)
-		if err != nil || !another {
+		why, err := d.anotherDump(ctx, o, &m)
+		if err != nil || why == "" {
 			return err
 		}
-		m.Recheck.Why = "the Resource Dump is another one than was taken"
+		m.Recheck.Why = why
 	}
 	err := r.compareNext(ctx, o, &m)
 	if err == nil || due.Why != "" || ctx.Err() != nil || d.ownFailure(err) {
@@ -46,22 +46,25 @@ func (r *run) compareDue(ctx context.Context, o *feed.Offer) error {
 	return nil
 }
 
-// anotherDump tells whether the source has another Resource Dump of the same time as the taken
-// one: one of the two is wrong.
-func (d *Destination) anotherDump(ctx context.Context, o *feed.Offer, m *keep.Meta) (bool, error) {
+// anotherDump is why a Resource Dump disagrees with what was taken, "" if it does not. Of two dumps of
+// the same time one is wrong, and so may be a list without an offer.
+func (d *Destination) anotherDump(ctx context.Context, o *feed.Offer, m *keep.Meta) (why string, err error) {
+	if m.Inventory.URL != "" && m.Inventory.URL != o.ResourceDump {
+		return "the source does not offer the list that was taken", nil
+	}
 	dl, r, err := d.src.Docs.Document(ctx, fetch.Request{URL: o.ResourceDump, ETag: m.Inventory.ETag, Modified: m.Inventory.Modified}, resourcesync.ResourceDump)
 	if err != nil {
 		d.mem.Log.Warn("the mirror rests on one Resource Dump, and it cannot be had again", "error", err)
-		return false, nil
+		return "", nil
 	}
 	defer dl.Close()
 	switch same := dl.NotModified || dl.Digest.String() == m.Inventory.Digest; {
 	case !same && r.Head().SnapshotTime().Equal(m.Inventory.At):
-		return true, nil
+		return "the Resource Dump is another one than was taken", nil
 	case !same, d.opt.Now().Sub(m.Recheck.Next) >= feed.DoubtLasts:
-		return false, d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Recheck = keep.Recheck{} })
+		return "", d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Recheck = keep.Recheck{} })
 	}
-	return false, nil
+	return "", nil
 }
 
 func (r *run) compareNext(ctx context.Context, o *feed.Offer, m *keep.Meta) error {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"html"
 	"io"
 	"maps"
 	"math/rand/v2"
@@ -68,6 +69,7 @@ type fickle struct {
 	again   bool // not the first run of the phase
 	lasting bool // wrong lists are found by an audit
 	told    map[string]string
+	further map[string]string // lists among the resources, by address
 }
 
 type rightAnswer struct {
@@ -96,6 +98,9 @@ const (
 	wrongFuture    // the list, of a time to come
 	wrongMore      // the list, with entries that cannot be had
 	wrongFeed      // a feed of nothing
+	wrongText      // the addresses of the list as lines of text
+	wrongNews      // they, in a feed
+	wrongFurther   // the list, with some entries in a further list of another form
 	wrongKinds
 )
 
@@ -103,9 +108,9 @@ const (
 var ofBodies = []kindOfWrong{wrongMissing, wrongGone, wrongFails, wrongForbidden, wrongPage, wrongNothing, wrongStale, wrongSwapped, wrongError}
 
 // believable are the answers that may be right lists.
-var believable = []kindOfWrong{wrongOther, wrongEmpty, wrongShort, wrongStale, wrongSwapped, wrongFuture, wrongMore, wrongFeed}
+var believable = []kindOfWrong{wrongOther, wrongEmpty, wrongShort, wrongStale, wrongSwapped, wrongFuture, wrongMore, wrongFeed, wrongText, wrongNews, wrongFurther}
 
-var wrongNames = [...]string{"missing", "gone", "fails", "forbidden", "a page", "nothing", "another list", "empty", "short", "stale", "swapped", "torn", "unchanged", "an error in RDF", "of a time to come", "with more", "a feed"}
+var wrongNames = [...]string{"missing", "gone", "fails", "forbidden", "a page", "nothing", "another list", "empty", "short", "stale", "swapped", "torn", "unchanged", "an error in RDF", "of a time to come", "with more", "a feed", "text", "news", "further"}
 
 // look keeps what the source answers now.
 func (f *fickle) look() {
@@ -158,6 +163,10 @@ func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if strings.Contains(r.Host, "dead") {
 		f.src.ServeHTTP(w, r)
+		return
+	}
+	if body, ok := f.further[address]; ok {
+		io.WriteString(w, body)
 		return
 	}
 	draw := f.draw(address)
@@ -235,6 +244,28 @@ func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case wrongFeed:
 		w.Header().Set("Content-Type", "application/rss+xml")
 		io.WriteString(w, emptyFeed)
+	case wrongText, wrongNews:
+		form := "text"
+		if w.Header().Set("Content-Type", "text/plain"); kind == wrongNews {
+			form = []string{"Atom", "RSS"}[draw.IntN(2)]
+			w.Header().Set("Content-Type", listForms[form].typ)
+		}
+		io.WriteString(w, inForm(form, locsOf(now.body, func(string) bool { return true })))
+	case wrongFurther:
+		moved := locsOf(now.body, func(loc string) bool { return !strings.Contains(loc, ".xml") && draw.IntN(2) == 0 })
+		if len(moved) == 0 || !bytes.Contains(now.body, []byte("<urlset")) || bytes.Contains(now.body, []byte(`"change`)) {
+			f.src.ServeHTTP(w, r)
+			return
+		}
+		more := fmt.Sprintf("/further%d-%x", f.phase, address)
+		f.further[more] = inForm([]string{"text", "Atom", "RSS", "page", "JSON"}[draw.IntN(5)], moved)
+		body := entryOf.ReplaceAllFunc(without(now.body, func(int) bool { return false }), func(e []byte) []byte {
+			if loc := locsOf(e, func(string) bool { return true }); len(loc) == 1 && slices.Contains(moved, loc[0]) {
+				return nil
+			}
+			return e
+		})
+		f.give(w, now, bytes.Replace(body, []byte("</urlset>"), []byte("<url><loc>"+foreignHost+more+"</loc></url></urlset>"), 1))
 	case wrongTorn:
 		f.give(w, now, now.body[:len(now.body)/2])
 	case wrongUnchanged:
@@ -244,6 +275,44 @@ func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		f.src.ServeHTTP(w, r)
 	}
+}
+
+var locOf = regexp.MustCompile(`<loc>([^<]*)</loc>`)
+
+// locsOf are the addresses of a document's entries.
+func locsOf(body []byte, take func(loc string) bool) (out []string) {
+	for _, m := range locOf.FindAllSubmatch(without(body, func(int) bool { return false }), -1) {
+		if loc := html.UnescapeString(string(m[1])); take(loc) {
+			out = append(out, loc)
+		}
+	}
+	return out
+}
+
+// inForm is a list of addresses in one of listForms.
+func inForm(name string, addresses []string) string {
+	f := listForms[name]
+	out := f.before
+	for _, a := range addresses {
+		escaped := html.EscapeString(a)
+		if f.typ == "text/plain" {
+			escaped = a
+		}
+		out += strings.NewReplacer("ADDRESS", escaped, "ESCAPED", strings.ReplaceAll(a, "/", `\/`)).Replace(f.entry)
+	}
+	return out + f.after
+}
+
+// onlyFurther tells whether all wrong answers so far had further lists.
+func (f *fickle) onlyFurther() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, kind := range f.told {
+		if kind != "further" {
+			return false
+		}
+	}
+	return len(f.further) > 0
 }
 
 func (f *fickle) give(w http.ResponseWriter, a *rightAnswer, body []byte) {
@@ -289,7 +358,7 @@ func (f *fickle) begin(r *rand.Rand) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.phase++
-	f.rate, f.site, f.only, f.told = 0, -1, map[string]kindOfWrong{}, map[string]string{}
+	f.rate, f.site, f.only, f.told, f.further = 0, -1, map[string]kindOfWrong{}, map[string]string{}, map[string]string{}
 	f.flood = r.IntN(8) == 0
 	switch x := r.IntN(10); {
 	case x == 0:
@@ -318,7 +387,7 @@ func (f *fickle) begin(r *rand.Rand) {
 func (f *fickle) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.rate, f.site, f.only, f.flood = 0, -1, nil, false
+	f.rate, f.site, f.only, f.flood, f.further = 0, -1, nil, false, nil
 }
 
 func playWrong(t *testing.T, seed uint64) {
@@ -392,6 +461,7 @@ func playWrong(t *testing.T, seed uint64) {
 			f.begin(r)
 			for n := range 1 + r.IntN(3) {
 				f.again = n > 0
+				had := mir.lines(graphA)
 				switch x := r.IntN(8); {
 				case x == 0:
 					rep, err := b.open().Audit(context.Background(), AuditOptions{Repair: r.IntN(2) == 0})
@@ -399,6 +469,13 @@ func playWrong(t *testing.T, seed uint64) {
 				default:
 					rep, err := b.open().Sync(context.Background(), SyncOptions{Full: x == 1})
 					do("wrongly: sync: in sync %t, held %q, failed %d, pending %d: %s (%v)", rep.InSync, rep.Held, rep.Failed, rep.Pending, rep.Why, err)
+				}
+				if got, want := mir.lines(graphA), src.lines(); f.site < 0 && f.onlyFurther() {
+					for _, l := range had {
+						if slices.Contains(want, l) && !slices.Contains(got, l) {
+							fail("a list in another form was among the resources, and this went: %s", l)
+						}
+					}
 				}
 				pass(time.Duration(r.IntN(90)) * time.Minute)
 				if r.IntN(3) == 0 {

@@ -213,3 +213,26 @@ func TestGapOfAWrongChangeList(t *testing.T) {
 		}
 	}
 }
+
+// A Capability List as lines of text is taken for a list of resources. Once it is right again, and offers a
+// dump, what only the wrong one named is forgotten.
+func TestListNotOfferedAnyMore(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	s.list, s.dump, s.changeDump = false, true, true
+	fill(s, 5)
+	b.cfg.Source = s.url("/set/capabilitylist.xml")
+	back := served(s, "/set/capabilitylist.xml", s.url("/set/resourcedump.xml")+"\n"+s.url("/set/changelist.xml")+"\n")
+	if rep := b.sync(); rep.InSync || rep.Failed != 2 {
+		t.Fatalf("%+v", rep)
+	}
+	back()
+	for range 2 {
+		b.later()
+		b.sync()
+	}
+	if rep := b.sync(); !rep.InSync || rep.Failed > 0 {
+		t.Errorf("%+v", rep)
+	}
+	b.equal()
+}

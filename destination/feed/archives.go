@@ -13,7 +13,7 @@ import (
 
 // archived lists the documents of an archive, in the order of their times; none without an
 // address.
-func (src *Documents) archived(ctx context.Context, address string, kind resourcesync.Capability) ([]Part, error) {
+func (src *Documents) archived(ctx context.Context, address string, kind resourcesync.Capability) ([]part, error) {
 	if address == "" {
 		return nil, nil
 	}
@@ -22,7 +22,7 @@ func (src *Documents) archived(ctx context.Context, address string, kind resourc
 		return nil, fmt.Errorf("archive: %w", err)
 	}
 	defer dl.Close()
-	var all []Part
+	var all []part
 	seen := map[string]bool{}
 	collect := func(r *resourcesync.Reader, address string) error {
 		return EachEntry(r, address, func(e *resourcesync.Entry) error {
@@ -33,14 +33,14 @@ func (src *Documents) archived(ctx context.Context, address string, kind resourc
 				return fmt.Errorf("archive %s names more than %d documents", clip.Middle(address), src.lim.Parts)
 			}
 			seen[e.Loc] = true
-			all = append(all, Part{URL: e.Loc, From: e.Meta.From, Until: e.Meta.Until, at: e.Meta.At, lastmod: e.LastMod, old: r.Head().LegacyLinks})
+			all = append(all, part{URL: e.Loc, From: e.Meta.From, Until: e.Meta.Until, at: e.Meta.At, lastmod: e.LastMod, old: r.Head().LegacyLinks})
 			return nil
 		})
 	}
 	if r.Head().Index {
 		parts, err := src.parts(ctx, dl, r, kind)
 		if err == nil {
-			err = src.eachPart(ctx, parts, kind, func(_ Part, pdl *Download, pr *resourcesync.Reader) error { return collect(pr, pdl.URL) })
+			err = src.eachPart(ctx, parts, kind, func(_ part, pdl *Download, pr *resourcesync.Reader) error { return collect(pr, pdl.URL) })
 		}
 		if err != nil {
 			return nil, fmt.Errorf("archive: %w", err)
@@ -66,7 +66,7 @@ func archiveOf(told string, h *resourcesync.Head) string {
 }
 
 // namesOf names lists as they are, see download.name, as far as they can be had.
-func (src *Documents) namesOf(ctx context.Context, lists []Part) (names []uint64) {
+func (src *Documents) namesOf(ctx context.Context, lists []part) (names []uint64) {
 	for _, p := range lists {
 		if p.pkg != nil {
 			continue
@@ -83,12 +83,12 @@ func (src *Documents) namesOf(ctx context.Context, lists []Part) (names []uint64
 }
 
 // archivedPackages are the packages of all Change Dumps in an archive.
-func (src *Documents) archivedPackages(ctx context.Context, address string) ([]Part, error) {
+func (src *Documents) archivedPackages(ctx context.Context, address string) ([]part, error) {
 	dumps, err := src.archived(ctx, address, resourcesync.ChangeDumpArchive)
 	if err != nil {
 		return nil, err
 	}
-	var all []Part
+	var all []part
 	for _, p := range dumps {
 		c, err := src.ReadChangeDump(ctx, p.URL)
 		if err != nil {

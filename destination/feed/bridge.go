@@ -12,9 +12,9 @@ import (
 type Bridge struct {
 	Name    string
 	src     *Source
-	older   func(context.Context) ([]Part, error)
-	present []Part
-	left    []Part // present ones within the older ones
+	older   func(context.Context) ([]part, error)
+	present []part
+	left    []part // present ones within the older ones
 }
 
 // Bridges are the archives and the Change Dump of an offer; dl is the root of its changes.
@@ -25,7 +25,7 @@ func (src *Source) Bridges(ctx context.Context, o *Offer, dl *Download) ([]*Brid
 	}
 	head := *rd.Head()
 	_, kind := o.Changes()
-	var present []Part
+	var present []part
 	if kind == resourcesync.ChangeDump {
 		c, err := src.Docs.ListPackages(ctx, dl, rd)
 		if err != nil {
@@ -37,16 +37,16 @@ func (src *Source) Bridges(ctx context.Context, o *Offer, dl *Download) ([]*Brid
 	}
 	sortParts(present)
 	var list []*Bridge
-	add := func(name string, older func(context.Context) ([]Part, error)) {
+	add := func(name string, older func(context.Context) ([]part, error)) {
 		list = append(list, &Bridge{Name: name, src: src, older: older, present: present})
 	}
 	if a := archiveOf(o.ChangeArchive, &head); a != "" && kind == resourcesync.ChangeList {
-		add("the archive of Change Lists", func(ctx context.Context) ([]Part, error) {
+		add("the archive of Change Lists", func(ctx context.Context) ([]part, error) {
 			return src.Docs.archived(ctx, a, resourcesync.ChangeListArchive)
 		})
 	}
 	if o.ChangeDump != "" && kind == resourcesync.ChangeList {
-		add("the Change Dump", func(ctx context.Context) ([]Part, error) {
+		add("the Change Dump", func(ctx context.Context) ([]part, error) {
 			c, err := src.Docs.ReadChangeDump(ctx, o.ChangeDump)
 			if err != nil {
 				return nil, err
@@ -59,7 +59,7 @@ func (src *Source) Bridges(ctx context.Context, o *Offer, dl *Download) ([]*Brid
 		a = archiveOf(a, &head)
 	}
 	if a != "" {
-		add("the archive of Change Dumps", func(ctx context.Context) ([]Part, error) { return src.Docs.archivedPackages(ctx, a) })
+		add("the archive of Change Dumps", func(ctx context.Context) ([]part, error) { return src.Docs.archivedPackages(ctx, a) })
 	}
 	return list, nil
 }
@@ -72,12 +72,12 @@ func (b *Bridge) EachChange(ctx context.Context, c Cursor, f func(Change) error)
 	if err != nil {
 		return false, err
 	}
-	early := func(p Part) bool { return p.From.IsZero() || !p.From.After(from.Time) }
+	early := func(p part) bool { return p.From.IsZero() || !p.From.After(from.Time) }
 	if !slices.ContainsFunc(older, early) {
 		return false, nil // they begin behind the cursor: there is no use in downloading them
 	}
 	sortParts(older)
-	parts := slices.DeleteFunc(slices.Clone(older), func(p Part) bool { return !p.Until.IsZero() && p.Until.Before(from.applied()) })
+	parts := slices.DeleteFunc(slices.Clone(older), func(p part) bool { return !p.Until.IsZero() && p.Until.Before(from.applied()) })
 	var has []interval
 	for _, p := range parts {
 		if !p.From.IsZero() && !p.Until.IsZero() {
@@ -95,7 +95,7 @@ func (b *Bridge) EachChange(ctx context.Context, c Cursor, f func(Change) error)
 		if begin.Before(from.applied()) {
 			begin = from.applied()
 		}
-		same := func(q Part) bool {
+		same := func(q part) bool {
 			return q.URL == p.URL || !p.From.IsZero() && q.From.Equal(p.From) && q.Until.Equal(end)
 		}
 		within := !p.From.IsZero() && !end.IsZero() && (end.Before(from.applied()) || covered(has, begin, end.Add(1)).IsZero()) // a change of its end may come after theirs

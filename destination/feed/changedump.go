@@ -97,7 +97,7 @@ func (src *Documents) ListPackages(ctx context.Context, dl *Download, rd *resour
 		if err != nil {
 			return nil, err
 		}
-		return c, src.eachPart(ctx, parts, resourcesync.ChangeDump, func(p Part, pdl *Download, pr *resourcesync.Reader) error {
+		return c, src.eachPart(ctx, parts, resourcesync.ChangeDump, func(p part, pdl *Download, pr *resourcesync.Reader) error {
 			c.indexed = append(c.indexed, p.URL)
 			return collect(pr, pdl.URL)
 		})

@@ -31,7 +31,7 @@ func KindName(c resourcesync.Capability) string {
 
 // packagesAfter are the unapplied packages of a Change Dump, in the order of their times. The
 // package at the cursor is the first.
-func (src *Source) packagesAfter(ctx context.Context, dl *Download, r *resourcesync.Reader, from *cursor) ([]Part, error) {
+func (src *Source) packagesAfter(ctx context.Context, dl *Download, r *resourcesync.Reader, from *cursor) ([]part, error) {
 	c, err := src.Docs.ListPackages(ctx, dl, r)
 	if err != nil {
 		return nil, fmt.Errorf("Change Dump: %w", err)
@@ -43,18 +43,18 @@ func (src *Source) packagesAfter(ctx context.Context, dl *Download, r *resources
 			return parts[i:], nil
 		}
 	}
-	before := func(p Part) bool { return !p.Until.IsZero() && !from.Time.IsZero() && p.Until.Before(from.applied()) }
-	if len(parts) > 0 && !slices.ContainsFunc(parts, func(p Part) bool { return !before(p) }) {
+	before := func(p part) bool { return !p.Until.IsZero() && !from.Time.IsZero() && p.Until.Before(from.applied()) }
+	if len(parts) > 0 && !slices.ContainsFunc(parts, func(p part) bool { return !before(p) }) {
 		return parts[len(parts)-1:], nil // reading them tells a source set back from a dump behind the baseline
 	}
 	return slices.DeleteFunc(parts, before), nil
 }
 
-func (c *ChangePackages) parts() []Part {
-	parts := make([]Part, len(c.List))
+func (c *ChangePackages) parts() []part {
+	parts := make([]part, len(c.List))
 	for i := range c.List {
 		p := &c.List[i]
-		parts[i] = Part{URL: p.URL, From: p.from, Until: p.Until, lastmod: p.lastmod, old: p.old, meta: true, pkg: p}
+		parts[i] = part{URL: p.URL, From: p.from, Until: p.Until, lastmod: p.lastmod, old: p.old, meta: true, pkg: p}
 	}
 	return parts
 }

@@ -127,7 +127,7 @@ func (src *Source) eachChangeOf(ctx context.Context, dl *Download, r *resourcesy
 		if strict && !hasRoot && from.Sequence == nil && !from.Closed && from.List != "" && from.List != dl.URL {
 			switch begins := !h.Meta.From.IsZero(); {
 			case begins && src.Docs.standsAt(ctx, from.List):
-				return src.eachChangeIn(ctx, []Part{{URL: from.List, left: true}, {URL: dl.URL}}, from, p, f)
+				return src.eachChangeIn(ctx, []part{{URL: from.List, left: true}, {URL: dl.URL}}, from, p, f)
 			case !begins && from.Newest == nil:
 				return &GapError{Why: fmt.Sprintf("Change List %s, which was followed, is offered no more, and %s does not tell where it begins", clip.Middle(from.List), clip.Middle(dl.URL))}
 			}
@@ -164,7 +164,7 @@ func (src *Source) eachChangeOf(ctx context.Context, dl *Download, r *resourcesy
 	if !errors.As(err, &absent) {
 		return err
 	}
-	if _, known := src.surveys[absent.url]; known || !slices.ContainsFunc(parts, func(p Part) bool { return p.URL == absent.url }) {
+	if _, known := src.surveys[absent.url]; known || !slices.ContainsFunc(parts, func(p part) bool { return p.URL == absent.url }) {
 		return err
 	}
 	if err := src.survey(ctx, parts); err != nil {
@@ -186,12 +186,12 @@ func (src *Documents) standsAt(ctx context.Context, address string) bool {
 
 // eachChangeIn is EachChange over documents in the order of their times. With p a gap is a
 // *GapError.
-func (src *Source) eachChangeIn(ctx context.Context, parts []Part, from *cursor, p *proof, f func(Change) error) error {
+func (src *Source) eachChangeIn(ctx context.Context, parts []part, from *cursor, p *proof, f func(Change) error) error {
 	var last time.Time
 	reached := from.stands()
 	first := true
 	at := *from // moves with the changes
-	err := src.Docs.eachPart(ctx, parts, resourcesync.ChangeList, func(q Part, pdl *Download, pr *resourcesync.Reader) error {
+	err := src.Docs.eachPart(ctx, parts, resourcesync.ChangeList, func(q part, pdl *Download, pr *resourcesync.Reader) error {
 		ph := pr.Head()
 		if p != nil {
 			p.more = q.URL != parts[len(parts)-1].URL
@@ -252,20 +252,20 @@ func (src *Source) sameClosed(ctx context.Context, p *proof, address string) (bo
 // sortParts puts the parts of an index in the order of their intervals, if all tell one. Older
 // dialects tell none, and list the newest first. told is false if nothing in the index tells an
 // order.
-func sortParts(parts []Part) (told bool) {
+func sortParts(parts []part) (told bool) {
 	if !slices.ContainsFunc(parts, untimed) {
-		slices.SortStableFunc(parts, func(a, b Part) int { return a.From.Compare(b.From) })
+		slices.SortStableFunc(parts, func(a, b part) int { return a.From.Compare(b.From) })
 		return true
 	}
 	newestFirst, oldestFirst := byLastmod(parts)
-	if newestFirst = newestFirst && !slices.ContainsFunc(parts, func(p Part) bool { return !p.old }); newestFirst {
+	if newestFirst = newestFirst && !slices.ContainsFunc(parts, func(p part) bool { return !p.old }); newestFirst {
 		slices.Reverse(parts)
 	}
 	return newestFirst || oldestFirst
 }
 
 // byLastmod tells the order of parts if all have a lastmod.
-func byLastmod(parts []Part) (newestFirst, oldestFirst bool) {
+func byLastmod(parts []part) (newestFirst, oldestFirst bool) {
 	first, last := parts[0].lastmod, parts[len(parts)-1].lastmod
 	newestFirst, oldestFirst = first.After(last), last.After(first)
 	for i, p := range parts {
@@ -276,7 +276,7 @@ func byLastmod(parts []Part) (newestFirst, oldestFirst bool) {
 }
 
 // skipApplied leaves out closed lists before the cursor.
-func skipApplied(parts []Part, from *cursor) []Part {
+func skipApplied(parts []part, from *cursor) []part {
 	n := 0
 	for n < len(parts)-1 {
 		p := parts[n]

@@ -148,8 +148,8 @@ func (src *Documents) openAs(dl *Download, want resourcesync.Capability) (*resou
 	return nil, fmt.Errorf("%s was announced as %s and is a document of capability %q (the source contradicts itself: tell who runs it; nothing was changed)", clip.Middle(dl.URL), want, got)
 }
 
-// Part is a document below an index, or the only document.
-type Part struct {
+// part is a document below an index, or the only document.
+type part struct {
 	URL         string
 	From, Until time.Time
 	at          time.Time
@@ -163,16 +163,16 @@ type Part struct {
 
 // parts lists the documents of an opened document: itself, or those named by its index (and the
 // indexes below it), in their order.
-func (src *Documents) parts(ctx context.Context, dl *Download, r *resourcesync.Reader, want resourcesync.Capability) ([]Part, error) {
+func (src *Documents) parts(ctx context.Context, dl *Download, r *resourcesync.Reader, want resourcesync.Capability) ([]part, error) {
 	h := r.Head()
 	if !h.Index {
-		return []Part{{URL: dl.URL, From: h.Meta.From, Until: h.Meta.Until, at: h.SnapshotTime()}}, nil
+		return []part{{URL: dl.URL, From: h.Meta.From, Until: h.Meta.Until, at: h.SnapshotTime()}}, nil
 	}
-	var out []Part
+	var out []part
 	return out, src.collectParts(ctx, dl.URL, r, want, &out, map[string]bool{dl.URL: true}, 0)
 }
 
-func (src *Documents) collectParts(ctx context.Context, address string, r *resourcesync.Reader, want resourcesync.Capability, out *[]Part, seen map[string]bool, depth int) error {
+func (src *Documents) collectParts(ctx context.Context, address string, r *resourcesync.Reader, want resourcesync.Capability, out *[]part, seen map[string]bool, depth int) error {
 	for {
 		e, err := r.Next()
 		if err == io.EOF {
@@ -194,7 +194,7 @@ func (src *Documents) collectParts(ctx context.Context, address string, r *resou
 		if len(*out) >= src.lim.Parts {
 			return fmt.Errorf("index %s names more than %d documents", clip.Middle(address), src.lim.Parts)
 		}
-		p := Part{URL: e.Loc, From: e.Meta.From, Until: e.Meta.Until, at: e.Meta.At, lastmod: e.LastMod, old: r.Head().LegacyLinks, meta: !e.Meta.From.IsZero() || !e.Meta.Until.IsZero()}
+		p := part{URL: e.Loc, From: e.Meta.From, Until: e.Meta.Until, at: e.Meta.At, lastmod: e.LastMod, old: r.Head().LegacyLinks, meta: !e.Meta.From.IsZero() || !e.Meta.Until.IsZero()}
 		if s, ok := sequenceOf(&e.Meta); ok {
 			p.sequence = &s
 		}
@@ -222,16 +222,16 @@ func EachEntry(r *resourcesync.Reader, address string, f func(*resourcesync.Entr
 
 // eachPart opens the documents one after the other; an index below an index is
 // followed, never in circles.
-func (src *Documents) eachPart(ctx context.Context, parts []Part, want resourcesync.Capability, f func(Part, *Download, *resourcesync.Reader) error) error {
+func (src *Documents) eachPart(ctx context.Context, parts []part, want resourcesync.Capability, f func(part, *Download, *resourcesync.Reader) error) error {
 	return src.eachPartNoted(ctx, parts, want, nil, f)
 }
 
 // eachPartNoted is eachPart with notes of the opened documents.
-func (src *Documents) eachPartNoted(ctx context.Context, parts []Part, want resourcesync.Capability, opened *[]listPart, f func(Part, *Download, *resourcesync.Reader) error) error {
+func (src *Documents) eachPartNoted(ctx context.Context, parts []part, want resourcesync.Capability, opened *[]listPart, f func(part, *Download, *resourcesync.Reader) error) error {
 	return src.eachPartDepth(ctx, parts, want, addresses(parts), 0, opened, f)
 }
 
-func addresses(parts []Part) map[string]bool {
+func addresses(parts []part) map[string]bool {
 	names := map[string]bool{}
 	for _, p := range parts {
 		names[p.URL] = true
@@ -241,7 +241,7 @@ func addresses(parts []Part) map[string]bool {
 
 // part opens one of them; seen are all. A cache may give its state of before its index was
 // written: a missing entry would be taken for gone, or for applied.
-func (src *Documents) part(ctx context.Context, p Part, seen map[string]bool, want resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
+func (src *Documents) part(ctx context.Context, p part, seen map[string]bool, want resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
 	if p.pkg != nil {
 		return p.pkg.document(ctx, src)
 	}
@@ -262,7 +262,7 @@ func (src *Documents) part(ctx context.Context, p Part, seen map[string]bool, wa
 	}
 }
 
-func (src *Documents) eachPartDepth(ctx context.Context, parts []Part, want resourcesync.Capability, seen map[string]bool, depth int, opened *[]listPart, f func(Part, *Download, *resourcesync.Reader) error) error {
+func (src *Documents) eachPartDepth(ctx context.Context, parts []part, want resourcesync.Capability, seen map[string]bool, depth int, opened *[]listPart, f func(part, *Download, *resourcesync.Reader) error) error {
 	for _, p := range parts {
 		dl, r, err := src.part(ctx, p, seen, want)
 		if isGone(err) {
@@ -279,7 +279,7 @@ func (src *Documents) eachPartDepth(ctx context.Context, parts []Part, want reso
 				dl.Close()
 				return fmt.Errorf("%s: indexes are nested more than %d deep", clip.Middle(p.URL), src.lim.depth)
 			}
-			var below []Part
+			var below []part
 			err = src.collectParts(ctx, dl.URL, r, want, &below, seen, depth+1)
 			if err == nil {
 				err = src.eachPartDepth(ctx, below, want, seen, depth+1, opened, f)

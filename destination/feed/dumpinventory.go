@@ -46,7 +46,7 @@ func (src *Documents) DumpPackages(ctx context.Context, dl *Download, rd *resour
 	}
 	parts, err := src.parts(ctx, dl, rd, resourcesync.ResourceDump)
 	if err == nil {
-		err = src.eachPartNoted(ctx, parts, resourcesync.ResourceDump, &state.Parts, func(_ Part, pdl *Download, pr *resourcesync.Reader) error { return collect(pr, pdl.URL) })
+		err = src.eachPartNoted(ctx, parts, resourcesync.ResourceDump, &state.Parts, func(_ part, pdl *Download, pr *resourcesync.Reader) error { return collect(pr, pdl.URL) })
 	}
 	return packages, err
 }

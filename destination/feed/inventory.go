@@ -284,7 +284,7 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, known *ListSta
 		if perr != nil {
 			return nil, perr
 		}
-		err = src.Docs.eachPartNoted(ctx, parts, resourcesync.ResourceList, &v.State.Parts, func(p Part, pdl *Download, pr *resourcesync.Reader) error {
+		err = src.Docs.eachPartNoted(ctx, parts, resourcesync.ResourceList, &v.State.Parts, func(p part, pdl *Download, pr *resourcesync.Reader) error {
 			return each(pr, pdl.URL)
 		})
 	} else {

@@ -93,7 +93,7 @@ func Again(pass func() error) error {
 }
 
 // survey looks at Change Lists: their presence and their times.
-func (src *Source) survey(ctx context.Context, parts []Part) error {
+func (src *Source) survey(ctx context.Context, parts []part) error {
 	if src.surveys == nil {
 		src.surveys = map[string]surveyed{}
 	}
@@ -111,7 +111,7 @@ func (src *Source) survey(ctx context.Context, parts []Part) error {
 	return nil
 }
 
-func (src *Source) surveyOne(ctx context.Context, p Part, seen map[string]bool) (s surveyed, err error) {
+func (src *Source) surveyOne(ctx context.Context, p part, seen map[string]bool) (s surveyed, err error) {
 	dl, r, err := src.Docs.part(ctx, p, seen, resourcesync.ChangeList)
 	if isGone(err) {
 		src.Docs.log.Warn("a change list is named and not there", "list", p.URL, "error", err)
@@ -149,7 +149,7 @@ func (src *Source) isMissing(list string) bool { return src.surveys[list].gone }
 
 // direction tells whether the surveyed lists present are in the order of their times or in the
 // reverse order; neither if nothing proves it. Fewer than two prove nothing.
-func (src *Source) direction(parts []Part) (rises, falls bool, lists int) {
+func (src *Source) direction(parts []part) (rises, falls bool, lists int) {
 	rises, falls = true, true
 	moves := false
 	var last surveyed
@@ -173,7 +173,7 @@ func (src *Source) direction(parts []Part) (rises, falls bool, lists int) {
 
 // inOrder puts the lists of an index in the order of their times. It looks for the order in the
 // lists if the index does not tell it. An order told by neither is noted of the index.
-func (src *Source) inOrder(ctx context.Context, dl *Download, parts []Part) error {
+func (src *Source) inOrder(ctx context.Context, dl *Download, parts []part) error {
 	if sortParts(parts) || len(parts) < 2 {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (src *Source) inOrder(ctx context.Context, dl *Download, parts []Part) erro
 
 // rise tells whether the lists are proven to be in the order of their times: by their index, by
 // their contents, or by those of earlier, more lists.
-func (src *Source) rise(parts []Part) bool {
+func (src *Source) rise(parts []part) bool {
 	if _, oldestFirst := byLastmod(parts); oldestFirst || !slices.ContainsFunc(parts, untimed) {
 		return true
 	}
@@ -206,8 +206,8 @@ func (src *Source) rise(parts []Part) bool {
 
 // present leaves out the lists known as missing. With strict, missing lists are a *GapError,
 // unless they lie before the cursor.
-func (src *Source) present(parts []Part, from *cursor, strict bool) ([]Part, error) {
-	gone := func(p Part) bool { return src.surveys[p.URL].gone }
+func (src *Source) present(parts []part, from *cursor, strict bool) ([]part, error) {
+	gone := func(p part) bool { return src.surveys[p.URL].gone }
 	var lost []string
 	for i := len(parts) - 1; i >= 0; i-- {
 		switch {
@@ -234,7 +234,7 @@ func (src *Source) present(parts []Part, from *cursor, strict bool) ([]Part, err
 }
 
 // unread are the lists present with possible changes after the cursor.
-func (src *Source) unread(parts []Part, lost []string, from *cursor) (lists []string) {
+func (src *Source) unread(parts []part, lost []string, from *cursor) (lists []string) {
 	for i, p := range parts {
 		if p.URL == from.List {
 			lists = nil
@@ -294,10 +294,10 @@ func (src *Source) noteThere(ctx context.Context, address string, err error) err
 	return src.keeper.Keep(ctx, func(m *Position) { m.Absent = absent })
 }
 
-func untimed(p Part) bool { return p.From.IsZero() }
+func untimed(p part) bool { return p.From.IsZero() }
 
 // liesBefore tells whether all changes of a missing list are before the cursor.
-func (src *Source) liesBefore(parts []Part, i int, from *cursor) bool {
+func (src *Source) liesBefore(parts []part, i int, from *cursor) bool {
 	end := parts[i].Until
 	for _, p := range parts[i+1:] {
 		if !end.IsZero() {
@@ -326,7 +326,7 @@ func (src *Source) named(ctx context.Context, o *Offer, dl *Download) (map[strin
 	if err != nil {
 		return nil, err
 	}
-	var parts []Part
+	var parts []part
 	var indexed []string
 	address, kind := o.Changes()
 	if kind == resourcesync.ChangeDump {

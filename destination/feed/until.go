@@ -41,7 +41,7 @@ func (src *Source) ReadInventoryUntil(ctx context.Context, o *Offer, until time.
 	}
 	var told []interval
 	counted := sequences{}
-	err = src.Docs.eachPart(ctx, documents, resourcesync.ChangeList, func(_ Part, pdl *Download, pr *resourcesync.Reader) error {
+	err = src.Docs.eachPart(ctx, documents, resourcesync.ChangeList, func(_ part, pdl *Download, pr *resourcesync.Reader) error {
 		h := pr.Head()
 		i := interval{h.Meta.From, h.Meta.Until}
 		err := EachEntry(pr, pdl.URL, func(e *resourcesync.Entry) error {
@@ -129,7 +129,7 @@ func (s *sequences) at(list *uint64, backward bool) *uint64 {
 }
 
 // changeDocuments are the Change Lists of now and of the archive.
-func (src *Source) changeDocuments(ctx context.Context, o *Offer) ([]Part, error) {
+func (src *Source) changeDocuments(ctx context.Context, o *Offer) ([]part, error) {
 	dl, r, err := src.Docs.Document(ctx, fetch.Request{URL: o.ChangeList}, resourcesync.ChangeList)
 	if err != nil {
 		return nil, fmt.Errorf("Change List: %w", err)
@@ -145,7 +145,7 @@ func (src *Source) changeDocuments(ctx context.Context, o *Offer) ([]Part, error
 		return nil, err
 	}
 	seen := map[string]bool{}
-	var all []Part
+	var all []part
 	for _, p := range append(old, current...) {
 		if !seen[p.URL] {
 			seen[p.URL] = true
@@ -175,7 +175,7 @@ func (src *Source) listUntil(ctx context.Context, o *Offer, v *Inventory) error 
 		if err != nil {
 			return err
 		}
-		best := Part{}
+		best := part{}
 		for _, p := range lists {
 			if !p.at.IsZero() && !p.at.After(v.Until) && p.at.After(best.at) {
 				best = p
@@ -217,7 +217,7 @@ func (src *Source) listUntil(ctx context.Context, o *Offer, v *Inventory) error 
 	if err != nil {
 		return err
 	}
-	return src.Docs.eachPart(ctx, parts, resourcesync.ResourceList, func(_ Part, pdl *Download, pr *resourcesync.Reader) error {
+	return src.Docs.eachPart(ctx, parts, resourcesync.ResourceList, func(_ part, pdl *Download, pr *resourcesync.Reader) error {
 		return each(pr, pdl.URL)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/publish"
 )
 
@@ -69,7 +70,7 @@ func (s *set) forget(ctx context.Context, run *jobs.Run) (any, error) {
 	v := s.log.View(ctx)
 	defer v.Close()
 	head, _ := v.Head()
-	rep := ForgottenSet{Name: s.name, DryRun: o.DryRun, Resources: v.Resources(), Changes: head, Published: folderBytes(s.bridge.memory().publishedFolder(s.name)), Address: s.capabilityList(ctx)}
+	rep := ForgottenSet{Name: s.name, DryRun: o.DryRun, Resources: v.Resources(), Changes: head, Published: ownfile.Size(s.bridge.memory().publishedFolder(s.name)), Address: s.capabilityList(ctx)}
 	if o.DryRun {
 		return rep, nil
 	}

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 )
 
 // HeldError names the holder of a state folder.
@@ -42,7 +43,7 @@ type holder struct {
 
 func hold(ctx context.Context, dir string, o Options) (*holder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, forbidden(fmt.Errorf("make the state folder: %w", err), os.Geteuid())
+		return nil, ownfile.Forbidden(fmt.Errorf("make the state folder: %w", err), os.Geteuid())
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -101,7 +102,7 @@ func (h *holder) tell(e HeldError) error {
 	}
 	tmp := h.note + ".tmp"
 	if err := os.WriteFile(tmp, raw, 0o600); err != nil {
-		return forbidden(fmt.Errorf("write who holds the state: %w", err), os.Geteuid())
+		return ownfile.Forbidden(fmt.Errorf("write who holds the state: %w", err), os.Geteuid())
 	}
 	return os.Rename(tmp, h.note)
 }
@@ -123,45 +124,5 @@ func (b *Bridge) TellAdmin(addr, command string) error {
 
 // lockFault is why the lock of a state could not be opened.
 func lockFault(err error) error {
-	return forbidden(fmt.Errorf("open the lock of the state folder: %w", err), os.Geteuid())
-}
-
-// forbidden adds the owner and a remedy to the error of a user uid without the right to a
-// file or folder.
-func forbidden(err error, uid int) error {
-	if errors.Is(err, syscall.EROFS) {
-		return fmt.Errorf("%w (its file system is mounted read-only: mount it for writing, or choose another folder)", err)
-	}
-	var at *fs.PathError
-	if !errors.Is(err, fs.ErrPermission) || !errors.As(err, &at) {
-		return err
-	}
-	// A file not made yet has no owner; its folder has.
-	for path := at.Path; ; path = filepath.Dir(path) {
-		info, serr := os.Lstat(path)
-		owner, known := ownerOf(info)
-		switch {
-		case serr != nil && path != filepath.Dir(path):
-			continue
-		case serr != nil || !known:
-			return err
-		case owner != uid:
-			return fmt.Errorf("%w (%s is another user's, number %d: run this as that user)", err, path, owner)
-		case info.Mode().Perm()&0o200 == 0:
-			return fmt.Errorf("%w (%s is your own, and read-only: chmod u+w %s)", err, path, path)
-		}
-		return fmt.Errorf("%w (%s is your own: a folder above it, or a rule of the system, forbids it)", err, path)
-	}
-}
-
-// ownerOf is the owner of a file.
-func ownerOf(info fs.FileInfo) (uid int, known bool) {
-	if info == nil {
-		return 0, false
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, false
-	}
-	return int(st.Uid), true
+	return ownfile.Forbidden(fmt.Errorf("open the lock of the state folder: %w", err), os.Geteuid())
 }

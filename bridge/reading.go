@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
 
@@ -50,12 +52,13 @@ func reading(ctx context.Context, cfg *Config, log *slog.Logger) (_ kv.Store, en
 	return store, func() error { return errors.Join(store.Close(), unlock()) }, nil
 }
 
-// closedSink is the sink of a store for opening records: it is asked nothing.
-func (c Store) closedSink(name string, log *slog.Logger) (sink.Sink, error) {
+// closedSink is the sink of a store for opening records. Without a transport an embedded one is asked nothing.
+func (c Store) closedSink(name string, log *slog.Logger, transport http.RoundTripper) (sink.Sink, error) {
 	if c.sink() {
 		return c.openSink()
 	}
 	e := c.endpoint(name, nil, log)
+	e.Transport = transport
 	if c.Embedded != "" {
 		e.Query, e.Update, e.GraphStore = embeddedAddresses(name)
 	}
@@ -68,7 +71,7 @@ func openForReading(ctx context.Context, cfg *Config, store kv.Store, now func()
 	open, faults = map[string]*destination.Destination{}, map[string]error{}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Destinations)) {
 		c := cfg.Destinations[name]
-		to, err := cfg.Stores[c.Store].closedSink(c.Store, log)
+		to, err := cfg.Stores[c.Store].closedSink(c.Store, log, nil)
 		if err == nil {
 			open[name], err = destination.Open(ctx, kv.Forget(kv.Prefix(store, prefixDest)), to, cfg.destination(name, ""), destination.Options{Now: now})
 		}
@@ -129,8 +132,8 @@ func CheckState(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[strin
 	store, end, err := reading(ctx, cfg, log)
 	var held *HeldError
 	if !errors.As(err, &held) { // its holder can write it
-		if fault := tryFolder(cfg.State); fault != nil {
-			out["state"] = fmt.Errorf("folder %s: %w", cfg.State, fault)
+		if fault := ownfile.Try(cfg.State); fault != nil {
+			out["state"] = fault
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) || err != nil && len(out) > 0 {

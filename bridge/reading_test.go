@@ -20,6 +20,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -335,7 +336,7 @@ func TestForbidden(t *testing.T) {
 		if err := os.Chmod(dir, c.mode); err != nil {
 			t.Fatal(err)
 		}
-		err := forbidden(fmt.Errorf("open the lock: %w", c.err), c.uid)
+		err := ownfile.Forbidden(fmt.Errorf("open the lock: %w", c.err), c.uid)
 		if !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.want) || c.want == "" && err.Error() != "open the lock: "+c.err.Error() {
 			t.Errorf("%s: %v", c.name, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
@@ -126,11 +127,11 @@ func statusOfRemoved(k destination.Kept) DestinationStatus {
 }
 
 func (c *Config) disk() Disk {
-	in := func(name string) int64 { return folderBytes(filepath.Join(c.State, name)) }
+	in := func(name string) int64 { return ownfile.Size(filepath.Join(c.State, name)) }
 	d := Disk{Records: in("kv"), Published: in("published"), Temporary: in("tmp") + in("stage"), Stores: map[string]int64{}}
 	for name, s := range c.Stores {
 		if s.Embedded != "" {
-			d.Stores[name] = folderBytes(s.Embedded)
+			d.Stores[name] = ownfile.Size(s.Embedded)
 		}
 	}
 	return d

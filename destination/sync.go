@@ -322,7 +322,10 @@ func (r *run) checkMirror(ctx context.Context, m *keep.Meta) error {
 	for _, mark := range slices.Sorted(maps.Keys(marks)) {
 		switch other := marks[mark]; {
 		case other.Graph != d.stand.GraphName() && (!d.cfg.Adopt || slices.Contains(d.cfg.Names, other.Name)): // adopted only from a removed one
-			return fmt.Errorf("%s is the graph %s, the mirror of %q: a dump has one graph; nothing was changed: give both the same %s, or choose another file", d.stand.At(), other.Graph, other.Name, d.cfg.Settings.Of("graph_iri"))
+			return &keep.ForeignPlaceError{
+				What: fmt.Sprintf("%s is the graph %s, the mirror of %q: a dump has one graph", d.stand.At(), other.Graph, other.Name),
+				Todo: fmt.Sprintf("give both the same %s, or choose another file", d.cfg.Settings.Of("graph_iri")),
+			}
 		case slices.Contains(ours, mark):
 			shared = mark
 		case other.Name == d.cfg.Name && other.Source == d.cfg.Source:
@@ -333,9 +336,15 @@ func (r *run) checkMirror(ctx context.Context, m *keep.Meta) error {
 	}
 	switch {
 	case earlier != "" && d.mirror.Layout.PerEntity && !d.cfg.Adopt:
-		return fmt.Errorf("the graphs %s of %s were kept by a destination %q of the same source, whose records are lost or elsewhere; nothing was changed: bring its state back, or give %s to take the graphs over, after which those of them that the source does not have are removed", d.stand.GraphName(), d.stand.At(), marks[earlier].Name, d.cfg.Settings.Of("adopt: true"))
+		return &keep.ForeignPlaceError{
+			What: fmt.Sprintf("the graphs %s of %s were kept by a destination %q of the same source, whose records are lost or elsewhere", d.stand.GraphName(), d.stand.At(), marks[earlier].Name),
+			Todo: fmt.Sprintf("bring its state back, or give %s to take the graphs over, after which those of them that the source does not have are removed", d.cfg.Settings.Of("adopt: true")),
+		}
 	case foreign != "" && shared == "" && !d.cfg.Adopt: // with an earlier one too: a comparison would remove its data
-		return fmt.Errorf("graph %s of %s is the mirror of %q (%s), kept by another rsbridge, or by this one with a state that is lost; nothing was changed: choose another %s, bring the state back, or give %s to take it over", d.stand.GraphName(), d.stand.At(), marks[foreign].Name, marks[foreign].Source, d.cfg.Settings.Of("graph_iri"), d.cfg.Settings.Of("adopt: true"))
+		return &keep.ForeignPlaceError{
+			What: fmt.Sprintf("graph %s of %s is the mirror of %q (%s), kept by another rsbridge, or by this one with a state that is lost", d.stand.GraphName(), d.stand.At(), marks[foreign].Name, marks[foreign].Source),
+			Todo: fmt.Sprintf("choose another %s, bring the state back, or give %s to take it over", d.cfg.Settings.Of("graph_iri"), d.cfg.Settings.Of("adopt: true")),
+		}
 	case earlier != "":
 		if !r.dry {
 			if err := d.stand.TakeOver(ctx, earlier); err != nil {
@@ -347,7 +356,10 @@ func (r *run) checkMirror(ctx context.Context, m *keep.Meta) error {
 	case cp != nil: // our own, of later records
 		return d.mem.NoteCompare(ctx, "the mirror was written by a later state of this destination")
 	case shared != "" && d.mirror.Files != nil && !d.cfg.Adopt:
-		return fmt.Errorf("%s is the mirror of the destination %q: a folder is for one; nothing was changed: choose another one", d.stand.At(), marks[shared].Name)
+		return &keep.ForeignPlaceError{
+			What: fmt.Sprintf("%s is the mirror of the destination %q: a folder is for one", d.stand.At(), marks[shared].Name),
+			Todo: "choose another one",
+		}
 	case shared != "":
 		return d.stand.SharesWith(ctx)
 	case foreign != "":
@@ -357,22 +369,19 @@ func (r *run) checkMirror(ctx context.Context, m *keep.Meta) error {
 }
 
 // CheckPlace tells why the next sync would refuse the place of the mirror: it holds data of somebody
-// else. It changes nothing.
-func (d *Destination) CheckPlace(ctx context.Context) error {
+// else. It changes nothing. A mirror that is absent has an empty place.
+func (d *Destination) CheckPlace(ctx context.Context, absent bool) error {
 	r := &run{dry: true}
 	s, err := d.shadow(&r.plan)
+	if r.d = s; err == nil && !absent {
+		m := s.mem.SnapshotMeta()
+		if err = s.prober.known(ctx); err == nil {
+			err = r.checkMirror(ctx, &m)
+		}
+	}
 	if err == nil {
-		err = s.prober.known(ctx)
+		_, err = s.stand.IsBeside(ctx)
 	}
-	if err != nil {
-		return err
-	}
-	r.d = s
-	m := s.mem.SnapshotMeta()
-	if err := r.checkMirror(ctx, &m); err != nil {
-		return err
-	}
-	_, err = s.stand.IsBeside(ctx)
 	return err
 }
 

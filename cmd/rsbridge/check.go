@@ -23,6 +23,7 @@ type checked struct {
 	Findings    []bridge.Finding            `json:"findings"`
 	Unreachable map[string]string           `json:"unreachable"`
 	State       map[string]string           `json:"state"`
+	Places      map[string]string           `json:"places,omitempty"`      // data of somebody else where a mirror is to be
 	Dumps       map[string]string           `json:"dumps,omitempty"`       // the newest file, by set
 	Empty       map[string][]string         `json:"empty,omitempty"`       // empty graphs, by set
 	Unpublished map[string]sparql.Remainder `json:"unpublished,omitempty"` // triples in graphs of no set, by store
@@ -39,7 +40,7 @@ allowed values (exit code 2). Then it tries everything in it (exit code 1):
   sources       is the mirrored set there?
   other graphs  is there data in graphs of no set?
   folders       can state and embedded stores be made, written and opened?
-  destinations  do they agree with the state?
+  destinations  do they agree with the state? does a mirror's place hold other data?
 
 A set or destination that is in the state and no longer in the configuration is told
 (exit code 3).
@@ -47,7 +48,7 @@ A set or destination that is in the state and no longer in the configuration is 
 Nothing stays written. A running daemon is asked for its state over the API.
 --records reads all records of the sets, and computes their hashes again.
 
---json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME, set NAME or destination NAME":"why"},"state":{"state, set NAME or destination NAME":"why"},"dumps":{"SET":"newest file"},"empty":{"SET":["graph that holds nothing"]},"unpublished":{"STORE":{"triples","graphs","largest":[{"graph","triples"}]}},"removed":{"set NAME or destination NAME":"what to do"}}`,
+--json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME, set NAME or destination NAME":"why"},"state":{"state, set NAME or destination NAME":"why"},"places":{"destination NAME":"why"},"dumps":{"SET":"newest file"},"empty":{"SET":["graph that holds nothing"]},"unpublished":{"STORE":{"triples","graphs","largest":[{"graph","triples"}]}},"removed":{"set NAME or destination NAME":"what to do"}}`,
 		Example: "  rsbridge check -c rsbridge.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			doc := checked{Findings: []bridge.Finding{}, Unreachable: map[string]string{}, State: map[string]string{}, Removed: map[string]string{}}
@@ -79,6 +80,16 @@ Nothing stays written. A running daemon is asked for its state over the API.
 			if err := a.checkState(cmd.Context(), cfg, &doc); err != nil {
 				return err
 			}
+			places, err := bridge.CheckPlaces(cmd.Context(), cfg, doc.Unreachable, a.log)
+			if err != nil {
+				return err
+			}
+			for name, err := range places {
+				if doc.Places == nil {
+					doc.Places = map[string]string{}
+				}
+				doc.Places[name] = err.Error()
+			}
 			if records {
 				found, err := bridge.CheckRecords(cmd.Context(), cfg, a.log)
 				if err != nil {
@@ -96,7 +107,7 @@ Nothing stays written. A running daemon is asked for its state over the API.
 			} else {
 				a.sayChecked(doc)
 			}
-			if err == nil && len(doc.Unreachable)+len(doc.State) > 0 {
+			if err == nil && len(doc.Unreachable)+len(doc.State)+len(doc.Places) > 0 {
 				return &codeError{code: exitFailed}
 			}
 			if err == nil && len(doc.Removed) > 0 {
@@ -134,11 +145,14 @@ func (a *app) sayChecked(doc checked) {
 		}
 		fmt.Fprintf(a.out, "%s %s: %s\n", name, what, doc.State[name])
 	}
+	for _, name := range slices.Sorted(maps.Keys(doc.Places)) {
+		fmt.Fprintf(a.out, "%s would not be synced: %s\n", name, doc.Places[name])
+	}
 	for _, name := range slices.Sorted(maps.Keys(doc.Removed)) {
 		fmt.Fprintf(a.out, "%s is removed: %s\n", name, doc.Removed[name])
 	}
 	switch told := len(doc.Empty) + len(doc.Unpublished) + len(doc.Removed); {
-	case len(doc.Unreachable)+len(doc.State) > 0:
+	case len(doc.Unreachable)+len(doc.State)+len(doc.Places) > 0:
 	case told > 0:
 		fmt.Fprintf(a.out, "%s has no faults, and everything in it answers; see above for what to look at\n", a.config)
 	default:

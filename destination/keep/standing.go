@@ -531,7 +531,10 @@ func (stand *Standing) SharesWith(ctx context.Context) error {
 	if former == "" {
 		return nil
 	}
-	return fmt.Errorf("graph %s of %s was kept by the destination %q of this state, which is not configured any more, and what it has there would stay; nothing was changed: give this one that name (it may have another source), choose another %s, or remove it: %s", stand.GraphName(), stand.At(), former, stand.Config.Settings.Of("graph_iri"), stand.Config.Settings.Of("rsbridge forget "+former))
+	return &ForeignPlaceError{
+		fmt.Sprintf("graph %s of %s was kept by the destination %q of this state, which is not configured any more, and what it has there would stay", stand.GraphName(), stand.At(), former),
+		fmt.Sprintf("give this one that name (it may have another source), choose another %s, or remove it: %s", stand.Config.Settings.Of("graph_iri"), stand.Config.Settings.Of("rsbridge forget "+former)),
+	}
 }
 
 // LostCheckpoint is a reason for a comparison.

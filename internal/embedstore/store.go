@@ -87,9 +87,8 @@ type forced struct {
 	chunk       int // records in memory, instead of the usual bounds; 0: those
 }
 
-// Open opens or makes the store in dir. A held folder gives an error wrapping ErrLocked with the
-// name of the holder.
-func Open(dir string, o Options) (*Store, error) {
+// complete fills in the defaults.
+func (o *Options) complete() {
 	if o.CacheBytes <= 0 {
 		o.CacheBytes = 64 << 20
 	}
@@ -105,6 +104,12 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.Context == nil {
 		o.Context = context.Background()
 	}
+}
+
+// Open opens or makes the store in dir. A held folder gives an error wrapping ErrLocked with the
+// name of the holder.
+func Open(dir string, o Options) (*Store, error) {
+	o.complete()
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)

@@ -18,12 +18,33 @@ import (
 // Try tells why Open could not open the store in a folder, and leaves the folder unchanged: a store
 // held (ErrLocked), damaged, or of a newer version, or another folder's content. A missing folder,
 // or one without a store yet, is right.
-func Try(dir string) error { return readOnly(dir, func(view) error { return nil }) }
+func Try(dir string) error {
+	return readOnly(dir, func(*pebble.DB, *guardfs.Guard) error { return nil })
+}
+
+// Read gives f the store in a folder, for queries alone, if there is one. Like Try, it leaves the
+// folder as it is.
+func Read(dir string, f func(*Store) error) error {
+	return readOnly(dir, func(db *pebble.DB, disk *guardfs.Guard) error {
+		home, err := os.Stat(filepath.Join(dir, lockFile))
+		if err != nil {
+			return err
+		}
+		var o Options
+		o.complete()
+		s := &Store{dir: dir, opts: o, log: o.Logger, db: db, disk: disk, home: home, writer: make(chan struct{}), idle: make(chan struct{})}
+		s.SetBudget(Budget{})
+		s.quit, s.stop = context.WithCancel(context.Background())
+		defer s.stop()
+		return f(s)
+	})
+}
 
 // Graphs gives the graphs of the store in a folder, as terms ("": the default graph), and
 // their numbers of triples. Like Try, it leaves the folder as it is.
 func Graphs(dir string, f func(graph string, triples int64) error) error {
-	return readOnly(dir, func(v view) error {
+	return readOnly(dir, func(db *pebble.DB, _ *guardfs.Guard) error {
+		v := pebbleView{db}
 		r := newTermReader(v, nil)
 		defer r.close()
 		var wrong error
@@ -39,7 +60,7 @@ func Graphs(dir string, f func(graph string, triples int64) error) error {
 }
 
 // readOnly opens the store in a folder for reading, if there is one.
-func readOnly(dir string, look func(view) error) (err error) {
+func readOnly(dir string, look func(*pebble.DB, *guardfs.Guard) error) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("open store %s: %w", dir, err)
@@ -65,7 +86,8 @@ func readOnly(dir string, look func(view) error) (err error) {
 	defer lock.Close()
 	o := pebbleOptions(8 << 20)
 	o.Lock, o.ReadOnly = lock, true
-	db, err := guardfs.New("store", vfs.Default, nil).Open(context.Background(), dir, o)
+	disk := guardfs.New("store", vfs.Default, nil)
+	db, err := disk.Open(context.Background(), dir, o)
 	if errors.Is(err, pebble.ErrDBDoesNotExist) { // of an interrupted first start
 		return nil
 	}
@@ -85,7 +107,7 @@ func readOnly(dir string, look func(view) error) (err error) {
 	if err = errors.Join(err, nextFault(val, ok, err)); err != nil {
 		return err
 	}
-	return look(v)
+	return look(db, disk)
 }
 
 // version is the version number in a store.

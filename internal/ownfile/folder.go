@@ -1,4 +1,4 @@
-package bridge
+package ownfile
 
 import (
 	"errors"
@@ -8,9 +8,14 @@ import (
 	"path/filepath"
 )
 
-// tryFolder tells whether a folder can be written, or a missing one made: it makes a file or
+// Try tells whether a folder can be written, or a missing one made: it makes a file or
 // a folder and removes it again.
-func tryFolder(dir string) (err error) {
+func Try(dir string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("folder %s: %w", dir, err)
+		}
+	}()
 	at := dir
 	for {
 		info, err := os.Stat(at)
@@ -41,9 +46,9 @@ func tryFolder(dir string) (err error) {
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
-// folderBytes is the length of all files below a folder. A file removed meanwhile, or
+// Size is the length of all files below a folder. A file removed meanwhile, or
 // unreadable, counts nothing.
-func folderBytes(dir string) (n int64) {
+func Size(dir string) (n int64) {
 	_ = fs.WalkDir(os.DirFS(dir), ".", func(_ string, f fs.DirEntry, err error) error {
 		if err != nil || f.IsDir() {
 			return nil
@@ -56,14 +61,8 @@ func folderBytes(dir string) (n int64) {
 	return n
 }
 
-// tryPlace is tryFolder for the place of a local store.
-func (c Store) tryPlace() error {
-	dir := c.Embedded + c.Files
-	if c.Dump != "" {
-		dir = filepath.Dir(c.Dump)
-	}
-	if err := tryFolder(dir); err != nil {
-		return fmt.Errorf("folder %s: %w", dir, err)
-	}
-	return nil
+// IsMissing tells of nothing at a path.
+func IsMissing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }

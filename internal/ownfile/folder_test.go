@@ -1,4 +1,4 @@
-package bridge
+package ownfile
 
 import (
 	"os"
@@ -15,7 +15,7 @@ func TestTryFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ok := range []string{dir, filepath.Join(dir, "new"), filepath.Join(dir, "much", "newer")} {
-		if err := tryFolder(ok); err != nil {
+		if err := Try(ok); err != nil {
 			t.Errorf("%s: %v", ok, err)
 		}
 	}
@@ -23,7 +23,7 @@ func TestTryFolder(t *testing.T) {
 		t.Errorf("left behind: %v %v", left, err)
 	}
 	for bad, why := range map[string]string{file: "is no folder", filepath.Join(file, "below"): "not a directory", "/proc/x": "cannot be made", "/dev/full/x": "not a directory"} {
-		if err := tryFolder(bad); err == nil || !strings.Contains(err.Error(), why) {
+		if err := Try(bad); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v, want %s", bad, err, why)
 		}
 	}

@@ -336,7 +336,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 					continue // its pause is not over
 				}
 			}
-			p.Item.Tried = true
+			p.Item.Ask.Tried = true
 			if r.dry {
 				if !r.plan.base && d.needed(p.Item) {
 					r.plan.Fetch(&p.Item.Promise)

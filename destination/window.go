@@ -82,7 +82,7 @@ func (w *window) add(ctx context.Context, c feed.Change) error {
 	if !passed {
 		w.items[loc] = len(w.order)
 		w.order = append(w.order, c.Item)
-		w.packaged = w.packaged || c.Item.Opened != nil
+		w.packaged = w.packaged || c.Item.Ask.Opened != nil
 	}
 	w.any = true
 	if w.r.dry {
@@ -156,7 +156,7 @@ func (w *window) apply(ctx context.Context, then func(*keep.Meta)) error {
 				continue
 			}
 			loc := ledger.HashOf(it.Loc)
-			it.Tried = true
+			it.Ask.Tried = true
 			rec, err := d.mem.Ledger.Record(ctx, loc)
 			if err != nil {
 				yield(nil, err)
@@ -227,7 +227,7 @@ func (w *window) finish(ctx context.Context, dl *feed.Download, address string) 
 
 // fromPackage is the job of a change with its bytes in a package, nil for others.
 func (w *window) fromPackage(it *feed.Item) apply.Job {
-	if it.Opened == nil || it.Path == "" || it.Bad != "" {
+	if it.Ask.Opened == nil || it.Path == "" || it.Bad != "" {
 		return w.packagedElsewhere(it)
 	}
 	d := w.d

@@ -1021,7 +1021,7 @@ func (fa *faults) instead(ctx context.Context, o *Op, err error) *Op {
 func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, err error, replaces ...ledger.Hash) *ledger.Fault {
 	now := fa.Options.Now().UTC()
 	f := &ledger.Fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: clip.Middle(err.Error()), Tries: 1, First: now, Change: it.Time, Item: it.Encode(), Replaces: replaces}
-	if it.Tried {
+	if it.Ask.Tried {
 		f.Run = fa.runName()
 	}
 	f.List = errors.Is(err, obtain.ErrList)

@@ -42,7 +42,7 @@ func restOf(it *feed.Item, r *ledger.Record) (rest itemRest, ok bool) {
 		h.MD5 == r.Hashes.MD5 && h.SHA1 == r.Hashes.SHA1 && h.SHA256 == r.Hashes.SHA256 && len(h.Other)+len(r.Hashes.Other) == 0 &&
 		(p.Graph.IsZero() || p.Graph == r.Graph) &&
 		it.Change == "" && it.Time.IsZero() && it.Sequence == 0 && it.Version == nil && len(it.Others)+len(it.Patches) == 0 &&
-		it.TimeGate == "" && it.AsOf.IsZero() && it.Bad == "" && !it.Blind && it.Opened == nil && it.Found == nil && !it.File && !it.Tried && it.ETag == ""
+		it.TimeGate == "" && it.AsOf.IsZero() && it.Bad == "" && !it.Blind && it.Found == nil && !it.File && it.Ask == (feed.Ask{})
 	return itemRest{it.Path, it.Package, p.Type, p.Encoding, !p.Graph.IsZero()}, ok
 }
 

@@ -214,7 +214,7 @@ func (ap *Applier) Doubted(ctx context.Context, snap kv.Reader, obtains *obtain.
 				yield(nil, err)
 				return
 			}
-			it.Tried = true
+			it.Ask.Tried = true
 			leaving, err := ap.leavingState(ctx, loc)
 			if err != nil {
 				yield(nil, err)
@@ -222,7 +222,7 @@ func (ap *Applier) Doubted(ctx context.Context, snap kv.Reader, obtains *obtain.
 			}
 			ask := Known(it, nil) // of another state: not asked
 			if ap.StateOf(rec) == g.Graph || leaving == g.Graph {
-				it.ETag = g.ETag
+				it.Ask.ETag = g.ETag
 				ask = JobOf(obtains.Job(it))
 			}
 			if !yield(func(ctx context.Context) *Outcome {

@@ -151,7 +151,7 @@ func (a *pass) doubt(ctx context.Context, b kv.Batch, loc ledger.Hash, e *event)
 	if err != nil {
 		return nil, err
 	}
-	it.Tried = true
+	it.Ask.Tried = true
 	f = a.Engine.Doubtful(ctx, it, loc, "differs from what is recorded, and the source tells of no change", came)
 	a.Ledger.PutFault(b, loc, f)
 	if a.SnapshotMeta().CompareSource != "" {

@@ -369,7 +369,7 @@ func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, 
 	}
 	if !scan.many {
 		for _, k := range scan.kept {
-			if err := give(k.position, k.Item); err != nil {
+			if err := give(k.position, k.item); err != nil {
 				return err
 			}
 		}
@@ -402,7 +402,7 @@ func (src *Source) changeItem(e *resourcesync.Entry, r *resourcesync.Reader, dl 
 		it.Package = dl.pkg.URL
 	}
 	if dl.ZIP != nil {
-		it.Opened = dl
+		it.Ask.Opened = dl
 	}
 	address := dl.URL
 	switch it.Change {
@@ -426,32 +426,33 @@ func closed(dl *Download, h *resourcesync.Head) bool { return dl.pkg != nil || h
 
 // changeScan is the result of a first pass over a Change List.
 type changeScan struct {
-	head      resourcesync.Head
-	served    time.Time // when it was had, by the later of both clocks
-	closed    bool      // it will never change again
-	count     int
-	start     int       // entries to pass over: applied already, by position
-	found     bool      // the identity of the cursor was found
-	firstTime time.Time // of the first entry
-	firstSeq  uint64
-	lastSeq   uint64
-	byTime    bool          // choose by time: the list does not know our position
-	passed    int           // a change here is of before the cursor, and so are those before it with times to come
-	sorted    *changeSorter // nil: the list is in order
-	kept      []keptItem    // possibly wanted
-	many      bool          // more of those than are kept
-	numbered  bool          // every entry tells its number
-	minTime   time.Time     // of all entries with a time
-	maxTime   time.Time
-	sight     sighting
-	place     placing // of the newest change, if it tells neither time nor number
-	taken     bool    // it has the change of cursor.Taken
-	seen      looker
-	adopt     *Newest // of a cursor at a number, without the change
+	head     resourcesync.Head
+	served   time.Time // when it was had, by the later of both clocks
+	closed   bool      // it will never change again
+	count    int
+	start    int           // entries to pass over: applied already, by position
+	found    bool          // the identity of the cursor was found
+	numbers  span          // of the first and the last entry
+	byTime   bool          // choose by time: the list does not know our position
+	passed   int           // a change here is of before the cursor, and so are those before it with times to come
+	sorted   *changeSorter // nil: the list is in order
+	kept     []keptItem    // possibly wanted
+	many     bool          // more of those than are kept
+	numbered bool          // every entry tells its number
+	minTime  time.Time     // of all entries with a time
+	maxTime  time.Time
+	sight    sighting
+	place    placing // of the newest change, if it tells neither time nor number
+	taken    bool    // it has the change of cursor.Taken
+	seen     looker
+	adopt    *Newest // of a cursor at a number, without the change
 }
 
+// span is from one number in the source's log to another, 0 without numbers.
+type span struct{ first, last uint64 }
+
 type keptItem struct {
-	*Item
+	item     *Item
 	position int
 }
 
@@ -516,7 +517,7 @@ func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*cha
 			s.kept = append(s.kept, keptItem{it, s.count})
 		}
 		if s.count == 1 {
-			s.firstTime, s.firstSeq = it.Time, it.Sequence
+			s.numbers.first = it.Sequence
 		}
 		if it.Sequence == 0 {
 			if numbers {
@@ -524,7 +525,7 @@ func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*cha
 			}
 			sequences = false
 		}
-		s.lastSeq = it.Sequence
+		s.numbers.last = it.Sequence
 		s.sight.look(from.Newest, it)
 		if n := from.Taken; n != nil && it.Loc == n.Loc && !it.Time.After(from.Time) {
 			s.taken = true
@@ -656,13 +657,13 @@ func (s *changeScan) gap(list string, from *cursor) error {
 	if anew {
 		return &GapError{Why: fmt.Sprintf("the source's Change Lists begin anew at %s, and we stand at %s", Stamp(s.head.Meta.From), Stamp(from.Time))}
 	}
-	if from.Sequence != nil && s.count > 0 && s.firstSeq > 0 {
-		if s.firstSeq > *from.Sequence+1 && (s.head.Meta.From.IsZero() || s.head.Meta.From.After(from.stands())) {
-			return &GapError{Why: fmt.Sprintf("the source's changes begin with number %d and we stand at %d", s.firstSeq, *from.Sequence)}
+	if from.Sequence != nil && s.count > 0 && s.numbers.first > 0 {
+		if s.numbers.first > *from.Sequence+1 && (s.head.Meta.From.IsZero() || s.head.Meta.From.After(from.stands())) {
+			return &GapError{Why: fmt.Sprintf("the source's changes begin with number %d and we stand at %d", s.numbers.first, *from.Sequence)}
 		}
-		if s.lastSeq < *from.Sequence {
+		if s.numbers.last < *from.Sequence {
 			if root, ok := sequenceOf(&s.head.Meta); ok && root < *from.Sequence && !s.closed {
-				return &GapError{Why: fmt.Sprintf("the source's changes end with number %d and we stand at %d: it was set back", s.lastSeq, *from.Sequence)}
+				return &GapError{Why: fmt.Sprintf("the source's changes end with number %d and we stand at %d: it was set back", s.numbers.last, *from.Sequence)}
 			}
 		}
 		return nil

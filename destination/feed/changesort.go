@@ -81,7 +81,7 @@ func (s *changeSorter) items() iter.Seq2[*Item, error] {
 				if it, err = DecodeItem(d.B); err == nil {
 					it.TimeGate, it.Blind = gate, blind
 					if s.dl.ZIP != nil {
-						it.Opened = s.dl
+						it.Ask.Opened = s.dl
 					}
 				}
 			}

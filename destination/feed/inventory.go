@@ -24,11 +24,10 @@ type Inventory struct {
 	State    ListState
 	Sequence *uint64
 	At       time.Time
-	had      time.Time // when it was had, if at is later; else zero
-	told     time.Time // its own time, if it is too late to be at; else zero
-	Listed   int64     // entries of the list itself
+	clocks   clocks
+	Listed   int64 // entries of the list itself
 	Order    uint64
-	newest   Newest // of the list or dump: the last changed resource, as far as it tells times of before its own
+	reach    reach
 	Overlaid bool
 	Unread   Unread
 	Outdated bool                 // it is older than the taken one, and waits
@@ -38,13 +37,24 @@ type Inventory struct {
 	Void     [2]uint64            // additions from the one order to before the other do not count
 	Sparing  bool                 // entries without a telling measure are the same: no more is to be found out
 	Passed   map[ledger.Hash]bool // superseded changes after the list; nil: not needed
-	last     *Newest              // the last change after the list: up to there the mirror is when it is compared
 
 	Until    time.Time // the source's state of then is meant
 	Backward bool      // and the list is of a later time
-	begins   time.Time // the beginning of the read changes
 
 	Unusable map[string]string // unusable changes and why, by location; at most as many as are named
+}
+
+// reach is how far an inventory is read.
+type reach struct {
+	newest Newest    // of the list or dump: the last changed resource, as far as it tells times of before its own
+	last   *Newest   // the last change after the list: up to there the mirror is when it is compared
+	begins time.Time // the beginning of the read changes
+}
+
+// clocks are the times of a list or dump of a time to come.
+type clocks struct {
+	had  time.Time // when it was had, if At is later; else zero
+	told time.Time // its own time, if it is too late to be At; else zero
 }
 
 func (v *Inventory) Close() error { return v.Sorter.Close() }
@@ -65,11 +75,11 @@ func (v *Inventory) IsOf(address string, h *resourcesync.Head, dl *Download, now
 	}
 	had, latest := dl.Served(now)
 	if v.At.After(had) {
-		v.had = had
+		v.clocks.had = had
 	}
 	v.State.Ahead = timeOf(v.At, dl.Header.Get("Last-Modified")).After(latest.Add(clocksDiffer))
 	if v.At.After(latest.Add(absurd)) {
-		v.told, v.At = v.At, latest
+		v.clocks.told, v.At = v.At, latest
 	}
 }
 
@@ -153,17 +163,17 @@ func counted(n int, one, more string) string {
 func (v *Inventory) Cursor() Cursor { return Cursor{v.cursor()} }
 
 func (v *Inventory) cursor() cursor {
-	c := cursor{Time: v.At, Had: v.had, Told: v.told, Sequence: v.Sequence, Ahead: v.last}
-	if c.Sequence == nil && v.newest.Loc != "" {
-		c.Taken = &v.newest
+	c := cursor{Time: v.At, Had: v.clocks.had, Told: v.clocks.told, Sequence: v.Sequence, Ahead: v.reach.last}
+	if c.Sequence == nil && v.reach.newest.Loc != "" {
+		c.Taken = &v.reach.newest
 	}
 	return c
 }
 
 // Look notes an entry of a list or dump.
 func (v *Inventory) Look(it *Item) {
-	if it.LastMod.After(v.newest.Time) && !it.LastMod.After(v.At) {
-		v.newest = Newest{Loc: it.Loc, Time: it.LastMod}
+	if it.LastMod.After(v.reach.newest.Time) && !it.LastMod.After(v.At) {
+		v.reach.newest = Newest{Loc: it.Loc, Time: it.LastMod}
 	}
 }
 
@@ -214,8 +224,8 @@ func (v *Inventory) Items() iter.Seq2[ledger.Hash, itemOr] {
 }
 
 type itemOr struct {
-	*Item
-	Err error
+	Item *Item
+	Err  error
 }
 
 // ErrUnchanged says: the list is the one processed before.
@@ -409,7 +419,7 @@ func (src *Source) overlay(ctx context.Context, o *Offer, v *Inventory) error {
 	var last map[string]ledger.Hash
 	pass := func(strict bool, add func(Change) error) error {
 		return Again(func() error {
-			v.Void, v.last, last = [2]uint64{begin, v.Order}, nil, map[string]ledger.Hash{}
+			v.Void, v.reach.last, last = [2]uint64{begin, v.Order}, nil, map[string]ledger.Hash{}
 			if src.Docs.opt.EachChange {
 				v.Passed = map[ledger.Hash]bool{}
 			}
@@ -420,7 +430,7 @@ func (src *Source) overlay(ctx context.Context, o *Offer, v *Inventory) error {
 		if c.Item == nil {
 			return nil
 		}
-		v.last = newestOf(c.Item)
+		v.reach.last = newestOf(c.Item)
 		if v.Passed != nil {
 			id := ledger.HashOf(c.Item.Identity())
 			if before, ok := last[c.Item.Loc]; ok {

@@ -38,10 +38,15 @@ type Item struct {
 	Found    []Place      // RDF linked from the page at loc; not kept
 	Bad      string       // why the entry cannot be used, "" if it can
 	Blind    bool         // Bad, and its resource is not known; not kept
-	Opened   *Download    // the package of its manifest, while it is open; not kept
-	Tried    bool         // it is fetched now, so not again in this run; not kept
-	ETag     string       // of the recorded state of loc; not kept
+	Ask      Ask          // not kept
 	File     bool         // the source calls it a file, and no description
+}
+
+// Ask is how a resource is fetched in this run.
+type Ask struct {
+	Opened *Download // the package of its manifest, while it is open
+	Tried  bool      // it is fetched now, so not again in this run
+	ETag   string    // of the recorded state of loc
 }
 
 // held is about how many bytes of memory it takes.

@@ -142,7 +142,7 @@ func (p *proof) check(s *changeScan, list string) error {
 		return &GapError{Why: fmt.Sprintf("change %d of the source is now %s, and was %s when it was applied: the source was set back, as by restoring a backup, and went another way", n.Sequence, newestOf(s.sight.other), n)}
 	case s.sight.backwards != nil:
 		return &GapError{Why: fmt.Sprintf("the source's change %d is of %s, before that of change %d at which we stand (%s): times run backwards, as after restoring a backup", s.sight.backwards.Sequence, Stamp(s.sight.backwards.Time), n.Sequence, Stamp(n.Time))}
-	case s.count == 0 || numbered && s.firstSeq > n.Sequence:
+	case s.count == 0 || numbered && s.numbers.first > n.Sequence:
 		switch {
 		case p.earlier:
 			return p.lost(n)
@@ -161,7 +161,7 @@ func (p *proof) check(s *changeScan, list string) error {
 			return &GapError{Why: fmt.Sprintf("Change List %s begins before the change at which we stand and does not have it (%s): the source was set back, as by restoring a backup", clip.Middle(list), n)}
 		}
 		return nil
-	case numbered && s.lastSeq < n.Sequence:
+	case numbered && s.numbers.last < n.Sequence:
 		p.earlier = true
 		return nil
 	case numbered:

@@ -66,8 +66,8 @@ func (src *Source) ReadInventoryUntil(ctx context.Context, o *Offer, until time.
 		if i.from.IsZero() { // an empty one without a beginning
 			return err
 		}
-		if told = append(told, i); v.begins.IsZero() || i.from.Before(v.begins) {
-			v.begins = i.from
+		if told = append(told, i); v.reach.begins.IsZero() || i.from.Before(v.reach.begins) {
+			v.reach.begins = i.from
 		}
 		return err
 	})
@@ -84,7 +84,7 @@ func (src *Source) ReadInventoryUntil(ctx context.Context, o *Offer, until time.
 	switch at := covered(told, lo, hi); {
 	case !at.IsZero():
 		return nil, fail("between %s and %s the source's Change Lists and archives leave out the time from %s on", Stamp(lo), Stamp(hi), Stamp(at))
-	case v.Alone() && (v.begins.IsZero() || v.begins.After(until)):
+	case v.Alone() && (v.reach.begins.IsZero() || v.reach.begins.After(until)):
 		return nil, fail("the source has no Resource List, and its Change Lists and archives begin later")
 	}
 	v.Sequence = counted.at(v.Sequence, v.Backward)
@@ -265,7 +265,7 @@ func (v *Inventory) Alone() bool { return v.State.URL == "" }
 
 // Untold tells whether the changes alone do not reach back to the record: it still stands then.
 func (v *Inventory) Untold(rec *ledger.Record) bool {
-	return !v.Until.IsZero() && v.Alone() && rec.Since().Before(v.begins)
+	return !v.Until.IsZero() && v.Alone() && rec.Since().Before(v.reach.begins)
 }
 
 // addUntil sorts by location, then time; entries of a list have none.

@@ -121,7 +121,7 @@ func (ob *Obtainer) Member(z *resourcesync.Package, it *feed.Item) func(context.
 
 // Opened obtains a resource of the package that it was met in, and reads its bytes at once.
 func (ob *Obtainer) Opened(it *feed.Item) func(context.Context) *Outcome {
-	body, err := ob.Docs.ReadMember(it.Opened.ZIP, it.Path)
+	body, err := ob.Docs.ReadMember(it.Ask.Opened.ZIP, it.Path)
 	return func(ctx context.Context) *Outcome { return ob.packaged(ctx, it, body, err) }
 }
 

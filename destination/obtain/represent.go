@@ -244,7 +244,7 @@ func (ob *Obtainer) obtainFrom(ctx context.Context, it *feed.Item, p feed.Place)
 	}
 	tag := ""
 	if p.URL == it.Loc {
-		tag = it.ETag
+		tag = it.Ask.ETag
 	}
 	a, err := ob.Fetch.Get(ctx, fetch.Request{URL: p.URL, Accept: accept, ETag: tag, MaxBytes: ob.Limits.Resource, Attempts: 3,
 		Gzip: p.Promise.Encoding == "gzip" || p.Promise.Length < 0 || p.Promise.Length > 8<<10})

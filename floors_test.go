@@ -30,7 +30,7 @@ var floors = map[string]int{
 	"push": 2, "push/hub": 2,
 	"destination/sink/dumpsink": 2, "destination/sink/filesink": 2, "destination/sink/marks": 2,
 
-	"bridge": 3,
+	"bridge": 3, "bridge/named": 3,
 
 	"httpapi": 4, "examples": 4, "examples/schemaorg": 4, "examples/expose": 4, "examples/mirror": 4, "examples/admin": 4, "examples/embed": 4,
 

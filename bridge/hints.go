@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/rsbridge/rsbridge/bridge/named"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -158,12 +158,12 @@ type errEverything struct{ why string }
 func (e errEverything) Error() string { return e.why }
 
 // follow asks all hints of the set for changed entities, and counts by kind.
-func (s *set) follow(ctx context.Context, last, next *hintRecord, named *sparqlsrc.Named, by map[string]int64) error {
+func (s *set) follow(ctx context.Context, last, next *hintRecord, list *sparqlsrc.Named, by map[string]int64) error {
 	h := s.cfg.Hints
 	add := func(kind string) func(string) error {
 		return func(entity string) error {
 			by[kind]++
-			return named.Add(entity)
+			return list.Add(entity)
 		}
 	}
 	if next.Of != last.Of {
@@ -210,23 +210,53 @@ func (s *set) follow(ctx context.Context, last, next *hintRecord, named *sparqls
 	return nil
 }
 
-// hint is a run of lookAtHints. It forgets the requests behind it. After a good end, and
-// with no run waiting, it begins the other requests again: their runs failed, or were
-// cancelled before they began.
+// hintArgs are the arguments of a run of hints.
+type hintArgs struct {
+	Named bool `json:"named"` // look at the kept requests, instead of the hints of the set
+}
+
+// hint looks at what the hints of the set name or, of named, at all that was named until now: what
+// is named during a run is for the one after it. It forgets the requests that it has looked at.
+// After a good end, and with no run waiting, it begins a run for the other requests: theirs failed,
+// or were cancelled before they began.
 func (s *set) hint(ctx context.Context, run *jobs.Run) (any, error) {
-	due, err := s.due.all(ctx)
-	if err != nil {
-		return nil, err
+	var args hintArgs
+	if len(run.Args) > 0 {
+		if err := json.Unmarshal(run.Args, &args); err != nil {
+			return nil, fmt.Errorf("hints of %s: arguments: %w", s.name, err)
+		}
 	}
-	report, err := s.lookAtHints(ctx, run)
+	var looked []named.Request
+	var told *named.Told
+	if args.Named {
+		var err error
+		if looked, err = s.due.Due(ctx); err != nil {
+			return nil, err
+		}
+		if told, err = named.Gather(looked); err != nil {
+			return nil, fmt.Errorf("what was named of %s: %w", s.name, err)
+		}
+	}
+	report, err := s.lookAtHints(ctx, run, told)
 	if rep, ok := report.(*ScanReport); err != nil || ok && rep.Candidate != nil {
 		return report, err
 	}
-	had := slices.DeleteFunc(due, func(d dueRequest) bool { return !bytes.Equal(d.args, run.Args) })
-	if err = s.due.forget(context.WithoutCancel(ctx), had); err == nil && !s.bridge.runner.Waits(run.Job) {
+	if err = s.due.Forget(context.WithoutCancel(ctx), looked); err == nil && !s.bridge.runner.Waits(run.Job) {
 		err = s.beginDue(ctx)
 	}
 	return report, err
+}
+
+// beginDue begins a run for the kept requests, if there are any and none is queued.
+func (s *set) beginDue(ctx context.Context) error {
+	if s.source == nil {
+		return nil // of dumps the newest is read whole
+	}
+	due, err := s.due.Due(ctx)
+	if err == nil && len(due) > 0 {
+		_, _, err = s.bridge.runner.Start("hint:"+s.name, "again", hintArgs{Named: true})
+	}
+	return err
 }
 
 // HintsBy tells how many entities each kind of hint names.
@@ -238,18 +268,12 @@ func (r *ScanReport) HintsBy() string {
 	return strings.Join(by, ", ")
 }
 
-// lookAtHints describes the entities in the arguments again or, without them, the entities
-// named by the hints of the set, and logs the changes. Before the first complete scan, after
-// a change of the configuration, and for a fifth of everything, it is a full scan.
-func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
+// lookAtHints describes the told entities again or, without them, the entities named by the
+// hints of the set, and logs the changes. Before the first complete scan, after a change of the
+// configuration, and for a fifth of everything, it is a full scan.
+func (s *set) lookAtHints(ctx context.Context, run *jobs.Run, told *named.Told) (any, error) {
 	if s.former != "" {
 		return s.scan(ctx, run)
-	}
-	var args ScanArgs
-	if len(run.Args) > 0 {
-		if err := json.Unmarshal(run.Args, &args); err != nil {
-			return nil, fmt.Errorf("hints of %s: arguments: %w", s.name, err)
-		}
 	}
 	began := s.bridge.now()
 	everything := func(why string) (any, error) {
@@ -269,24 +293,30 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if last == nil && len(args.Entities) == 0 {
+	switch {
+	case told == nil && last == nil:
 		return everything("the hints are new")
+	case told != nil && told.Unknown:
+		return everything("what has changed is not known")
+	case told != nil && len(told.Entities) > MaxNamed && int64(len(told.Entities)) > known/5:
+		return everything(fmt.Sprintf("%d of %d entities are named", len(told.Entities), known))
 	}
 	defer s.during(run)()
 	if err := s.forgetOther(ctx); err != nil {
 		return nil, err
 	}
-	named, err := s.source.Named()
+	list, err := s.source.Named()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = named.Close() }() // spill files
+	defer func() { _ = list.Close() }() // spill files
 	rep := &ScanReport{Name: s.name, Finder: "hint", Way: "batches", Hints: map[string]int64{}}
 	var next *hintRecord
-	if len(args.Entities) > 0 {
-		for _, e := range args.Entities {
+	if told != nil {
+		rep.Hints["named"] = 0
+		for _, e := range told.Entities {
 			rep.Hints["named"]++
-			if err := named.Add(e); err != nil {
+			if err := list.Add(e); err != nil {
 				return nil, err
 			}
 		}
@@ -294,7 +324,7 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 		if next, err = s.markHints(ctx, false); err != nil {
 			return nil, err
 		}
-		err = s.follow(ctx, last, next, named, rep.Hints)
+		err = s.follow(ctx, last, next, list, rep.Hints)
 		var all errEverything
 		if errors.As(err, &all) {
 			return everything(all.why)
@@ -302,11 +332,11 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if n := named.Len(); n > 1000 && n > known/5 {
+		if n := list.Len(); n > 1000 && n > known/5 {
 			return everything(fmt.Sprintf("they name %d of %d entities", n, known))
 		}
 	}
-	res, err := s.log.Scan(ctx, named.Descriptions(ctx), s.scanOptions(ctx, "hint", changetrack.ScanOptions{Partial: true, Confirm: s.source.Describe}, run))
+	res, err := s.log.Scan(ctx, list.Descriptions(ctx), s.scanOptions(ctx, "hint", changetrack.ScanOptions{Partial: true, Confirm: s.source.Describe}, run))
 	if errors.Is(err, changetrack.ErrFingerprint) {
 		return everything("the configuration has changed")
 	}
@@ -315,8 +345,8 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run) (any, error) {
 	}
 	rep.Resources, rep.Created, rep.Updated, rep.Deleted, rep.Unchanged = res.Resources, res.Created, res.Updated, res.Deleted, res.Unchanged
 	rep.Failed, rep.Failures, rep.Fallback, rep.Held = res.Failed, res.Failures, res.Fallback, res.Held
-	rep.Failed += int64(len(named.Failed()))
-	for entity, err := range named.Failed() {
+	rep.Failed += int64(len(list.Failed()))
+	for entity, err := range list.Failed() {
 		if len(rep.Failures) < 100 {
 			rep.Failures = append(rep.Failures, changetrack.Failure{Entity: entity, Err: err.Error()})
 		}

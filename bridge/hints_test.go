@@ -156,7 +156,10 @@ func TestHints(t *testing.T) {
 		}
 	}
 	fill(t, b, "source", things{"new": x["new"]}.nt())
-	rep = look(t, b, "hint:data", ScanArgs{Entities: all})
+	rep = ScanReport{}
+	if err := b.Do(t.Context(), "scan", "data", ScanArgs{Entities: all}, &rep); err != nil {
+		t.Fatal(err)
+	}
 	if rep.Held == nil || rep.Deleted != 0 {
 		t.Errorf("a great loss: %+v", rep)
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/bridge/named"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -118,24 +119,24 @@ func (b *Bridge) Begin(ctx context.Context, action, name, cause string, args any
 			}
 			job, args = "scan:"+name, accept
 		}
-		if named, ok := args.(ScanArgs); ok && action == "scan" {
+		if want, ok := args.(ScanArgs); ok && action == "scan" {
 			args = nil
-			if len(named.Entities) > 0 || named.Hints {
+			if len(want.Entities) > 0 || want.Hints {
 				if s.source == nil {
 					return run, false, fmt.Errorf("set %s is made from dumps, which are read whole: %w", name, ErrWhole)
 				}
-				if named.Hints && !s.cfg.Hints.set() {
+				if want.Hints && !s.cfg.Hints.set() {
 					return run, false, fmt.Errorf("set %s has no hints: set some (hints: modified, query or counts), name entities, or %w", name, ErrWhole)
 				}
-				if err := named.Check(); err != nil {
+				if err := want.Check(); err != nil {
 					return run, false, err
 				}
 				job = "hint:" + name
-				if !named.Hints {
-					if err := s.due.keep(ctx, named); err != nil {
+				if !want.Hints {
+					if err := s.due.Keep(ctx, named.Told{Entities: want.Entities}); err != nil {
 						return run, false, err
 					}
-					args = named
+					args = hintArgs{Named: true}
 				}
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/bridge/named"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
 	"github.com/rsbridge/rsbridge/internal/teststores"
@@ -148,7 +149,7 @@ func TestNamedStay(t *testing.T) {
 	if a := f.value("a"); a != "3" {
 		t.Errorf("after a restart: a is %s", a)
 	}
-	if due, err := f.b.sets["data"].due.all(t.Context()); err != nil || len(due) > 0 {
+	if due, err := f.b.sets["data"].due.Due(t.Context()); err != nil || len(due) > 0 {
 		t.Errorf("still due: %v %v", due, err)
 	}
 }
@@ -202,7 +203,7 @@ func TestNamedAreBounded(t *testing.T) {
 	}
 	most := 0
 	for ; ; most++ {
-		if _, _, err := f.b.Begin(t.Context(), "scan", "data", "api", args); errors.Is(err, ErrManyDue) {
+		if _, _, err := f.b.Begin(t.Context(), "scan", "data", "api", args); errors.Is(err, named.ErrMany) {
 			break
 		} else if err != nil || most > 7 {
 			t.Fatal(most, err)
@@ -212,7 +213,7 @@ func TestNamedAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.open()
-	if _, _, err := f.b.Begin(t.Context(), "scan", "data", "api", args); most < 5 || !errors.Is(err, ErrManyDue) {
+	if _, _, err := f.b.Begin(t.Context(), "scan", "data", "api", args); most < 5 || !errors.Is(err, named.ErrMany) {
 		t.Fatal(most, err)
 	}
 	f.down.Store(false)
@@ -220,7 +221,47 @@ func TestNamedAreBounded(t *testing.T) {
 	if run := f.name("a"); run.State != jobs.Done {
 		t.Fatalf("%+v", run)
 	}
-	if n := f.b.sets["data"].due.bytes.Load(); n != 0 {
+	if n := f.b.sets["data"].due.Bytes(); n != 0 {
 		t.Fatal(n, "bytes are still counted")
+	}
+}
+
+// TestNamedTogether: what is named while a run looks is looked at by one run after it.
+func TestNamedTogether(t *testing.T) {
+	f := newFeed(t)
+	asked, release := make(chan struct{}, 1), make(chan struct{})
+	f.store.Fault = func(op, body string) *sparqltest.Fault {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		<-release
+		return nil
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		f.change(name, "1", "2")
+	}
+	var ids []uint64
+	for i, name := range []string{"a", "b", "c", "b"} {
+		run, joined, err := f.b.Begin(t.Context(), "scan", "data", "api", ScanArgs{Entities: []string{"http://e.example/" + name}})
+		if err != nil || joined != (i > 1) {
+			t.Fatal(name, joined, err)
+		}
+		ids = append(ids, run.ID)
+		if i == 0 {
+			<-asked
+		}
+	}
+	close(release)
+	for _, id := range ids {
+		if run, err := f.b.runner.Wait(t.Context(), id); err != nil || run.State != jobs.Done {
+			t.Fatalf("%+v %v", run, err)
+		}
+	}
+	if a, b, c := f.value("a"), f.value("b"), f.value("c"); a != "2" || b != "2" || c != "2" {
+		t.Error(a, b, c)
+	}
+	if due, err := f.b.sets["data"].due.Due(t.Context()); err != nil || len(due) > 0 {
+		t.Errorf("still due: %v %v", due, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/named"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/jobs"
@@ -141,7 +142,7 @@ func setRecords(set string) (all []keyRange) {
 	for _, k := range [][]byte{reportKey(set), settingsKey(set), []byte(countsInRecord + set), answerKey(set), dumpKey(set), hintKey(set), findingsKey(set), knownKey(set)} {
 		all = append(all, keyRange{k, slices.Concat(k, []byte{0})})
 	}
-	for _, p := range [][]byte{duePrefix(set), contentPrefix(set)} {
+	for _, p := range [][]byte{named.Prefix(set), contentPrefix(set)} {
 		all = append(all, keyRange{p, kv.PrefixEnd(p)})
 	}
 	return all

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/named"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/content"
 	"github.com/rsbridge/rsbridge/internal/jobs"
@@ -35,7 +36,7 @@ type set struct {
 	successor string // the likely new name of a removed set, "" for none
 	former    string // the likely old name of a configured set, "" for none
 
-	due dueQueue // of named entities
+	due *named.Queue
 
 	mu  sync.Mutex // guards run
 	run *jobs.Run  // of the scan under way, for progress
@@ -96,8 +97,7 @@ func (b *Bridge) openSet(ctx context.Context, name string, c Set) (*set, error) 
 	if err != nil {
 		return nil, err
 	}
-	s.due.records, s.due.set = b.records, name
-	if err := s.due.open(ctx); err != nil {
+	if s.due, err = named.Open(ctx, b.records, name); err != nil {
 		return nil, err
 	}
 	s.log, err = b.tracker.Log(ctx, name)
@@ -189,7 +189,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		}
 	}
 	began := s.bridge.now()
-	due, err := s.due.all(ctx)
+	due, err := s.due.Due(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -265,7 +265,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	rep.Sequence, _ = s.log.Head()
 	rep.Dump = dump
 	if res.Held == nil {
-		if err := s.due.forget(ended, due); err != nil {
+		if err := s.due.Forget(ended, due); err != nil {
 			return rep, err
 		}
 		if dump != nil {

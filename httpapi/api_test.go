@@ -222,6 +222,9 @@ func TestWholeWay(t *testing.T) {
 	if w.done("/api/v1/sets/data/scan", `{"entities": ["http://example.org/e1", "urn:a:null,b", "http://example.org/100%"]}`, &scan); scan.Hints["named"] != 3 || scan.Unchanged != 1 {
 		t.Fatalf("scan of what is named: %+v", scan)
 	}
+	if w.done("/api/v1/sets/data/touch", `{"entities": ["http://example.org/e1"]}`, &scan); scan.Finder != "hint" || scan.Unchanged != 1 {
+		t.Fatalf("touched: %+v", scan)
+	}
 	var sync bridge.SyncReport
 	if w.done("/api/v1/destinations/copy/sync", `{"dry_run": true}`, &sync); sync.InSync {
 		t.Fatalf("a dry run syncs: %+v", sync)

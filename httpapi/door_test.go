@@ -67,6 +67,10 @@ func TestProblems(t *testing.T) {
 		{"POST", "/api/v1/sets/data/scan", `{"entities": [], "hints": false}`, 400, "none is named"},
 		{"POST", "/api/v1/sets/data/scan", `{"entities": ["a/b"]}`, 400, "absolute IRIs"},
 		{"POST", "/api/v1/sets/data/scan", `{"entities": ["http://e.example/a"], "hints": true}`, 400, "ask for one of them"},
+		{"POST", "/api/v1/sets/data/touch", ``, 400, "none is named"},
+		{"POST", "/api/v1/sets/data/touch", `{"entities": ["a/b"]}`, 400, "absolute IRIs"},
+		{"POST", "/api/v1/sets/data/touch", `{"hints": true}`, 400, "hints"},
+		{"POST", "/api/v1/sets/none/touch", `{"entities": ["http://e.example/a"]}`, 404, "no set none"},
 		// What the state of the set refuses is a conflict.
 		{"GET", "/api/v1/sets/data/changes?since=646713", "", 409, "the log is not there yet"},
 		{"POST", "/api/v1/destinations/copy/sync", `{"ful": true}`, 400, "ful"},

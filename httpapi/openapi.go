@@ -164,7 +164,10 @@ func (g *schemas) arguments(t reflect.Type) (body object, needed bool) {
 	if entities, ok := props["entities"].(object); ok {
 		entities["minItems"], entities["maxItems"] = 1, bridge.MaxNamed
 		entities["items"] = object{"type": "string", "pattern": bridge.EntityPattern, "maxLength": bridge.MaxEntityLen}
-		body["not"] = object{"required": []string{"entities", "hints"}, "properties": object{"hints": object{"const": true}}}
+		delete(entities, "minLength") // it is of texts
+		if _, both := props["hints"]; both {
+			body["not"] = object{"required": []string{"entities", "hints"}, "properties": object{"hints": object{"const": true}}}
+		}
 	}
 	return body, needed
 }

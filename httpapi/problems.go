@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/bridge/named"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -45,7 +46,7 @@ var problems = []struct {
 	{jobs.ErrUnknown, http.StatusNotFound, "GET /api/v1/runs lists the runs"},
 	{kv.ErrNotFound, http.StatusNotFound, ""},
 	{bridge.ErrEntities, http.StatusBadRequest, "{\"entities\":[\"http://...\"]}"},
-	{bridge.ErrManyDue, http.StatusServiceUnavailable, "nothing of this request was taken; send it again when the store answers and the runs that wait are done"},
+	{named.ErrMany, http.StatusServiceUnavailable, "nothing of this request was taken; send it again when the store answers and the runs that wait are done"},
 	{bridge.ErrApart, http.StatusBadRequest, ""},
 	{bridge.ErrBeyond, http.StatusConflict, "the log was set back, or the sequence is of another set"},
 	{bridge.ErrWhole, http.StatusConflict, "with neither hints nor entities everything is scanned"},

@@ -90,6 +90,7 @@ func (a *api) routes() []route {
 		{get, "/api/v1/sets/:name/diff", "what changed in the description of one entity between two points of the log, each a sequence or a time",
 			[]param{entity, point("from", "after this sequence, or at this time; default: the version before"), point("to", "as from; default: now")}, nil, 200, bridge.Diff{}, a.diff},
 		{post, "/api/v1/sets/:name/scan", "look for changes now: in everything or, with a body, in the entities that it names; those are always queued", queue, bridge.ScanArgs{}, 202, jobs.Run{}, a.begin("scan", "scan")},
+		{post, "/api/v1/sets/:name/touch", "entities that may have changed: the next run describes them again; it has all that is named before it begins", nil, TouchArgs{}, 202, jobs.Run{}, a.begin("touch", "hint")},
 		{get, "/api/v1/sets/:name/held", "what is held, and the entities that it would delete; next is the value of after that goes on; 404 when nothing is held",
 			[]param{text("after", "the place after which to begin", setPlace.String()), upTo(10000, 100)}, nil, 200, bridge.Held{}, a.setHeld},
 		{post, "/api/v1/sets/:name/accept", "accept what is held; id: only if that is still so", queue, bridge.AcceptArgs{}, 202, jobs.Run{}, a.begin("accept", "scan")},

@@ -16,7 +16,7 @@ import (
 )
 
 // begin starts work: 202 with the run. If a run of the same job is under way, it answers 409 with
-// that run; with ?queue=true it queues a run for after it.
+// that run; with ?queue=true it queues a run for after it. touch begins a scan of what it names.
 func (a *api) begin(action, job string) func(c *gin.Context) (any, error) {
 	return func(c *gin.Context) (any, error) {
 		name, args, err := a.order(c, action)
@@ -24,7 +24,10 @@ func (a *api) begin(action, job string) func(c *gin.Context) (any, error) {
 			return nil, err
 		}
 		named, _ := args.(bridge.ScanArgs)
-		kind := job
+		kind, begun := job, action
+		if action == "touch" {
+			begun = "scan"
+		}
 		if named.Hints {
 			kind = "hint"
 		}
@@ -37,7 +40,7 @@ func (a *api) begin(action, job string) func(c *gin.Context) (any, error) {
 			c.Header("Location", runAddress(run))
 			return nil, p
 		}
-		run, _, err := a.b.Begin(c.Request.Context(), action, name, "api", args)
+		run, _, err := a.b.Begin(c.Request.Context(), begun, name, "api", args)
 		if err != nil {
 			return nil, err
 		}
@@ -68,6 +71,12 @@ func (a *api) order(c *gin.Context, action string) (name string, args any, err e
 			args = *want
 			err = want.Check()
 		}
+	case "touch":
+		want := new(TouchArgs)
+		if _, err = arguments(c, want); err == nil {
+			named := bridge.ScanArgs{Entities: append([]string{}, want.Entities...)} // without any, it is no full scan
+			args, err = named, named.Check()
+		}
 	case "accept", "let-go":
 		want := new(bridge.AcceptArgs)
 		_, err = arguments(c, want)
@@ -95,8 +104,13 @@ func (a *api) order(c *gin.Context, action string) (name string, args any, err e
 	return name, args, err
 }
 
+// TouchArgs name entities that may have changed.
+type TouchArgs struct {
+	Entities []string `json:"entities"`
+}
+
 // setActions are those on a set; the others are on a destination.
-var setActions = []string{"scan", "accept", "rebase", "forget-set", "move-set"}
+var setActions = []string{"scan", "touch", "accept", "rebase", "forget-set", "move-set"}
 
 var depths = []string{"", "inventory", "store", "origin"}
 

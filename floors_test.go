@@ -26,7 +26,7 @@ var floors = map[string]int{
 	"destination/ledger": 1, "destination/fetch": 1,
 	"sparqlsrc/dumpfile": 1,
 
-	"sparqlsrc": 2, "content": 2, "publish": 2, "publish/patch": 2, "publish/packing": 2, "faces": 2, "destination": 2, "destination/feed": 2, "destination/pairs": 2, "destination/obtain": 2, "destination/keep": 2, "destination/apply": 2, "destination/audit": 2, "destination/sink": 2, "destination/sink/sparqlsink": 2,
+	"sparqlsrc": 2, "content": 2, "publish": 2, "publish/patch": 2, "publish/packing": 2, "faces": 2, "destination": 2, "destination/feed": 2, "destination/live": 2, "destination/pairs": 2, "destination/obtain": 2, "destination/keep": 2, "destination/apply": 2, "destination/audit": 2, "destination/sink": 2, "destination/sink/sparqlsink": 2,
 	"push": 2, "push/hub": 2,
 	"destination/sink/dumpsink": 2, "destination/sink/filesink": 2, "destination/sink/marks": 2,
 
@@ -50,7 +50,7 @@ var order = map[string]int{
 
 // inside is the order of the rooms of the destination on floor 2: those that it is made of
 // are below it.
-var inside = map[string]int{"destination/feed": 1, "destination/sink": 1, "destination/pairs": 2, "destination/obtain": 2, "destination/sink/marks": 2, "destination/sink/sparqlsink": 3, "destination/sink/dumpsink": 3, "destination/sink/filesink": 3, "destination/keep": 4, "destination/apply": 5, "destination/audit": 5, "destination": 9}
+var inside = map[string]int{"destination/feed": 1, "destination/sink": 1, "destination/live": 2, "destination/pairs": 2, "destination/obtain": 2, "destination/sink/marks": 2, "destination/sink/sparqlsink": 3, "destination/sink/dumpsink": 3, "destination/sink/filesink": 3, "destination/keep": 4, "destination/apply": 5, "destination/audit": 5, "destination": 9}
 
 // forbidden imports and why.
 var forbidden = []struct{ from, to, why string }{
@@ -71,6 +71,8 @@ var forbidden = []struct{ from, to, why string }{
 	{"resourcesync", "rdfres", "the framework's documents know nothing of RDF"},
 	{"publish", "resourcesync/check", "rules are for people who look at a source; tests hold our documents to them"},
 	{"destination/fetch", "internal/kv", "requests keep no records"},
+	{"destination/live", "internal/kv", "what is heard is a hint, and none is kept"},
+	{"destination/live", "destination/sink", "whoever hears of changes writes none"},
 	{"destination/feed", "internal/kv", "a feed keeps a position alone, and its keeper writes it"},
 	{"destination/feed", "internal/sparql", "a feed knows no stores"},
 	{"destination/feed", "destination/sink", "a feed knows no mirror"},
@@ -111,7 +113,7 @@ var forbidden = []struct{ from, to, why string }{
 // owners of third-party modules: one module, one room.
 var owners = map[string][]string{
 	"github.com/cockroachdb/pebble": {"internal/kv/pebblekv", "internal/kv/guardfs", "internal/embedstore"},
-	"github.com/coder/websocket":    {"push"},
+	"github.com/coder/websocket":    {"push", "destination/live"},
 	"github.com/robfig/cron":        {"internal/jobs"},
 	"github.com/gin-gonic/gin":      {"httpapi"},
 	"github.com/knakk/sparql":       {"internal/sparql"},

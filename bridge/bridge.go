@@ -279,6 +279,9 @@ func (b *Bridge) Start(ctx context.Context) {
 			b.log.Error("no notifications are sent", "error", err)
 		}
 	}
+	for _, m := range b.dests {
+		m.live.Start()
+	}
 	for _, name := range b.ConfiguredSets() {
 		if err := b.sets[name].beginDue(ctx); err != nil {
 			b.log.Error("what was named is not begun again; the next full scan has it", "set", name, "error", err)
@@ -333,6 +336,7 @@ func (b *Bridge) closeExcept(other *Bridge) error {
 		errs = append(errs, b.runner.End())
 	}
 	for _, m := range b.dests {
+		m.live.End()
 		errs = append(errs, m.close())
 	}
 	for _, s := range b.sets {

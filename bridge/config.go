@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/live"
 	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/push"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -206,28 +207,29 @@ type Retention struct {
 
 // Destination is a mirror.
 type Destination struct {
-	Source         string   `yaml:"source" doc:"a site, a well-known address, a Source Description, Capability List, Resource List or Change List; a user and password in it (https://me:${PASSWORD}@data.example) go with each request to that host, and nowhere else"`
-	Set            string   `yaml:"set" doc:"name of the set, if the source has several"`
-	Store          string   `yaml:"store" doc:"name of the mirror's store"`
-	Graph          string   `yaml:"graph" doc:"one graph for all, or one for each entity" allowed:"single|per-entity" default:"single"`
-	GraphIRI       string   `yaml:"graph_iri" doc:"single: the graph, empty for the default graph; per-entity: a template" `
-	Select         Part     `yaml:"select" doc:"a part of the source: one of the keys below must match; after a change the next sync fetches or removes the difference"`
-	Map            string   `yaml:"map" doc:"a CONSTRUCT of SPARQL 1.1 applied to each description before storing; ?entity is its entity; without FROM, SERVICE, NOW, RAND, UUID"`
-	Keep           string   `yaml:"keep" doc:"current: as the source. deleted: deletions of the source are not followed. versions: every version stays in the state. A resource outside select.classes always leaves the mirror; its versions stay with versions" allowed:"current|deleted|versions" default:"current"`
-	MaxDeleteRatio float64  `yaml:"max_delete_ratio" doc:"deletions of a larger part of the mirror are held, and descriptions that become empty count as such; ten are never too many, unless they are all" default:"0.2"`
-	Adopt          bool     `yaml:"adopt" doc:"take over a graph with foreign triples; audits call them extra, and audit --repair removes them"`
-	Schedule       string   `yaml:"schedule" doc:"when to sync" default:"@every 1m"`
-	Audit          Audit    `yaml:"audit" doc:"when to audit: a schedule, or a table"`
-	OnGap          string   `yaml:"on_gap" doc:"reaction to lost changes: a comparison by archives or lists, or a stop" allowed:"baseline|stop" default:"baseline"`
-	Files          string   `yaml:"files" doc:"a folder for non-RDF resources (pages, images, PDFs), each at the path of its address; empty: only counted and listed"`
-	Provenance     bool     `yaml:"provenance" doc:"record source, time and digest of each description in the mirror's graph urn:rsbridge:state (PROV-O, Dublin Core)"`
-	Allow          []string `yaml:"allow" doc:"further permitted hosts, also for JSON-LD contexts; a resource with a context elsewhere fails by name"`
-	Linked         []string `yaml:"linked" doc:"relations from an HTML page to its RDF: in the list, in a Link header, or in the head of the page" allowed:"describedby|alternate" default:"describedby,alternate"`
-	Concurrency    int      `yaml:"concurrency" doc:"fetches at once" default:"8"`
-	MaxBytes       int64    `yaml:"max_resource_bytes" doc:"a longer representation, unpacked or as N-Triples, fails by name; reading one takes at most six times as much memory" default:"268435456"`
-	MaxTriples     int64    `yaml:"max_resource_triples" doc:"a representation with more triples fails, by name" default:"5000000"`
-	MaxPackage     int64    `yaml:"max_package_bytes" doc:"a longer package of a dump is not taken; two at once may lie in the temporary folder of the state" default:"68719476736"`
-	Timeout        Duration `yaml:"timeout" doc:"of one request to the source: for the begin of its answer; half of it for a pause" default:"2m"`
+	Source         string      `yaml:"source" doc:"a site, a well-known address, a Source Description, Capability List, Resource List or Change List; a user and password in it (https://me:${PASSWORD}@data.example) go with each request to that host, and nowhere else"`
+	Set            string      `yaml:"set" doc:"name of the set, if the source has several"`
+	Store          string      `yaml:"store" doc:"name of the mirror's store"`
+	Graph          string      `yaml:"graph" doc:"one graph for all, or one for each entity" allowed:"single|per-entity" default:"single"`
+	GraphIRI       string      `yaml:"graph_iri" doc:"single: the graph, empty for the default graph; per-entity: a template" `
+	Select         Part        `yaml:"select" doc:"a part of the source: one of the keys below must match; after a change the next sync fetches or removes the difference"`
+	Map            string      `yaml:"map" doc:"a CONSTRUCT of SPARQL 1.1 applied to each description before storing; ?entity is its entity; without FROM, SERVICE, NOW, RAND, UUID"`
+	Keep           string      `yaml:"keep" doc:"current: as the source. deleted: deletions of the source are not followed. versions: every version stays in the state. A resource outside select.classes always leaves the mirror; its versions stay with versions" allowed:"current|deleted|versions" default:"current"`
+	MaxDeleteRatio float64     `yaml:"max_delete_ratio" doc:"deletions of a larger part of the mirror are held, and descriptions that become empty count as such; ten are never too many, unless they are all" default:"0.2"`
+	Adopt          bool        `yaml:"adopt" doc:"take over a graph with foreign triples; audits call them extra, and audit --repair removes them"`
+	Schedule       string      `yaml:"schedule" doc:"when to sync" default:"@every 1m"`
+	Live           live.Config `yaml:"live" doc:"notifications of the source: a mode, or a table; the schedule goes on behind them"`
+	Audit          Audit       `yaml:"audit" doc:"when to audit: a schedule, or a table"`
+	OnGap          string      `yaml:"on_gap" doc:"reaction to lost changes: a comparison by archives or lists, or a stop" allowed:"baseline|stop" default:"baseline"`
+	Files          string      `yaml:"files" doc:"a folder for non-RDF resources (pages, images, PDFs), each at the path of its address; empty: only counted and listed"`
+	Provenance     bool        `yaml:"provenance" doc:"record source, time and digest of each description in the mirror's graph urn:rsbridge:state (PROV-O, Dublin Core)"`
+	Allow          []string    `yaml:"allow" doc:"further permitted hosts, also for JSON-LD contexts; a resource with a context elsewhere fails by name"`
+	Linked         []string    `yaml:"linked" doc:"relations from an HTML page to its RDF: in the list, in a Link header, or in the head of the page" allowed:"describedby|alternate" default:"describedby,alternate"`
+	Concurrency    int         `yaml:"concurrency" doc:"fetches at once" default:"8"`
+	MaxBytes       int64       `yaml:"max_resource_bytes" doc:"a longer representation, unpacked or as N-Triples, fails by name; reading one takes at most six times as much memory" default:"268435456"`
+	MaxTriples     int64       `yaml:"max_resource_triples" doc:"a representation with more triples fails, by name" default:"5000000"`
+	MaxPackage     int64       `yaml:"max_package_bytes" doc:"a longer package of a dump is not taken; two at once may lie in the temporary folder of the state" default:"68719476736"`
+	Timeout        Duration    `yaml:"timeout" doc:"of one request to the source: for the begin of its answer; half of it for a pause" default:"2m"`
 }
 
 // Audit says when a mirror is audited. In the file a schedule may stand for it.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/destination/live"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
@@ -24,7 +25,8 @@ type mirror struct {
 	name   string
 	cfg    Destination
 
-	opening sync.Mutex // one attempt to open at a time
+	live    *live.Subscriber // nil: it hears nothing
+	opening sync.Mutex       // one attempt to open at a time
 
 	mu    sync.Mutex               // guards the fields below
 	dest  *destination.Destination // nil: it could not be opened
@@ -39,6 +41,7 @@ func (b *Bridge) openDestinations(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(b.cfg.Destinations)) {
 		m := &mirror{bridge: b, name: name, cfg: b.cfg.Destinations[name], fault: errors.New("it is not opened yet")}
 		b.dests[name] = m
+		m.live = m.hears(transport)
 		if _, err := m.open(ctx, transport); ctx.Err() != nil {
 			return ctx.Err()
 		} else if err != nil {
@@ -154,9 +157,9 @@ type skipped struct {
 	Paused bool `json:"paused"`
 }
 
-// rests tells whether a run is of a paused schedule.
+// rests tells whether a run is of a paused destination, and nobody asked for it.
 func (m *mirror) rests(ctx context.Context, run *jobs.Run) (bool, error) {
-	if run.Cause != "schedule" {
+	if !unasked(run) {
 		return false, nil
 	}
 	return m.paused(ctx)
@@ -176,9 +179,13 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rep, err := d.Sync(ctx, destination.SyncOptions{Full: o.Full, DryRun: o.DryRun, Until: o.Until, Accept: o.Accept, Retry: run.Cause != "schedule"})
+	heard := m.live.Announced()
+	rep, err := d.Sync(ctx, destination.SyncOptions{Full: o.Full, DryRun: o.DryRun, Until: o.Until, Accept: o.Accept, Retry: !unasked(run)})
 	if err != nil {
 		return rep, err
+	}
+	if rep.InSync && !o.DryRun && o.Until.IsZero() {
+		m.live.Read(heard)
 	}
 	if rep.Created+rep.Updated+rep.Deleted+rep.Failed+rep.Pending > 0 || rep.Mode == "baseline" {
 		level, said := slog.LevelInfo, "synced"

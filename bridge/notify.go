@@ -31,8 +31,11 @@ func (c *Config) openPush(b *Bridge) (*push.Push, error) {
 // hub is the address of the built-in hub.
 func (c *Config) hub() string { return c.Public.BaseURL + "/hub" }
 
-// HangUp ends all notifications: another bridge goes on with them, or none.
+// HangUp ends all notifications, sent and heard: another bridge goes on with them, or none.
 func (b *Bridge) HangUp() {
+	for _, m := range b.dests {
+		m.live.End()
+	}
 	if b.forms.push != nil {
 		b.forms.push.Close()
 	}

@@ -72,6 +72,10 @@ type DestinationStatus struct {
 	GraphIRI string     `json:"graph_iri"`
 	Paused   bool       `json:"paused"`
 	NextSync *time.Time `json:"next_sync"`
+	// Live is how changes are heard of: websub, websocket, events or polling.
+	Live string `json:"live"`
+	// BehindChanges is how many changes heard of are not in the mirror yet; null: not known.
+	BehindChanges *uint64 `json:"behind_changes"`
 }
 
 // Status tells how all sets and destinations stand.
@@ -204,7 +208,7 @@ func (b *Bridge) DestinationStatus(ctx context.Context, name string) (Destinatio
 	source, _, _ := webguard.Hide(m.cfg.Source)
 	out := DestinationStatus{
 		Name: name, Source: source, Store: m.cfg.Store, Graph: m.cfg.Graph, GraphIRI: m.cfg.GraphIRI,
-		NextSync: moment(b.runner.Next("sync:" + name)),
+		NextSync: moment(b.runner.Next("sync:" + name)), Live: m.live.Way(),
 	}
 	d, err := m.opened()
 	if err != nil {
@@ -224,6 +228,7 @@ func (b *Bridge) DestinationStatus(ctx context.Context, name string) (Destinatio
 	if out.Paused, err = m.paused(ctx); err != nil {
 		return out, err
 	}
+	out.BehindChanges = m.live.Behind(out.Sequence, out.InSync)
 	failed, busy, err := lastRuns(ctx, b.runner, destinationJobs, name)
 	if failed != nil {
 		out.LastError = failed.Error

@@ -548,11 +548,13 @@ The state of a set or destination is one word:
   removed      it is in the state and not in the configuration: rsbridge forget
 
 in_sync: the last poll succeeded, found nothing newer, and nothing is pending.
-behind_seconds: age of the oldest change not yet applied, null if unknown. held of a
-set: null, or the reason to wait for rsbridge accept.
+behind_seconds: age of the oldest change not yet applied, null if unknown.
+behind_changes: changes heard of and not yet applied, null if unknown. live: websub,
+websocket, events or polling. held of a set: null, or the reason to wait for rsbridge
+accept.
 
 --json: {"sets":[{"name","state","why","resources","sequence","last_change","last_scan","next_scan","held"}],
-"destinations":[{"name","state","why","in_sync","behind_seconds","resources","sequence","last_poll","last_sync","next_sync","last_audit","pending","last_error"}],
+"destinations":[{"name","state","why","in_sync","behind_seconds","behind_changes","live","resources","sequence","last_poll","last_sync","next_sync","last_audit","pending","last_error"}],
 "disk":{"records","published","temporary","stores"}}: bytes, of embedded stores by name
 "why": the reason of any state but ok; "held": a decision to make; "problems": some pending or
 failed resources; "until": the time of a mirror made by sync --until`,
@@ -669,6 +671,12 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		}
 		if d.Held != "" && !strings.Contains(d.LastError, d.Held) {
 			fmt.Fprintf(w, "  %s%s\n", yes(d.State == bridge.StateHeld, "held: ", ""), oneLine(d.Held))
+		}
+		if d.Live != "" && d.Live != "polling" {
+			fmt.Fprintf(w, "  hears of changes by %s\n", d.Live)
+		}
+		if d.BehindChanges != nil && *d.BehindChanges > 0 {
+			fmt.Fprintf(w, "  behind by %s that it heard of\n", plural(int64(*d.BehindChanges), "change"))
 		}
 		for _, address := range d.Absent {
 			fmt.Fprintf(w, "  the source names %s and does not have it\n", address)

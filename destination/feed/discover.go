@@ -38,6 +38,29 @@ type Offer struct {
 	Found          string // how it was found, for people
 	Way            Way
 	Plain          bool // a Sitemap or feed, as sites have of their pages too
+	Channels       []Channel
+}
+
+// Channel tells of changes of the resources, as they come.
+type Channel struct {
+	Loc    string   // a topic, or a WebSocket: the scheme tells them apart
+	Hubs   []string // of a topic
+	Events string   // the address of server-sent events, "" for none
+}
+
+const mostChannels = 10
+
+func channelOf(e *resourcesync.Entry) Channel {
+	c := Channel{Loc: e.Loc}
+	for _, l := range e.Links {
+		switch {
+		case l.Rel == resourcesync.RelHub:
+			c.Hubs = append(c.Hubs, l.Href)
+		case l.Rel == resourcesync.RelAlternate && fetch.Essence(l.Type) == "text/event-stream" && c.Events == "":
+			c.Events = l.Href
+		}
+	}
+	return c
 }
 
 // Way is how an offer was found, the surest way first.
@@ -279,6 +302,10 @@ func (src *discovery) capabilityList(address string, r *resourcesync.Reader) (*O
 			return nil, fmt.Errorf("Capability List %s line %d: the entry %s does not tell its capability, and without it nothing can be concluded", clip.Middle(address), e.Line, clip.Middle(e.Loc))
 		case before != "" && before != e.Loc:
 			return nil, fmt.Errorf("Capability List %s names two documents of capability %s, %s and %s: give the address of the one to follow", clip.Middle(address), e.Meta.Capability, clip.Middle(before), clip.Middle(e.Loc))
+		case e.Meta.Capability == resourcesync.ChangeNotification:
+			if len(o.Channels) < mostChannels {
+				o.Channels = append(o.Channels, channelOf(e))
+			}
 		case !used:
 			src.log.Debug("discover: capability is not used", "capability", e.Meta.Capability, "loc", e.Loc)
 		}

@@ -84,7 +84,8 @@ type Client struct {
 	client  *http.Client
 	hosts   webguard.Rules
 	names   settings.Names
-	source  *url.URL          // with the user name and password for its host
+	source  *url.URL // with the user name and password for its host
+	shown   string
 	secrets *webguard.Secrets // of the source's address: nothing above the client sees them
 	lim     *Limits
 	sem     chan struct{}
@@ -132,12 +133,12 @@ func NewClient(source string, o Options) (*Client, error) {
 		d := DefaultLimits()
 		lim = &d
 	}
-	_, _, secrets := webguard.Hide(source)
+	shown, _, secrets := webguard.Hide(source)
 	u, err := webguard.Parse(source)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("source %q is not an http or https address", webguard.Masked(source))
 	}
-	f := &Client{names: o.Names, source: u, secrets: secrets, lim: lim, sem: make(chan struct{}, o.Concurrency), now: o.Now, Sleep: sleepContext, log: o.Log}
+	f := &Client{names: o.Names, source: u, shown: shown, secrets: secrets, lim: lim, sem: make(chan struct{}, o.Concurrency), now: o.Now, Sleep: sleepContext, log: o.Log}
 	f.hosts = append(f.hosts, webguard.Rule{Host: strings.ToLower(u.Hostname()), Port: webguard.Port(u), Own: true})
 	for _, a := range o.Allow {
 		r, err := webguard.ParseRule(a)
@@ -165,6 +166,9 @@ func NewClient(source string, o Options) (*Client, error) {
 	}}
 	return f, nil
 }
+
+// Source is the address of the source as it may be told: without its secrets.
+func (f *Client) Source() string { return f.shown }
 
 // Run is the number of the run since the Client was made.
 func (f *Client) Run() int64 { return f.runs.Load() }

@@ -52,7 +52,7 @@ type Run struct {
 	ID      uint64          `json:"id"`
 	Job     string          `json:"job"`
 	Subject string          `json:"subject"`
-	Cause   string          `json:"cause"` // schedule, api, command
+	Cause   string          `json:"cause"` // schedule, notification, api, command
 	Args    json.RawMessage `json:"args,omitempty"`
 	State   string          `json:"state"`
 	Queued  time.Time       `json:"queued"`

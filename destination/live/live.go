@@ -1,0 +1,406 @@
+// Package live hears of the changes of a source as they come.
+//
+// A notification is a hint. Whatever it says, it only begins a sync, by the Change List: a lost one
+// costs time, and a forged one a request. Each opening of a channel begins a sync too: the list has
+// the changes between two channels.
+package live
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/internal/clip"
+	"github.com/rsbridge/rsbridge/internal/repeats"
+	"github.com/rsbridge/rsbridge/internal/settings"
+	"github.com/rsbridge/rsbridge/internal/webguard"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// The modes of a subscriber, and the ways in which it hears. Auto takes the first way that is
+// offered and can be opened.
+const (
+	Auto      = "auto"
+	WebSub    = "websub"
+	WebSocket = "websocket"
+	Events    = "events"
+	Off       = "off"
+	Polling   = "polling" // a way alone: it hears nothing
+)
+
+const (
+	mostBytes  = 4 << 20          // of one notification; a source of our kind sends up to 1 MiB
+	quiet      = 2 * time.Minute  // without a sign of life a channel is lost
+	openWithin = 30 * time.Second // of a channel
+	shortest   = time.Second      // pause before a channel is opened again
+	longest    = 5 * time.Minute
+	seldom     = time.Hour // a source without channels is asked again after it
+)
+
+// Config is how a destination hears of changes, as a part of a configuration file. There the mode
+// may stand for it.
+type Config struct {
+	Mode string `yaml:"mode" short:"true" doc:"auto: the first way offered by the source, of websocket and events; off: the schedule alone. Each opening of a channel and each notification begins a sync" allowed:"auto|websocket|events|off" default:"auto"`
+}
+
+// Options of Open.
+type Options struct {
+	Config
+	Source, Set string // as configured
+	Allow       []string
+	Timeout     time.Duration // of the beginning of an answer
+	UserAgent   string
+	Settings    settings.Names
+	TempDir     string
+	Transport   http.RoundTripper
+	// Sync reads the list. It tells whether nothing is left to try again.
+	Sync   func(context.Context) bool
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Subscriber follows the channels of one source. One that is nil hears nothing.
+type Subscriber struct {
+	// Sleep is the pause before another attempt. A test may replace it before Start.
+	Sleep func(context.Context, time.Duration) error
+
+	o       Options
+	log     *slog.Logger
+	repeats *repeats.Lines
+	client  *fetch.Client
+	offer   func(context.Context) (*feed.Offer, error)
+	hints   chan struct{} // one is enough: the next sync reads everything
+	again   chan struct{}
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	mu        sync.Mutex
+	way       string
+	announced uint64
+}
+
+// Open makes a subscriber, nil with the mode Off; nothing runs yet.
+func Open(o Options) (*Subscriber, error) {
+	if o.Mode = cmp.Or(o.Mode, Auto); o.Mode == Off {
+		return nil, nil
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Subscriber{Sleep: sleep, o: o, repeats: &repeats.Lines{}, hints: make(chan struct{}, 1), again: make(chan struct{}, 1), way: Polling}
+	s.log = slog.New(s.repeats.Handler(o.Logger.Handler()))
+	limits := feed.DefaultLimits()
+	limits.Header = cmp.Or(o.Timeout, limits.Header)
+	var err error
+	if s.client, err = fetch.NewClient(o.Source, fetch.Options{Names: o.Settings, Allow: o.Allow, Agent: o.UserAgent, Transport: o.Transport, Limits: &limits.Limits, Now: o.Now, Log: s.log}); err != nil {
+		return nil, fmt.Errorf("hear of changes: %w", err)
+	}
+	src := feed.New(feed.Options{Source: s.client.Source(), Set: o.Set, Client: s.client, Limits: &limits, Settings: o.Settings, TempDir: o.TempDir, Now: o.Now, Log: s.log})
+	s.offer = func(ctx context.Context) (*feed.Offer, error) {
+		s.client.Begin()
+		return src.Discover(ctx)
+	}
+	return s, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// Start hears until End.
+func (s *Subscriber) Start() {
+	if s == nil {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background()) // ended by End
+	s.stop = stop
+	s.running.Go(func() { s.run(ctx) })
+	s.running.Go(func() { s.follow(ctx) })
+}
+
+// End ends the work of Start. It may be called twice.
+func (s *Subscriber) End() {
+	if s != nil && s.stop != nil {
+		s.stop()
+		s.running.Wait()
+	}
+}
+
+// hint asks for a sync.
+func (s *Subscriber) hint() {
+	select {
+	case s.hints <- struct{}{}:
+	default:
+	}
+}
+
+// follow syncs at each hint. A hint during a sync is followed by one more. After a failure it tries
+// again: without a schedule nobody else does.
+func (s *Subscriber) follow(ctx context.Context) {
+	pause := shortest
+	for again := false; ; {
+		if again {
+			_ = s.pause(ctx, pause, s.hints)
+			pause = min(2*pause, longest)
+		} else {
+			select {
+			case <-ctx.Done():
+			case <-s.hints:
+			}
+			pause = shortest
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		again = !s.o.Sync(ctx)
+	}
+}
+
+// Way tells how changes are heard at present.
+func (s *Subscriber) Way() string {
+	if s == nil {
+		return Polling
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.way
+}
+
+// Announced is the position of the newest change heard of and not read yet, 0 for none.
+func (s *Subscriber) Announced() uint64 {
+	if s == nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.announced
+}
+
+// Behind is how many changes heard of are behind the position of a mirror, nil if that is not known.
+func (s *Subscriber) Behind(position *uint64, inSync bool) *uint64 {
+	var n uint64
+	switch at := s.Announced(); {
+	case position == nil:
+		return nil
+	case at > *position:
+		n = at - *position
+	case !inSync:
+		return nil
+	}
+	return &n
+}
+
+// Read notes that all was read after an announcement; a forged one is forgotten by it. A pause after
+// a channel that could not be opened ends: the source answers.
+func (s *Subscriber) Read(announced uint64) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.announced == announced {
+		s.announced = 0
+	}
+	select {
+	case s.again <- struct{}{}:
+	default:
+	}
+}
+
+// run hears until ctx ends.
+func (s *Subscriber) run(ctx context.Context) {
+	defer s.repeats.Settle(s.o.Logger)
+	pause := shortest
+	for ctx.Err() == nil {
+		begun := s.o.Now()
+		end := s.hear(ctx)
+		s.mu.Lock()
+		s.way = Polling
+		s.mu.Unlock()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(end.err, errNone):
+			s.log.Debug("the source offers no notifications; it is polled", "mode", s.o.Mode)
+			_ = s.pause(ctx, seldom, nil)
+			continue
+		case !end.opened:
+			s.log.Warn("no notifications are heard for now; the source is polled", "error", told(end.err))
+			select {
+			case <-s.again: // of before
+			default:
+			}
+			if s.pause(ctx, pause, s.again) {
+				pause = shortest
+				continue
+			}
+		default:
+			s.log.Info("a channel of notifications ended; it is opened again", "reason", told(end.err))
+			if end.heard || s.o.Now().Sub(begun) > pause {
+				pause = shortest
+			}
+			_ = s.pause(ctx, pause, nil)
+		}
+		pause = min(2*pause, longest)
+	}
+}
+
+func told(err error) string { return webguard.MaskedText(clip.Middle(err.Error())) }
+
+// pause waits about so long. It tells whether it was cut short.
+func (s *Subscriber) pause(ctx context.Context, d time.Duration, cut chan struct{}) (short bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	slept := make(chan struct{})
+	go func() { // ends with ctx
+		defer close(slept)
+		// The mirrors of a source that comes back do not all come at once.
+		_ = s.Sleep(ctx, d*3/4+rand.N(d/2))
+	}()
+	select {
+	case <-slept:
+		return false
+	case <-cut:
+		cancel()
+		<-slept
+		return true
+	}
+}
+
+// errNone comes from a source without a channel of the mode.
+var errNone = errors.New("no channel is offered")
+
+// ended is how a channel was.
+type ended struct {
+	opened, heard bool
+	err           error
+}
+
+// channel is an open or failed one: run calls opened once, then hear for each notification.
+type channel struct {
+	way, address string
+	run          func(context.Context, *hearing) error
+}
+
+// hearing is what a channel tells.
+type hearing struct {
+	s   *Subscriber
+	c   *channel
+	end ended
+}
+
+// hear opens the first possible channel, and hears until it ends.
+func (s *Subscriber) hear(ctx context.Context) ended {
+	o, err := s.offer(ctx)
+	if err != nil {
+		return ended{err: err}
+	}
+	list := s.channels(o.Channels)
+	if len(list) == 0 {
+		return ended{err: errNone}
+	}
+	var errs []error
+	for _, c := range list {
+		h := &hearing{s: s, c: &c}
+		if h.end.err = c.run(ctx, h); h.end.err == nil {
+			h.end.err = io.EOF
+		}
+		if h.end.opened || ctx.Err() != nil {
+			return h.end
+		}
+		s.log.Debug("a channel cannot be opened", "channel", c.address, "way", c.way, "error", h.end.err)
+		errs = append(errs, h.end.err)
+	}
+	return ended{err: errors.Join(errs...)}
+}
+
+// channels are those of the mode, the best first.
+func (s *Subscriber) channels(offered []feed.Channel) (out []channel) {
+	for _, way := range []string{WebSocket, Events} {
+		if s.o.Mode != Auto && s.o.Mode != way {
+			continue
+		}
+		for _, c := range offered {
+			socket := strings.HasPrefix(c.Loc, "ws:") || strings.HasPrefix(c.Loc, "wss:")
+			switch {
+			case way == WebSocket && socket:
+				out = append(out, channel{way, c.Loc, func(ctx context.Context, h *hearing) error { return s.socket(ctx, c.Loc, h) }})
+			case way == Events && c.Events != "":
+				out = append(out, channel{way, c.Events, func(ctx context.Context, h *hearing) error { return s.events(ctx, c.Events, h) }})
+				return out // the same stream stands at each entry
+			}
+		}
+	}
+	return out
+}
+
+// opened tells that a channel is open. What was before it is in the list.
+func (h *hearing) opened() {
+	h.end.opened = true
+	h.s.mu.Lock()
+	h.s.way = h.c.way
+	h.s.mu.Unlock()
+	h.s.log.Debug("notifications are heard", "channel", h.c.address, "way", h.c.way)
+	h.s.hint()
+}
+
+// take takes a notification.
+func (h *hearing) take(body []byte) {
+	at, err := read(body, h.c.address)
+	if err != nil {
+		h.s.log.Warn("a notification cannot be read; it counts as a hint alone", "channel", h.c.address, "bytes", len(body), "error", told(err))
+	} else {
+		h.end.heard = true
+		h.s.mu.Lock()
+		h.s.announced = max(h.s.announced, at)
+		h.s.mu.Unlock()
+	}
+	h.s.hint()
+}
+
+// read gives the position told by a notification, 0 for none. All dialects are taken; one of 0.8
+// has no capability.
+func read(body []byte, address string) (at uint64, err error) {
+	r, err := resourcesync.NewReader(bytes.NewReader(body), resourcesync.ReaderOptions{BaseURL: address, MaxBytes: mostBytes, Expect: resourcesync.ChangeNotification})
+	if err != nil {
+		return 0, err
+	}
+	at = sequenceOf(&r.Head().Meta)
+	for {
+		e, err := r.Next()
+		if err == io.EOF {
+			return at, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		at = max(at, sequenceOf(&e.Meta))
+	}
+}
+
+func sequenceOf(m *resourcesync.Meta) uint64 {
+	n, _ := strconv.ParseUint(m.Ext[resourcesync.ExtSequence], 10, 63)
+	return n
+}

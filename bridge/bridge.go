@@ -8,11 +8,9 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -245,26 +243,7 @@ func (b *Bridge) transport() http.RoundTripper {
 	if b.pub == nil || b.cfg.Public.BaseURL == "" { // the documents of removed sets are not served without an address
 		return t
 	}
-	return ownOrWeb{bases: b.pub.Bases, own: inproc.Transport{Handler: b.PublicHandler()}, web: t}
-}
-
-type ownOrWeb struct {
-	bases    func() []string // without a rebase a set keeps its old one
-	own, web http.RoundTripper
-}
-
-func (t ownOrWeb) RoundTrip(r *http.Request) (*http.Response, error) {
-	for _, base := range t.bases() {
-		u, err := url.Parse(base)
-		if err != nil || r.URL.Scheme != u.Scheme || !strings.EqualFold(r.URL.Host, u.Host) {
-			continue
-		}
-		// Beside the path of a base URL others may live, behind the same proxy.
-		if rest, below := strings.CutPrefix(r.URL.Path, u.Path); below && (rest == "" || rest[0] == '/') {
-			return t.own.RoundTrip(r)
-		}
-	}
-	return t.web.RoundTrip(r)
+	return inproc.OwnOrWeb{Bases: b.pub.Bases, Own: inproc.Transport{Handler: b.PublicHandler()}, Web: t}
 }
 
 // Start starts the schedules, and begins the kept requests for named entities and the jobs

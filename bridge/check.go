@@ -311,6 +311,9 @@ func (c *Config) check() (out []Finding) {
 		httpURL(p+".source", d.Source)
 		schedule(p+".schedule", d.Schedule)
 		schedule(p+".audit", d.Audit.Schedule)
+		if err := d.Live.Check(); err != nil {
+			fault(p+".live", "", "%v", err)
+		}
 		classes(p+".select.classes", d.Select.Classes)
 		ratio(p+".max_delete_ratio", d.MaxDeleteRatio)
 		for _, host := range d.Allow {

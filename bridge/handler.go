@@ -12,10 +12,15 @@ import (
 // removed ones, or the queries of a store.
 func (b *Bridge) Publishes() bool { return b.pub != nil || b.cfg.Publishes() }
 
-// Publishes tells whether a configuration has anything to serve in public.
+// Publishes tells whether a configuration has anything to serve in public: also callbacks of hubs.
 func (c *Config) Publishes() bool {
 	for _, s := range c.Stores {
 		if s.Serve {
+			return true
+		}
+	}
+	for _, d := range c.Destinations {
+		if d.Live.Callback != "" {
 			return true
 		}
 	}
@@ -46,6 +51,12 @@ func (b *Bridge) PublicHandler() http.Handler {
 		if h := served[r.URL.EscapedPath()]; h != nil {
 			h.ServeHTTP(w, r)
 			return
+		}
+		for name, m := range b.dests {
+			if m.cfg.Live.Calls(r.URL.EscapedPath(), name) {
+				m.live.ServeHTTP(w, r)
+				return
+			}
 		}
 		documents.ServeHTTP(w, r)
 	})

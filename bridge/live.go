@@ -20,7 +20,7 @@ func unasked(run *jobs.Run) bool { return run.Cause == "schedule" || run.Cause =
 // hears makes the subscriber of a mirror, nil for none. It begins a sync at each hint.
 func (m *mirror) hears(transport http.RoundTripper) *live.Subscriber {
 	b, c := m.bridge, m.cfg
-	s, err := live.Open(live.Options{Config: c.Live, Source: c.Source, Set: c.Set, Allow: c.Allow, Timeout: time.Duration(c.Timeout), UserAgent: b.cfg.UserAgent, Settings: b.cfg.names,
+	s, err := live.Open(live.Options{Config: c.Live, Name: m.name, Source: c.Source, Set: c.Set, Allow: c.Allow, Timeout: time.Duration(c.Timeout), UserAgent: b.cfg.UserAgent, Settings: b.cfg.names,
 		TempDir: b.cfg.tempDir(), Transport: transport, Now: b.now, Logger: b.log.With("component", "live", "destination", m.name),
 		Sync: func(ctx context.Context) bool {
 			run, _, err := b.runner.Start("sync:"+m.name, byNotification, nil)

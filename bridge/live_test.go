@@ -33,7 +33,8 @@ func newPushing(t *testing.T, mode string, fate func() fate) *pushing {
 	cfg.Public.BaseURL = server.URL
 	cfg.Destinations = nil
 	s := cfg.Sets["data"]
-	s.Schedule, s.Notify.Events, s.Notify.WebSocket, s.MaxDeleteRatio = "", true, true, 1
+	cfg.Public.Hub.Callbacks = []string{"127.0.0.1"}
+	s.Schedule, s.Notify.WebSub, s.Notify.Events, s.Notify.WebSocket, s.MaxDeleteRatio = "", true, true, true, 1
 	cfg.Sets["data"] = s
 	p.source = mustOpen(t, cfg)
 	p.net.Handler = p.source.PublicHandler()
@@ -41,6 +42,11 @@ func newPushing(t *testing.T, mode string, fate func() fate) *pushing {
 	own.Sets = nil
 	d := own.Destinations["copy"]
 	d.Source, d.Schedule, d.Audit.Schedule, d.Live.Mode, d.MaxDeleteRatio = server.URL, "", "", mode, 1
+	callbacks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.mirror.PublicHandler().ServeHTTP(w, r) }))
+	t.Cleanup(callbacks.Close)
+	if mode == "websub" {
+		d.Live.Callback = callbacks.URL + "/at/"
+	}
 	own.Destinations["copy"] = d
 	p.mirror = mustOpen(t, own)
 	p.mirror.dests["copy"].live.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
@@ -86,7 +92,7 @@ func (p *pushing) equal() {
 
 // TestLive: a mirror without a schedule follows by notifications alone, and tells how.
 func TestLive(t *testing.T) {
-	for _, mode := range []string{"auto", "websocket", "events"} {
+	for _, mode := range []string{"auto", "websub", "websocket", "events"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			p := newPushing(t, mode, nil)
@@ -280,4 +286,54 @@ func (p *pushing) dump(b *Bridge, store string) []byte {
 		p.Fatalf("%d %s", out.Code, out.Body)
 	}
 	return out.Body.Bytes()
+}
+
+// TestLiveOwn: a mirror of a set of the same bridge hears without a listener.
+func TestLiveOwn(t *testing.T) {
+	cfg := small(t.TempDir())
+	s, d := cfg.Sets["data"], cfg.Destinations["copy"]
+	s.Schedule, s.Notify.Events, s.Notify.WebSocket, d.Schedule, d.Audit.Schedule = "", true, true, "", ""
+	cfg.Sets["data"], cfg.Destinations["copy"] = s, d
+	p := &pushing{T: t, source: mustOpen(t, cfg)}
+	p.mirror = p.source
+	defer func() {
+		if err := p.source.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	runs := make(chan jobs.Run)
+	go func() { // ends with ctx
+		for run := range p.source.Runner().Watch(ctx) {
+			if run.Job == "sync:copy" {
+				select {
+				case runs <- run:
+				case <-ctx.Done():
+				}
+			}
+		}
+	}()
+	at := p.publish("<http://e.example/a> <http://e.example/p> \"0\" .\n")
+	p.source.Start(t.Context())
+	p.follow(runs, at)
+	p.follow(runs, p.publish("<http://e.example/b> <http://e.example/p> \"0\" .\n"))
+	st, err := p.source.DestinationStatus(t.Context(), "copy")
+	if err != nil || st.Live != "events" {
+		t.Errorf("heard by %s, %v", st.Live, err)
+	}
+	p.equal()
+}
+
+// TestLiveFaults: wrong settings are told with their keys.
+func TestLiveFaults(t *testing.T) {
+	for callback, want := range map[string]string{"": "needs a callback", "ftp://m.example": "http or https", "https://me@m.example": "without user", "https://m.example/?a=b": "without user"} {
+		cfg := small(t.TempDir())
+		d := cfg.Destinations["copy"]
+		d.Live.Mode, d.Live.Callback = "websub", callback
+		cfg.Destinations["copy"] = d
+		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "destinations.copy.live: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", callback, err, want)
+		}
+	}
 }

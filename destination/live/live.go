@@ -15,9 +15,11 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
@@ -52,12 +54,50 @@ const (
 // Config is how a destination hears of changes, as a part of a configuration file. There the mode
 // may stand for it.
 type Config struct {
-	Mode string `yaml:"mode" short:"true" doc:"auto: the first way offered by the source, of websocket and events; off: the schedule alone. Each opening of a channel and each notification begins a sync" allowed:"auto|websocket|events|off" default:"auto"`
+	Mode     string `yaml:"mode" short:"true" doc:"auto: the first way offered by the source, of websub (with a callback), websocket and events; off: the schedule alone. Each opening of a channel and each notification begins a sync" allowed:"auto|websub|websocket|events|off" default:"auto"`
+	Callback string `yaml:"callback" doc:"for websub: the address of the public listener, as the hub sees it; the hub calls /callback/NAME below it"`
+}
+
+// Check finds the first error of the configuration.
+func (c *Config) Check() error {
+	if c.Callback == "" {
+		if c.Mode == WebSub {
+			return errors.New("mode websub needs a callback: the address of the public listener, as the hub sees it")
+		}
+		return nil
+	}
+	u, err := url.Parse(c.Callback)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("callback %q: want an http or https address without user and query", webguard.Masked(c.Callback))
+	}
+	return nil
+}
+
+// CallbackPath is the place of the callbacks of destinations, below the root or the path of the
+// callback address.
+const CallbackPath = "/callback/"
+
+// Calls tells whether a request is for a callback of the destination with this name.
+func (c *Config) Calls(path, name string) bool {
+	if c.Callback == "" {
+		return false
+	}
+	u, err := url.Parse(c.Callback)
+	if err != nil {
+		return false
+	}
+	below := CallbackPath + name + "/"
+	return strings.HasPrefix(path, below) || strings.HasPrefix(path, strings.TrimSuffix(u.EscapedPath(), "/")+below)
+}
+
+func (o *Options) callback() string {
+	return strings.TrimSuffix(o.Callback, "/") + CallbackPath + o.Name + "/"
 }
 
 // Options of Open.
 type Options struct {
 	Config
+	Name        string // of the destination
 	Source, Set string // as configured
 	Allow       []string
 	Timeout     time.Duration // of the beginning of an answer
@@ -86,9 +126,10 @@ type Subscriber struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
-	mu        sync.Mutex
-	way       string
-	announced uint64
+	mu            sync.Mutex
+	way           string
+	announced     uint64
+	subscriptions map[string]*subscription // by token
 }
 
 // Open makes a subscriber, nil with the mode Off; nothing runs yet.
@@ -102,7 +143,7 @@ func Open(o Options) (*Subscriber, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Subscriber{Sleep: sleep, o: o, repeats: &repeats.Lines{}, hints: make(chan struct{}, 1), again: make(chan struct{}, 1), way: Polling}
+	s := &Subscriber{Sleep: sleep, o: o, repeats: &repeats.Lines{}, hints: make(chan struct{}, 1), again: make(chan struct{}, 1), way: Polling, subscriptions: map[string]*subscription{}}
 	s.log = slog.New(s.repeats.Handler(o.Logger.Handler()))
 	limits := feed.DefaultLimits()
 	limits.Header = cmp.Or(o.Timeout, limits.Header)
@@ -306,9 +347,10 @@ type channel struct {
 
 // hearing is what a channel tells.
 type hearing struct {
-	s   *Subscriber
-	c   *channel
-	end ended
+	s     *Subscriber
+	c     *channel
+	end   ended
+	heard atomic.Bool
 }
 
 // hear opens the first possible channel, and hears until it ends.
@@ -327,6 +369,7 @@ func (s *Subscriber) hear(ctx context.Context) ended {
 		if h.end.err = c.run(ctx, h); h.end.err == nil {
 			h.end.err = io.EOF
 		}
+		h.end.heard = h.heard.Load()
 		if h.end.opened || ctx.Err() != nil {
 			return h.end
 		}
@@ -338,13 +381,15 @@ func (s *Subscriber) hear(ctx context.Context) ended {
 
 // channels are those of the mode, the best first.
 func (s *Subscriber) channels(offered []feed.Channel) (out []channel) {
-	for _, way := range []string{WebSocket, Events} {
+	for _, way := range []string{WebSub, WebSocket, Events} {
 		if s.o.Mode != Auto && s.o.Mode != way {
 			continue
 		}
 		for _, c := range offered {
 			socket := strings.HasPrefix(c.Loc, "ws:") || strings.HasPrefix(c.Loc, "wss:")
 			switch {
+			case way == WebSub && s.o.Callback != "" && !socket && len(c.Hubs) > 0:
+				out = append(out, channel{way, c.Loc, func(ctx context.Context, h *hearing) error { return s.webSub(ctx, c, h) }})
 			case way == WebSocket && socket:
 				out = append(out, channel{way, c.Loc, func(ctx context.Context, h *hearing) error { return s.socket(ctx, c.Loc, h) }})
 			case way == Events && c.Events != "":
@@ -372,7 +417,7 @@ func (h *hearing) take(body []byte) {
 	if err != nil {
 		h.s.log.Warn("a notification cannot be read; it counts as a hint alone", "channel", h.c.address, "bytes", len(body), "error", told(err))
 	} else {
-		h.end.heard = true
+		h.heard.Store(true)
 		h.s.mu.Lock()
 		h.s.announced = max(h.s.announced, at)
 		h.s.mu.Unlock()

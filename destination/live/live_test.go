@@ -39,6 +39,8 @@ type source struct {
 	refuse  map[string]bool // ways
 	opened  []string
 	channel []feed.Channel
+
+	callback string
 }
 
 func newSource(t *testing.T) *source {
@@ -125,7 +127,7 @@ func (l *lines) count(text string) int {
 
 func (s *source) hear(mode string, offer func(context.Context) (*feed.Offer, error)) *hearer {
 	h := &hearer{woken: make(chan struct{}), pauses: make(chan time.Duration), wait: make(chan struct{}), log: &lines{}}
-	x, err := Open(Options{Config: Config{Mode: mode}, Source: s.URL, Logger: slog.New(slog.NewTextHandler(h.log, nil)), Sync: func(ctx context.Context) bool {
+	x, err := Open(Options{Config: Config{Mode: mode, Callback: s.callback}, Name: "copy", Source: s.URL, Logger: slog.New(slog.NewTextHandler(h.log, nil)), Sync: func(ctx context.Context) bool {
 		select {
 		case h.woken <- struct{}{}:
 		case <-ctx.Done():

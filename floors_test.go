@@ -30,7 +30,7 @@ var floors = map[string]int{
 	"push": 2, "push/hub": 2,
 	"destination/sink/dumpsink": 2, "destination/sink/filesink": 2, "destination/sink/marks": 2,
 
-	"bridge": 3, "bridge/named": 3,
+	"bridge": 3, "bridge/named": 3, "bridge/gateway": 3,
 
 	"httpapi": 4, "examples": 4, "examples/schemaorg": 4, "examples/expose": 4, "examples/mirror": 4, "examples/admin": 4, "examples/embed": 4,
 
@@ -45,6 +45,7 @@ var floors = map[string]int{
 var order = map[string]int{
 	"internal/ownfile": 0, "internal/kv": 0, "internal/kv/guardfs": 1, "internal/kv/memkv": 1, "internal/kv/pebblekv": 2, "internal/kv/kvtest": 3, "internal/jobs": 4, "internal/webclient": 1,
 	"internal/xmlscan": 0, "resourcesync": 1,
+	"bridge/named": 0, "bridge/gateway": 1,
 	"rdfres/internal/chars": 0, "rdfres": 1, "rdfres/internal/syntax": 2, "rdfres/jsonld": 3, "rdfres/rdfxml": 3, "rdfres/codec": 4,
 }
 

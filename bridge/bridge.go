@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/named"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/inproc"
@@ -148,7 +149,7 @@ func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
 	if err := stores.all(ctx, b.stores); err != nil {
 		return err
 	}
-	if err := b.openSets(ctx); err != nil {
+	if err := b.openSets(ctx, before); err != nil {
 		return err
 	}
 	if err := b.openDestinations(ctx); err != nil {
@@ -180,7 +181,8 @@ func (c *Config) vacant() error {
 
 func (c *Config) tempDir() string { return filepath.Join(c.State, "tmp") }
 
-func (b *Bridge) openSets(ctx context.Context) (err error) {
+// openSets opens the sets. A queue goes on over a reload: requests to the bridge before still use it.
+func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
 	if err := b.memory().finishPending(ctx); err != nil {
 		return err
 	}
@@ -192,7 +194,11 @@ func (b *Bridge) openSets(ctx context.Context) (err error) {
 	}
 	var published []publish.SetConfig
 	for _, name := range slices.Sorted(maps.Keys(b.cfg.Sets)) {
-		s, err := b.openSet(ctx, name, b.cfg.Sets[name])
+		var queue *named.Queue
+		if before != nil && before.kv == b.kv && before.sets[name] != nil {
+			queue = before.sets[name].due
+		}
+		s, err := b.openSet(ctx, name, b.cfg.Sets[name], queue)
 		if err != nil {
 			return fmt.Errorf("set %s: %w", name, err)
 		}

@@ -417,6 +417,9 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 		if err := dumpsink.Check(s.Dump); s.Dump != "" && err != nil {
 			fault(p+".dump", s.Dump, "%v", err)
 		}
+		if s.Gateway && (s.sink() || s.Embedded == "" && s.Update == "" && s.GraphStore == "") {
+			fault(p+".gateway", "", "needs an address for updates: update, graph_store, or a preset")
+		}
 		if s.Serve && s.Embedded == "" {
 			fault(p+".serve", "true", "is for embedded stores")
 		}

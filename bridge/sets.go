@@ -82,7 +82,8 @@ type Candidate struct {
 	Deleted int64 `json:"deleted"`
 }
 
-func (b *Bridge) openSet(ctx context.Context, name string, c Set) (*set, error) {
+// openSet opens a set, with its open queue if there is one.
+func (b *Bridge) openSet(ctx context.Context, name string, c Set, open *named.Queue) (*set, error) {
 	s := &set{bridge: b, name: name, cfg: c}
 	sc := b.cfg.sourceConfig(name)
 	sc.TempDir, sc.Logger, sc.Progress = b.cfg.tempDir(), b.log.With("component", "sparqlsrc", "set", name), s.progress
@@ -97,8 +98,10 @@ func (b *Bridge) openSet(ctx context.Context, name string, c Set) (*set, error) 
 	if err != nil {
 		return nil, err
 	}
-	if s.due, err = named.Open(ctx, b.records, name); err != nil {
-		return nil, err
+	if s.due = open; s.due == nil {
+		if s.due, err = named.Open(ctx, b.records, name); err != nil {
+			return nil, err
+		}
 	}
 	s.log, err = b.tracker.Log(ctx, name)
 	return s, err

@@ -9,8 +9,10 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/gateway"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
@@ -25,6 +27,7 @@ type store struct {
 	client   *sparql.Client    // of the sink, nil for a dump or files
 	embedded *embedstore.Store // nil for a remote one
 	fault    error             // why it could not be opened; then there is nothing else
+	order    sync.RWMutex      // of the gateway's updates
 }
 
 // closeExcept closes everything the others do not use.
@@ -137,13 +140,41 @@ func (o *storeOpener) one(ctx context.Context, name string, c Store) (*store, er
 	return s, nil
 }
 
-// StoreHandler is the SPARQL and Graph Store handler of an embedded store, nil
-// when there is no such store or it is not embedded.
+// StoreHandler is the SPARQL and Graph Store handler of an embedded store, with the gateway of the
+// store if it has one; nil without both.
 func (b *Bridge) StoreHandler(name string) http.Handler {
-	if s := b.stores[name]; s != nil && s.embedded != nil {
-		return s.embedded.Handler()
+	s := b.stores[name]
+	if s == nil || s.fault != nil {
+		return nil
 	}
-	return nil
+	var own http.Handler
+	if s.embedded != nil {
+		own = s.embedded.Handler()
+	}
+	if b.cfg.Stores[name].Gateway {
+		own = s.gateway(name, b.sets, own, b.log.With("component", "gateway", "store", name))
+	}
+	return own
+}
+
+// gateway tells all sets made from the store of its updates. own answers the rest, which changes
+// nothing.
+func (s *store) gateway(name string, sets map[string]*set, own http.Handler, log *slog.Logger) http.Handler {
+	g := &gateway.Gateway{Client: s.client, Order: &s.order, Log: log}
+	for _, set := range sets {
+		if set.removed || set.source == nil || set.cfg.Store != name {
+			continue
+		}
+		by := set.cfg.Describe
+		if set.cfg.Select.Query != "" {
+			by = ""
+		}
+		g.Sets = append(g.Sets, gateway.Set{Queue: set.due, By: by, Begin: func() error {
+			_, _, err := set.bridge.runner.Start("hint:"+set.name, "gateway", hintArgs{Named: true})
+			return err
+		}})
+	}
+	return g.Before(own)
 }
 
 // LoadStore loads a document into an embedded store as one transaction; replace

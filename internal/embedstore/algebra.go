@@ -233,4 +233,6 @@ type operation struct {
 	slots   int
 	base    string
 	loadIRI string
+
+	from, to int64 // of the group after WHERE, in the text
 }

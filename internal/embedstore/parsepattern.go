@@ -128,6 +128,9 @@ func (p *parser) service() node {
 
 func (p *parser) subSelect() node {
 	defer p.in.deeper()()
+	if p.simple {
+		p.in.fail("there is a sub-select")
+	}
 	outer := p.pushScope()
 	q := p.query()
 	p.scope = outer

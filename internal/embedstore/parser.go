@@ -38,6 +38,7 @@ type parser struct {
 
 	first   *valuesNode // begin of the next group, nil: nothing
 	lasting bool        // nothing may give another result each time
+	simple  bool        // no sub-selects
 
 	// aggs collects aggregates in places for them.
 	aggs  *[]aggregate

@@ -31,7 +31,9 @@ func (u *updateParser) operation() *operation {
 			return op
 		case p.in.word("WHERE"):
 			op.kind = opModify
+			op.from = p.in.tok.off
 			op.del = u.quadPattern(false)
+			op.to = p.in.tok.off
 			op.where = patternOfQuads(op.del)
 		default:
 			op.kind = opModify
@@ -108,7 +110,9 @@ func (u *updateParser) modifyRest(op *operation) {
 	p := u.p
 	op.using = p.fromClauses("USING")
 	p.in.expectWord("WHERE")
+	op.from = p.in.tok.off
 	op.where = p.group()
+	op.to = p.in.tok.off
 }
 
 func (u *updateParser) graphRefAll() graphRef {

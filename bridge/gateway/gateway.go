@@ -1,0 +1,324 @@
+// Package gateway stands before a store: it forwards updates unchanged, and tells the touched
+// entities to the sets made from the store.
+//
+// The touched entities are kept on disk before the update is sent, and looked at once the store
+// has answered. So a killed process forgets no update: after its restart it looks at them. The
+// gateway may tell too much, and never too little: after an update of unknown effect the sets are
+// read whole.
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rsbridge/rsbridge/bridge/named"
+	"github.com/rsbridge/rsbridge/internal/embedstore"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+)
+
+// mostText is the longest text read for its entities; those of a longer one are unknown.
+const mostText = 8 << 20
+
+// Set is one set made from the store.
+type Set struct {
+	Queue *named.Queue
+	By    string       // its entities are subjects ("cbd") or graphs ("graph"); else a change of one triple may be a change of any entity
+	Begin func() error // begins a look at the queue
+}
+
+// told is the message of an update to the set.
+func (s Set) told(t embedstore.Touched) named.Told {
+	list := t.Subjects
+	anyGraph := t.Bindings != nil && t.Bindings.AnyGraph
+	switch {
+	case s.By == "graph" && !anyGraph:
+		list = slices.DeleteFunc(slices.Clone(t.Graphs), func(g string) bool { return g == "" })
+	case s.By != "cbd":
+		return named.Told{Unknown: true}
+	}
+	if t.Unknown || len(list) > mostEntities || slices.ContainsFunc(list, odd) {
+		return named.Told{Unknown: true}
+	}
+	list = slices.Sorted(slices.Values(list)) // a copy: other sets read the same
+	return named.Told{Entities: slices.Compact(list)}
+}
+
+// mostEntities bounds the entities told by name of one update.
+const mostEntities = 10_000
+
+// odd tells of an IRI with another spelling in some stores.
+func odd(iri string) bool {
+	scheme, rest, _ := strings.Cut(iri, ":")
+	host, path, slash := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
+	hierarchical := strings.HasPrefix(rest, "//")
+	return strings.Contains(iri, "/.") || scheme != strings.ToLower(scheme) ||
+		hierarchical && (host != strings.ToLower(host) || strings.Contains(host, ":") || !slash && path == "")
+}
+
+// Gateway is the gateway of one store.
+type Gateway struct {
+	Client *sparql.Client
+	Sets   []Set
+	// Order keeps others out between a question and its update.
+	Order *sync.RWMutex
+	Log   *slog.Logger
+}
+
+// Before serves /update and /data; other reads are for next, if there is one.
+func (g *Gateway) Before(next http.Handler) http.Handler {
+	if next == nil {
+		next = http.NotFoundHandler()
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/update" || r.URL.Path == "/data":
+			g.serve(w, r)
+		case r.URL.Path == "/query" || r.Method == http.MethodGet || r.Method == http.MethodHead:
+			next.ServeHTTP(w, r)
+		default:
+			http.Error(w, "updates are taken at /update and /data only", http.StatusMethodNotAllowed)
+		}
+	})
+}
+
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
+	e := g.Client.Endpoint()
+	address, read := e.Update, readUpdate
+	if r.URL.Path == "/data" {
+		address, read = e.GraphStore, readDocument
+	}
+	if address == "" {
+		http.Error(w, "the store "+e.Name+" has no such address in the configuration", http.StatusNotFound)
+		return
+	}
+	if r.Method == http.MethodHead || r.Method == http.MethodOptions || r.Method == http.MethodGet && r.URL.Path == "/data" {
+		g.read(w, r, address)
+		return
+	}
+	head, err := io.ReadAll(io.LimitReader(r.Body, mostText+1))
+	if err != nil {
+		http.Error(w, "the body cannot be read: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	t := embedstore.Touched{Unknown: true}
+	if len(head) <= mostText && r.Header.Get("Content-Encoding") == "" && !strings.Contains(address, "?") {
+		t = read(r, head)
+	}
+	g.write(w, r, address, head, t)
+}
+
+// readUpdate reads the touched entities from a request of the SPARQL Protocol.
+func readUpdate(r *http.Request, body []byte) embedstore.Touched {
+	unknown := embedstore.Touched{Unknown: true}
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || r.URL.RawQuery != "" || r.Method != http.MethodPost || params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
+		return unknown
+	}
+	switch kind {
+	case "application/sparql-update":
+		return embedstore.ReadTouched(string(body))
+	case "application/x-www-form-urlencoded":
+		if form, err := url.ParseQuery(string(body)); err == nil && len(form) == 1 && len(form["update"]) == 1 {
+			return embedstore.ReadTouched(form.Get("update"))
+		}
+	}
+	return unknown
+}
+
+// write forwards an update, and tells the sets.
+func (g *Gateway) write(w http.ResponseWriter, r *http.Request, address string, head []byte, t embedstore.Touched) {
+	ctx := context.WithoutCancel(r.Context()) // an update goes on when its sender has gone
+	if t.Bindings != nil && !t.Unknown {
+		g.Order.Lock()
+		defer g.Order.Unlock()
+		g.ask(ctx, &t)
+	} else {
+		g.Order.RLock()
+		defer g.Order.RUnlock()
+	}
+	held, err := g.hold(ctx, t)
+	if err != nil {
+		g.Log.Error("an update was not forwarded", "error", err)
+		http.Error(w, "what the update touches cannot be kept, and nothing was sent: "+err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	res, err := g.forward(ctx, r, address, head)
+	var answer []byte
+	if err == nil {
+		answer, err = io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	}
+	switch {
+	case err == nil && slices.Contains(refusals, res.StatusCode):
+		held.drop(ctx, g.Log)
+	case err != nil || res.StatusCode >= 500 || res.StatusCode >= 300 && res.StatusCode < 400:
+		g.Log.Warn("what an update did is not known: its sets are read whole", "error", err)
+		held.confirm(ctx, g.Log, true)
+	default:
+		held.confirm(ctx, g.Log, false)
+	}
+	if res == nil {
+		http.Error(w, "the store gave no answer, and may have done the update: "+err.Error(), http.StatusBadGateway)
+		return
+	}
+	defer res.Body.Close()
+	give(w, res, io.MultiReader(bytes.NewReader(answer), res.Body))
+}
+
+// refusals are answers before anything was done.
+var refusals = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusTooManyRequests}
+
+// holds are the kept requests of one update.
+type holds []hold
+
+type hold struct {
+	set Set
+	req *named.Held
+}
+
+// hold keeps the touched entities of an update, for all sets.
+func (g *Gateway) hold(ctx context.Context, t embedstore.Touched) (out holds, err error) {
+	for _, s := range g.Sets {
+		told := s.told(t)
+		if len(told.Entities) == 0 && !told.Unknown {
+			continue
+		}
+		req, err := s.Queue.Hold(ctx, told)
+		if errors.Is(err, named.ErrMany) {
+			req, err = s.Queue.Hold(ctx, named.Told{Unknown: true})
+		}
+		if err != nil {
+			out.drop(ctx, g.Log)
+			return nil, err
+		}
+		out = append(out, hold{s, req})
+	}
+	return out, nil
+}
+
+func (hs holds) drop(ctx context.Context, log *slog.Logger) {
+	for _, h := range hs {
+		if err := h.req.Drop(ctx); err != nil { // it is looked at, for nothing
+			log.Warn("an update that was not done is not forgotten", "error", err)
+		}
+	}
+}
+
+// confirm makes the requests due, and begins to look. unknown: more may have changed.
+func (hs holds) confirm(ctx context.Context, log *slog.Logger, unknown bool) {
+	for _, h := range hs {
+		h.req.Release()
+		var err error
+		if unknown {
+			err = h.set.Queue.Keep(ctx, named.Told{Unknown: true})
+		}
+		if err = errors.Join(err, h.set.Begin()); err != nil {
+			log.Error("what an update touched is not looked at now; the next run, or a restart, does it", "error", err)
+		}
+	}
+}
+
+// read forwards a request without effect.
+func (g *Gateway) read(w http.ResponseWriter, r *http.Request, address string) {
+	res, err := g.forward(r.Context(), r, address, nil)
+	if err != nil {
+		http.Error(w, "the store gave no answer: "+err.Error(), http.StatusBadGateway)
+		return
+	}
+	defer res.Body.Close()
+	give(w, res, res.Body)
+}
+
+// ownHeaders are between two neighbours, or for the gateway alone.
+var ownHeaders = []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Authorization", "Cookie", "Origin", "Referer", "Expect"}
+
+// forward sends a request to the store, with head as the first bytes of its body. It ends when
+// nothing moves for the store's timeout.
+func (g *Gateway) forward(ctx context.Context, r *http.Request, address string, head []byte) (*http.Response, error) {
+	if r.URL.RawQuery != "" {
+		sep := "?"
+		if strings.Contains(address, "?") {
+			sep = "&"
+		}
+		address += sep + r.URL.RawQuery
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	timeout := g.Client.Endpoint().Timeout
+	timer := time.AfterFunc(timeout, cancel)
+	moves := func() { timer.Reset(timeout) }
+	req, err := http.NewRequestWithContext(ctx, r.Method, address, nil)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	req.Header = r.Header.Clone()
+	for _, h := range ownHeaders {
+		req.Header.Del(h)
+	}
+	if len(head) > 0 {
+		req.ContentLength = r.ContentLength
+		body := func() (io.ReadCloser, error) { return io.NopCloser(moving{bytes.NewReader(head), moves}), nil }
+		if len(head) <= mostText {
+			req.GetBody = body
+			req.Body, _ = body()
+		} else {
+			req.Body = io.NopCloser(moving{io.MultiReader(bytes.NewReader(head), r.Body), moves})
+		}
+	}
+	res, err := g.Client.Forward(req)
+	if err != nil {
+		timer.Stop()
+		cancel()
+		return nil, err
+	}
+	body := res.Body
+	res.Body = ending{moving{body, moves}, func() error {
+		timer.Stop()
+		defer cancel()
+		return body.Close()
+	}}
+	return res, nil
+}
+
+// moving tells of each reading.
+type moving struct {
+	r     io.Reader
+	moves func()
+}
+
+func (m moving) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	m.moves()
+	return n, err
+}
+
+// ending is a body with something to do at its end.
+type ending struct {
+	io.Reader
+	close func() error
+}
+
+func (e ending) Close() error { return e.close() }
+
+// give passes the store's answer on.
+func give(w http.ResponseWriter, res *http.Response, body io.Reader) {
+	h := w.Header()
+	for k, v := range res.Header {
+		if !slices.Contains(ownHeaders, k) {
+			h[k] = v
+		}
+	}
+	w.WriteHeader(res.StatusCode)
+	if _, err := io.Copy(w, body); err != nil {
+		panic(http.ErrAbortHandler) // nobody takes half for the whole
+	}
+}

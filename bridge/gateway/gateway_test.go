@@ -1,0 +1,210 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rsbridge/rsbridge/bridge/named"
+	"github.com/rsbridge/rsbridge/internal/embedstore"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+)
+
+// world is a store behind its gateway, and the queue of one set.
+type world struct {
+	t       *testing.T
+	records kv.Store
+	queue   *named.Queue
+	at      string
+	begun   atomic.Int32
+	// before is called with each request to the store, and true: the store is not to see it.
+	before func(w http.ResponseWriter, r *http.Request) bool
+	after  func(w http.ResponseWriter)
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, records: memkv.New(), after: func(http.ResponseWriter) {}, before: func(http.ResponseWriter, *http.Request) bool { return false }}
+	store, err := embedstore.Open(t.TempDir(), embedstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	behind := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/query" {
+			store.Handler().ServeHTTP(rw, r)
+			return
+		}
+		if w.before(rw, r) {
+			return
+		}
+		rec := httptest.NewRecorder()
+		store.Handler().ServeHTTP(rec, r)
+		w.after(rw)
+		for k, v := range rec.Header() {
+			rw.Header()[k] = v
+		}
+		rw.WriteHeader(rec.Code)
+		rw.Write(rec.Body.Bytes())
+	}))
+	t.Cleanup(behind.Close)
+	client, err := sparql.New(sparql.Endpoint{Name: "store", Query: behind.URL + "/query", Update: behind.URL + "/update", GraphStore: behind.URL + "/data", Username: "who", Password: "what"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	if w.queue, err = named.Open(t.Context(), w.records, "data"); err != nil {
+		t.Fatal(err)
+	}
+	g := &Gateway{Client: client, Order: new(sync.RWMutex), Log: slog.New(slog.DiscardHandler),
+		Sets: []Set{{Queue: w.queue, By: "cbd", Begin: func() error { w.begun.Add(1); return nil }}}}
+	front := httptest.NewServer(g.Before(nil))
+	t.Cleanup(front.Close)
+	w.at = front.URL
+	return w
+}
+
+func (w *world) send(ctx context.Context, text string) (code int, answer string) {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, "POST", w.at+"/update", strings.NewReader(text))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/sparql-update")
+	r.Header.Set("Authorization", "Bearer of-the-gateway")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer res.Body.Close()
+	raw, _ := io.ReadAll(res.Body)
+	return res.StatusCode, string(raw)
+}
+
+// due is what is to be looked at, then forgotten.
+func (w *world) due(q *named.Queue) string {
+	w.t.Helper()
+	due, err := q.Due(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	told, err := named.Gather(due)
+	if err == nil {
+		err = q.Forget(w.t.Context(), due)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return fmt.Sprint(told.Entities, told.Unknown)
+}
+
+const insert = `INSERT DATA { <urn:a> <urn:p> [ <urn:q> 1 ] }`
+
+// TestAnswers: what the store says decides what is told.
+func TestAnswers(t *testing.T) {
+	w := newWorld(t)
+	said := ""
+	w.before = func(_ http.ResponseWriter, r *http.Request) bool {
+		user, password, _ := r.BasicAuth()
+		raw, _ := io.ReadAll(r.Body)
+		said = fmt.Sprint(user, password, r.Header.Get("Content-Type"), string(raw))
+		r.Body = io.NopCloser(strings.NewReader(string(raw)))
+		return false
+	}
+	if code, answer := w.send(t.Context(), insert); code != 204 || answer != "" || said != "whowhatapplication/sparql-update"+insert {
+		t.Errorf("%d %q, the store got %q", code, answer, said)
+	}
+	if got := w.due(w.queue); got != "[urn:a] false" || w.begun.Load() != 1 {
+		t.Error("confirmed:", got, w.begun.Load())
+	}
+	if code, answer := w.send(t.Context(), "INSERT DATA { <urn:a> }"); code != 400 || !strings.Contains(answer, "line 1") {
+		t.Errorf("the store's own answer: %d %q", code, answer)
+	}
+	w.due(w.queue)
+	w.before = func(rw http.ResponseWriter, _ *http.Request) bool {
+		http.Error(rw, "not you", http.StatusForbidden)
+		return true
+	}
+	if code, answer := w.send(t.Context(), insert); code != 403 || answer != "not you\n" {
+		t.Error(code, answer)
+	}
+	if got := w.due(w.queue); got != "[] false" {
+		t.Error("refused:", got)
+	}
+	// The store has done it, and its answer is broken, or an error.
+	w.before = func(http.ResponseWriter, *http.Request) bool { return false }
+	w.after = func(rw http.ResponseWriter) {
+		conn, _, err := http.NewResponseController(rw).Hijack()
+		if err == nil {
+			conn.Close()
+		}
+	}
+	if code, answer := w.send(t.Context(), insert); code != 502 || !strings.Contains(answer, "may have done") {
+		t.Error(code, answer)
+	}
+	if got := w.due(w.queue); got != "[urn:a] true" {
+		t.Error("a broken connection:", got)
+	}
+	w.after = func(rw http.ResponseWriter) { rw.WriteHeader(500) }
+	w.send(t.Context(), insert)
+	if got := w.due(w.queue); got != "[urn:a] true" {
+		t.Error("an error of the server:", got)
+	}
+	w.after = func(rw http.ResponseWriter) {
+		conn, _, err := http.NewResponseController(rw).Hijack()
+		if err == nil {
+			fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhal")
+			conn.Close()
+		}
+	}
+	w.send(t.Context(), insert)
+	if got := w.due(w.queue); got != "[urn:a] true" {
+		t.Error("half an answer:", got)
+	}
+}
+
+// TestUnderWay: an update is on disk before the store sees it, and looked at once it has answered;
+// of a process that was killed meanwhile, after its restart. Its sender may be gone.
+func TestUnderWay(t *testing.T) {
+	w := newWorld(t)
+	arrived, release := make(chan struct{}), make(chan struct{})
+	w.before = func(http.ResponseWriter, *http.Request) bool {
+		arrived <- struct{}{}
+		<-release
+		return false
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); w.send(ctx, insert) }()
+	<-arrived
+	if got := w.due(w.queue); got != "[] false" {
+		t.Error("it is looked at before it is done:", got)
+	}
+	again, err := named.Open(t.Context(), w.records, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	due, err := again.Due(t.Context())
+	if told, wrong := named.Gather(due); err != nil || wrong != nil || fmt.Sprint(told.Entities) != "[urn:a]" {
+		t.Error("after a restart:", told, err, wrong)
+	}
+	cancel()
+	<-done
+	next := make(chan struct{})
+	go func() { defer close(next); w.send(t.Context(), `DELETE WHERE { ?s <urn:p> 1 }`) }() // waits for the one under way
+	release <- struct{}{}
+	<-arrived
+	if got := w.due(w.queue); got != "[urn:a] false" {
+		t.Error("done, and its sender is gone:", got)
+	}
+	release <- struct{}{}
+	<-next
+}

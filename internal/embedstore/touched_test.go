@@ -1,0 +1,62 @@
+package embedstore
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestReadTouched: what an update may change is all in its text, or in one question before it, or
+// unknown.
+func TestReadTouched(t *testing.T) {
+	for text, want := range map[string]string{
+		`INSERT DATA { <urn:a> <urn:p> 1, <urn:o> . GRAPH <urn:g> { <urn:b> <urn:p> 1 } }`: "[urn:a urn:a urn:b] [  urn:g]",
+		`PREFIX x: <urn:> DELETE DATA { x:a x:p 1 }`:                                       "[urn:a] []",
+		// Fresh blank nodes belong to what leads to them; of the others the text says nothing.
+		`INSERT DATA { <urn:a> <urn:p> [ <urn:q> [ <urn:r> 1 ] ] }`:                              "[urn:a] [  ]",
+		`INSERT DATA { <urn:a> <urn:p> ( 1 [ <urn:r> 1 ] ) }`:                                    "[urn:a] [     ]",
+		`INSERT DATA { _:x <urn:p> 1 }`:                                                          "unknown",
+		`INSERT DATA { _:x <urn:p> _:y . _:y <urn:p> _:x }`:                                      "unknown",
+		`INSERT DATA { <urn:a> <urn:p> _:x . GRAPH <urn:g> { _:x <urn:p> 1 } }`:                  "unknown",
+		`DELETE DATA { <_:b0> <urn:p> 1 }`:                                                       "unknown",
+		`DELETE { <urn:a> <urn:p> 1 } INSERT { <urn:a> <urn:p> 2 } WHERE { <urn:b> <urn:p> ?x }`: "[urn:a urn:a] [ ]",
+		`DELETE WHERE { <urn:a> <urn:p> ?o }`:                                                    "[urn:a] [] [] [o]  { <urn:a> <urn:p> ?o }",
+		`DELETE WHERE { GRAPH <urn:g> { ?s <urn:p> ?o } } # all`:                                 "[] [urn:g] [s] [o]  { GRAPH <urn:g> { ?s <urn:p> ?o } } # all",
+		`INSERT { ?s <urn:p> [ <urn:q> ?v ] } WHERE { ?s <urn:r> ?v }`:                           "[] [ ] [s] [v]  { ?s <urn:r> ?v }",
+		`INSERT { [] <urn:q> ?v } WHERE { ?s <urn:r> ?v }`:                                       "unknown",
+		`WITH <urn:g> DELETE { ?s ?p 1 } WHERE { ?s ?p 1 }`:                                      "[] [urn:g] [s] []  { GRAPH <urn:g> { ?s ?p 1 } }",
+		`WITH <urn:g> DELETE { ?s ?p 1 } USING <urn:h> USING NAMED <urn:i> WHERE { ?s ?p 1 }`:    "[] [urn:g] [s] []  FROM <urn:h> FROM NAMED <urn:i>{ ?s ?p 1 }",
+		`INSERT { GRAPH ?g { <urn:a> <urn:p> 1 } } WHERE { GRAPH ?g { ?s ?p ?o } }`:              "[urn:a] [] [] []  any { GRAPH ?g { ?s ?p ?o } }",
+		`DELETE WHERE { <urn:a> ?p ?o } ; INSERT DATA { <urn:b> <urn:p> 1 }`:                     "[urn:a urn:b] [ ] [] [o]  { <urn:a> ?p ?o }",
+		`INSERT DATA { <urn:b> <urn:p> 1 } ; DELETE WHERE { <urn:a> ?p ?o }`:                     "unknown",
+		`INSERT DATA { <urn:b> <urn:p> 1 } ; DELETE DATA { <urn:a> <urn:p> 1 }`:                  "[urn:b urn:a] [ ]",
+		`CREATE SILENT GRAPH <urn:g>`:                                                            "[] []",
+		`DROP GRAPH <urn:g>`:                                                                     "[] [urn:g] [s] [o]  { GRAPH <urn:g> { ?s ?p ?o } }",
+		`CLEAR DEFAULT`:                                                                          "unknown",
+		`COPY <urn:g> TO <urn:h>`:                                                                "unknown",
+		`LOAD <urn:g>`:                                                                           "unknown",
+		`INSERT { ?u <urn:p> 1 } WHERE { BIND(UUID() AS ?u) }`:                                   "unknown",
+		`DELETE { ?s <urn:p> ?o } WHERE { ?s <urn:p> ?o FILTER(RAND() > 0.5) }`:                  "unknown",
+		`DELETE { ?s <urn:p> ?o } WHERE { SERVICE SILENT <urn:x> { ?s <urn:p> ?o } }`:            "unknown",
+		`DELETE { ?s <urn:p> ?o } WHERE { { SELECT * { ?s <urn:p> ?o } LIMIT 1 } }`:              "unknown",
+		`INSERT DATA { <a> <urn:p> 1 }`:                                                          "unknown",
+		`INSERT DATA { << <urn:a> <urn:p> 1 >> <urn:q> 2 }`:                                      "unknown",
+		`what`: "unknown",
+	} {
+		got := ReadTouched(text)
+		said := fmt.Sprint(got.Subjects, " ", got.Graphs)
+		if b := got.Bindings; b != nil {
+			said += fmt.Sprint(" ", b.Subjects, " ", b.Others, " ", b.Dataset)
+			if b.AnyGraph {
+				said += " any "
+			}
+			said += strings.Join(strings.Fields(b.Pattern), " ")
+		}
+		if got.Unknown {
+			said = "unknown"
+		}
+		if strings.Join(strings.Fields(said), " ") != strings.Join(strings.Fields(want), " ") {
+			t.Errorf("%s:\n%q, want\n%q", text, said, want)
+		}
+	}
+}

@@ -26,13 +26,15 @@ type world struct {
 	queue   *named.Queue
 	at      string
 	begun   atomic.Int32
+
+	mu sync.Mutex
 	// before is called with each request to the store, and true: the store is not to see it.
 	before func(w http.ResponseWriter, r *http.Request) bool
 	after  func(w http.ResponseWriter)
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, records: memkv.New(), after: func(http.ResponseWriter) {}, before: func(http.ResponseWriter, *http.Request) bool { return false }}
+	w := &world{t: t, records: memkv.New(), before: sees, after: answers}
 	store, err := embedstore.Open(t.TempDir(), embedstore.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -43,12 +45,15 @@ func newWorld(t *testing.T) *world {
 			store.Handler().ServeHTTP(rw, r)
 			return
 		}
-		if w.before(rw, r) {
+		w.mu.Lock()
+		before, after := w.before, w.after
+		w.mu.Unlock()
+		if before(rw, r) {
 			return
 		}
 		rec := httptest.NewRecorder()
 		store.Handler().ServeHTTP(rec, r)
-		w.after(rw)
+		after(rw)
 		for k, v := range rec.Header() {
 			rw.Header()[k] = v
 		}
@@ -71,6 +76,17 @@ func newWorld(t *testing.T) *world {
 	w.at = front.URL
 	return w
 }
+
+// manners gives the store other manners.
+func (w *world) manners(before func(http.ResponseWriter, *http.Request) bool, after func(http.ResponseWriter)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.before, w.after = before, after
+}
+
+func sees(http.ResponseWriter, *http.Request) bool { return false }
+
+func answers(http.ResponseWriter) {}
 
 func (w *world) send(ctx context.Context, text string) (code int, answer string) {
 	w.t.Helper()
@@ -112,13 +128,13 @@ const insert = `INSERT DATA { <urn:a> <urn:p> [ <urn:q> 1 ] }`
 func TestAnswers(t *testing.T) {
 	w := newWorld(t)
 	said := ""
-	w.before = func(_ http.ResponseWriter, r *http.Request) bool {
+	w.manners(func(_ http.ResponseWriter, r *http.Request) bool {
 		user, password, _ := r.BasicAuth()
 		raw, _ := io.ReadAll(r.Body)
 		said = fmt.Sprint(user, password, r.Header.Get("Content-Type"), string(raw))
 		r.Body = io.NopCloser(strings.NewReader(string(raw)))
 		return false
-	}
+	}, answers)
 	if code, answer := w.send(t.Context(), insert); code != 204 || answer != "" || said != "whowhatapplication/sparql-update"+insert {
 		t.Errorf("%d %q, the store got %q", code, answer, said)
 	}
@@ -129,10 +145,10 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("the store's own answer: %d %q", code, answer)
 	}
 	w.due(w.queue)
-	w.before = func(rw http.ResponseWriter, _ *http.Request) bool {
+	w.manners(func(rw http.ResponseWriter, _ *http.Request) bool {
 		http.Error(rw, "not you", http.StatusForbidden)
 		return true
-	}
+	}, answers)
 	if code, answer := w.send(t.Context(), insert); code != 403 || answer != "not you\n" {
 		t.Error(code, answer)
 	}
@@ -140,31 +156,30 @@ func TestAnswers(t *testing.T) {
 		t.Error("refused:", got)
 	}
 	// The store has done it, and its answer is broken, or an error.
-	w.before = func(http.ResponseWriter, *http.Request) bool { return false }
-	w.after = func(rw http.ResponseWriter) {
+	w.manners(sees, func(rw http.ResponseWriter) {
 		conn, _, err := http.NewResponseController(rw).Hijack()
 		if err == nil {
 			conn.Close()
 		}
-	}
+	})
 	if code, answer := w.send(t.Context(), insert); code != 502 || !strings.Contains(answer, "may have done") {
 		t.Error(code, answer)
 	}
 	if got := w.due(w.queue); got != "[urn:a] true" {
 		t.Error("a broken connection:", got)
 	}
-	w.after = func(rw http.ResponseWriter) { rw.WriteHeader(500) }
+	w.manners(sees, func(rw http.ResponseWriter) { rw.WriteHeader(500) })
 	w.send(t.Context(), insert)
 	if got := w.due(w.queue); got != "[urn:a] true" {
 		t.Error("an error of the server:", got)
 	}
-	w.after = func(rw http.ResponseWriter) {
+	w.manners(sees, func(rw http.ResponseWriter) {
 		conn, _, err := http.NewResponseController(rw).Hijack()
 		if err == nil {
 			fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhal")
 			conn.Close()
 		}
-	}
+	})
 	w.send(t.Context(), insert)
 	if got := w.due(w.queue); got != "[urn:a] true" {
 		t.Error("half an answer:", got)
@@ -176,11 +191,11 @@ func TestAnswers(t *testing.T) {
 func TestUnderWay(t *testing.T) {
 	w := newWorld(t)
 	arrived, release := make(chan struct{}), make(chan struct{})
-	w.before = func(http.ResponseWriter, *http.Request) bool {
+	w.manners(func(http.ResponseWriter, *http.Request) bool {
 		arrived <- struct{}{}
 		<-release
 		return false
-	}
+	}, answers)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); w.send(ctx, insert) }()

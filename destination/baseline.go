@@ -279,11 +279,14 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 				continue // it goes with the new location of its entity
 			}
 			if f != nil && v.Sparing { // it is tried again by itself
-				if p.Item == nil && !p.Here() && v.Unread.Why() == "" { // only a list of before named it
+				otherwise := p.PromisedOtherwise(v)
+				if otherwise || p.Item == nil && !p.Here() && v.Unread.Why() == "" { // only a list of before named it
 					settled = append(settled, p.Loc)
 				}
-				p.SeeFault(v, now)
-				continue
+				if !otherwise {
+					p.SeeFault(v, now)
+					continue
+				}
 			}
 			replaces := moves.To(p.Loc)
 			switch {

@@ -29,25 +29,51 @@ func KindName(c resourcesync.Capability) string {
 	return "Change List"
 }
 
-// packagesAfter are the unapplied packages of a Change Dump, in the order of their times. The
-// package at the cursor is the first.
-func (src *Source) packagesAfter(ctx context.Context, dl *Download, r *resourcesync.Reader, from *cursor) ([]part, error) {
+// packagesAfter are the unapplied packages of a Change Dump, in the order of their times, and the
+// names of all, as a cursor keeps them. The package at the cursor is the first.
+func (src *Source) packagesAfter(ctx context.Context, dl *Download, r *resourcesync.Reader, from *cursor, strict bool) ([]part, []uint64, error) {
 	c, err := src.Docs.ListPackages(ctx, dl, r)
 	if err != nil {
-		return nil, fmt.Errorf("Change Dump: %w", err)
+		return nil, nil, fmt.Errorf("Change Dump: %w", err)
 	}
 	parts := c.parts()
 	sortParts(parts)
+	names := make([]uint64, len(parts))
 	for i := range parts {
-		if parts[i].URL == from.List && from.Closed {
-			return parts[i:], nil
-		}
+		names[i] = hash64(parts[i].URL)
 	}
 	before := func(p part) bool { return !p.Until.IsZero() && !from.Time.IsZero() && p.Until.Before(from.applied()) }
-	if len(parts) > 0 && !slices.ContainsFunc(parts, func(p part) bool { return !before(p) }) {
-		return parts[len(parts)-1:], nil // reading them tells a source set back from a dump behind the baseline
+	at := slices.IndexFunc(parts, func(p part) bool { return p.URL == from.List && from.Closed })
+	passed := func(i int) bool { return parts[i].Until.IsZero() && i < at || before(parts[i]) }
+	if i := from.unlisted(names, passed); i >= 0 && strict && from.Sequence == nil { // numbers tell it
+		return nil, nil, &GapError{Why: fmt.Sprintf("Change Dump %s names %s, of before the change at which we stand, and did not name it when that was applied", clip.Middle(dl.URL), clip.Middle(parts[i].URL))}
 	}
-	return slices.DeleteFunc(parts, before), nil
+	names = names[max(0, len(names)-maxRead):]
+	if at >= 0 {
+		return parts[at:], names, nil
+	}
+	if len(parts) > 0 && !slices.ContainsFunc(parts, func(p part) bool { return !before(p) }) {
+		return parts[len(parts)-1:], names, nil // reading them tells a source set back from a dump behind the baseline
+	}
+	return slices.DeleteFunc(parts, before), names, nil
+}
+
+// unlisted is a passed package that the Change Dump did not name when it was applied, -1 for none.
+// The Change Dump was short then: it drops its oldest packages, and none comes in among others.
+func (c *cursor) unlisted(names []uint64, passed func(i int) bool) int {
+	late, known := -1, false
+	for i, name := range names {
+		switch {
+		case slices.Contains(c.Packages, name):
+			known = true
+		case late < 0 && passed(i) && (known || len(c.Packages) < maxRead):
+			late = i
+		}
+	}
+	if !known { // they have other names now
+		return -1
+	}
+	return late
 }
 
 func (c *ChangePackages) parts() []part {

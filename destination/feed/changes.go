@@ -18,10 +18,10 @@ type Change struct {
 	At       Position // behind it; of Source.Changes alone
 	Item     *Item
 	List     string
-	position int // entries of the list up to and with this one
+	position int      // entries of the list up to and with this one
+	packages []uint64 // at the end, of a package: the names of all in its Change Dump
 	closed   bool
 	until    time.Time
-	sequence *uint64 // at the end: the position in the source's log reached by the list
 	state    ListState
 	from     time.Time // at the end: the beginning of the list
 	Served   time.Time // the list is silent about later times
@@ -109,9 +109,14 @@ func (src *Source) eachChangeOf(ctx context.Context, dl *Download, r *resourcesy
 		p = &proof{from: from}
 	}
 	if h.Meta.Capability == resourcesync.ChangeDump {
-		parts, err := src.packagesAfter(ctx, dl, r, from)
+		parts, packages, err := src.packagesAfter(ctx, dl, r, from, strict)
 		if err != nil {
 			return err
+		}
+		hand := f
+		f = func(c Change) error {
+			c.packages = packages
+			return hand(c)
 		}
 		if strict && from.Closed && len(parts) > 0 && parts[0].URL == from.List {
 			switch same, err := src.Docs.samePackage(ctx, parts[0].pkg, from); {
@@ -314,9 +319,6 @@ func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, 
 	h := scan.head
 	end := Change{List: dl.URL, position: scan.count, closed: scan.closed && (dl.pkg != nil || !scan.head.Meta.Until.After(served)), until: h.Meta.Until, from: h.Meta.From, newest: scan.adopt,
 		state: ListState{URL: dl.URL, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Package: dl.pkg != nil}}
-	if s, ok := sequenceOf(&h.Meta); ok {
-		end.sequence = &s
-	}
 	if !scan.numbered {
 		end.seen = scan.seen.end(dl.URL, h.Meta.From)
 	}

@@ -39,6 +39,7 @@ type cursor struct {
 	Taken    *Newest   `json:"taken,omitempty"`    // the last changed resource of the taken list or dump, until a package of its time was read
 	Seen     *seen     `json:"seen,omitempty"`     // the last fully applied list with changes
 	Read     []uint64  `json:"read,omitempty"`     // the lists of the last complete poll, see Download.name
+	Packages []uint64  `json:"packages,omitempty"` // the addresses of the packages of the Change Dump, as it was applied
 	again    time.Time // of the first change of before the cursor in an earlier list of this poll
 	unproven *bool     // set if the lists do not tell whether they reach back to a list or dump; nil: not asked
 	trail    *trail    // of the poll
@@ -245,12 +246,9 @@ func (c *cursor) end(ch *Change) {
 	if n := c.Taken; n != nil && !ch.until.Before(n.Time) {
 		c.Taken = nil
 	}
+	c.Packages = ch.packages
 	if ch.closed {
 		c.reach(ch.until, ch.Served)
-	}
-	if ch.sequence != nil && (c.Sequence == nil || *ch.sequence > *c.Sequence) {
-		s := *ch.sequence
-		c.Sequence = &s
 	}
 }
 

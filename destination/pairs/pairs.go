@@ -156,6 +156,16 @@ func (p *Pair) FailsOfList() bool {
 	return err == nil && it.Change == ""
 }
 
+// PromisedOtherwise tells of a resource that fails: by a later list, the change it waits for is none
+// any more.
+func (p *Pair) PromisedOtherwise(v *feed.Inventory) bool {
+	if p.Fault == nil || !p.There() || !v.At.After(p.Fault.Change) {
+		return false
+	}
+	it, err := feed.DecodeItem(p.Fault.Item)
+	return err == nil && !it.SamePromise(p.Item)
+}
+
 // File tells a file behind descriptions.
 func (p *Pair) File() bool {
 	return p.Item != nil && p.Item.File || p.Record != nil && p.Record.Has(ledger.FlagFile)

@@ -332,6 +332,9 @@ func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, 
 		if err := scan.lacks(dl, from, p.old); err != nil {
 			return err
 		}
+		if n := scan.numbers.lacks; scan.numbered && from.Sequence != nil && n > *from.Sequence {
+			return &GapError{Why: fmt.Sprintf("Change List %s has no entry of change %d, and has one of a later change", clip.Middle(dl.URL), n)}
+		}
 		if first {
 			if err := scan.gap(dl.URL, from); err != nil {
 				return err
@@ -450,8 +453,17 @@ type changeScan struct {
 	adopt    *Newest // of a cursor at a number, without the change
 }
 
-// span is from one number in the source's log to another, 0 without numbers.
-type span struct{ first, last uint64 }
+// span is from one number in the source's log to another, 0 without numbers. Each change has an
+// entry: lacks is the last number between them without one, 0 for none.
+type span struct{ first, last, lacks uint64 }
+
+// add takes the number of the next entry; first and last are of the first one before.
+func (n *span) add(number uint64) {
+	if number > n.last+1 {
+		n.lacks = number - 1
+	}
+	n.last = number
+}
 
 type keptItem struct {
 	item     *Item
@@ -519,7 +531,7 @@ func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*cha
 			s.kept = append(s.kept, keptItem{it, s.count})
 		}
 		if s.count == 1 {
-			s.numbers.first = it.Sequence
+			s.numbers.first, s.numbers.last = it.Sequence, it.Sequence
 		}
 		if it.Sequence == 0 {
 			if numbers {
@@ -527,7 +539,7 @@ func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*cha
 			}
 			sequences = false
 		}
-		s.numbers.last = it.Sequence
+		s.numbers.add(it.Sequence)
 		s.sight.look(from.Newest, it)
 		if n := from.Taken; n != nil && it.Loc == n.Loc && !it.Time.After(from.Time) {
 			s.taken = true

@@ -131,7 +131,7 @@ type Set struct {
 	Alternates     []string     `yaml:"alternates" doc:"other sets with descriptions of the same entities in another vocabulary; list entries get alternate links to them"`
 	Locations      []string     `yaml:"locations" doc:"further places of the same representations, the best first: duplicate links with pri; the address of a copy of the set, or a template with {name} and {suffix}"`
 	Links          []string     `yaml:"links" doc:"further links of list entries, each as REL HREF or REL HREF TYPE; in HREF {entity}, {entity_escaped}, {name}, {suffix}, {loc} and {sequence} are filled in"`
-	Notify         push.Config  `yaml:"notify" doc:"notifications of changes; off by default"`
+	Notify         push.Config  `yaml:"notify" doc:"notifications of changes"`
 	Faces          []string     `yaml:"faces" doc:"other forms of the same log: ldes (Linked Data Event Stream), iiif (IIIF Change Discovery), oai (OAI-PMH 2.0)" allowed:"ldes|iiif|oai"`
 	Contact        string       `yaml:"contact" doc:"e-mail address of the set's administrator; OAI-PMH wants one, default admin@ and the host"`
 }

@@ -293,7 +293,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 			case p.There() && p.Here():
 				is, _ := p.Item.Differs(p.Record)
 				doubtful := f != nil && (f.List || f.Came != "" && (is != feed.ProvenSame || f.Run == d.applier.RunName()))
-				sparing := v.Sparing && is != feed.Different && !(len(moves.Unlisted) > 0 && p.Record.Has(ledger.FlagNotRDF)) // else it may have become a list of them
+				sparing := v.Sparing && is != feed.Different && !(p.Record.Has(ledger.FlagNotRDF) && obtains.MayBeList(p.Item)) // else it may have become a list of them
 				if !doubtful && (is.Same(o) || sparing) && !(r.dry && r.wouldAskAgain(ctx, p.Loc, p.Record)) {
 					if moved := p.Item.Via != "" && p.Item.Via != p.Record.Via; (len(replaces) == 0 && !moved) || r.dry {
 						unchanged += 1 - p.Record.Unselected()

@@ -14,9 +14,9 @@ import (
 // Config is how a set tells of its changes, as a part of a configuration file; the zero value is
 // not at all.
 type Config struct {
-	WebSub    bool     `yaml:"websub" doc:"topics for WebSub subscribers, at the built-in hub or at hubs"`
-	WebSocket bool     `yaml:"websocket" doc:"WebSocket channels (notification 0.8)"`
-	Events    bool     `yaml:"events" doc:"server-sent events"`
+	WebSub    bool     `yaml:"websub" doc:"topics for WebSub subscribers, at the built-in hub or at hubs" default:"true"`
+	WebSocket bool     `yaml:"websocket" doc:"WebSocket channels (notification 0.8)" default:"true"`
+	Events    bool     `yaml:"events" doc:"server-sent events" default:"true"`
 	Hubs      []string `yaml:"hubs" doc:"hubs in place of the built-in one, each as ADDRESS, or ADDRESS MODE. Modes: fat (send the notification; the default), ping (send the address of the topic), both"`
 }
 

@@ -30,6 +30,11 @@ func (ob *Obtainer) Beside(u Unlisted) *Obtainer {
 	return &c
 }
 
+// MayBeList tells whether the body of a resource without RDF may be looked at for addresses.
+func (ob *Obtainer) MayBeList(it *feed.Item) bool {
+	return ob.unlisted != nil && !it.File && (!ob.passedOver(it) || ob.mayList(it))
+}
+
 // mayList tells whether a resource of a type without RDF is looked at all the same.
 func (ob *Obtainer) mayList(it *feed.Item) bool {
 	if ob.unlisted == nil || it.File {

@@ -1,8 +1,10 @@
 package bridge
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,17 +16,10 @@ func (b *Bridge) Publishes() bool { return b.pub != nil || b.cfg.Publishes() }
 
 // Publishes tells whether a configuration has anything to serve in public: also callbacks of hubs.
 func (c *Config) Publishes() bool {
-	for _, s := range c.Stores {
-		if s.Serve {
-			return true
-		}
+	if slices.ContainsFunc(slices.Collect(maps.Values(c.Stores)), func(s Store) bool { return s.Serve }) {
+		return true
 	}
-	for _, d := range c.Destinations {
-		if d.Live.Callback != "" {
-			return true
-		}
-	}
-	return len(c.Sets) > 0
+	return len(c.Sets) > 0 || slices.ContainsFunc(slices.Collect(maps.Values(c.Destinations)), func(d Destination) bool { return d.Live.Callback != "" })
 }
 
 // PublicHandler serves the published documents, and the public embedded stores below

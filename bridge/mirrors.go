@@ -190,6 +190,8 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 	if rep.Created+rep.Updated+rep.Deleted+rep.Failed+rep.Pending > 0 || rep.Mode == "baseline" {
 		level, said := slog.LevelInfo, "synced"
 		switch {
+		case run.Cause == byNotification && rep.InSync && rep.Mode == "incremental":
+			level = slog.LevelDebug // as often as the source changes
 		case o.DryRun:
 			said = "dry run of a sync: nothing was written"
 		case !rep.InSync && rep.Until == nil:

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/destination/live"
 )
 
 // metrics is the Prometheus handler: gauges read from the status at each scrape,
@@ -52,6 +53,15 @@ var destinationGauges = []struct {
 			return 0, false
 		}
 		return *d.BehindSeconds, true
+	}},
+	{desc("destination_behind_changes", "changes heard of and not applied", "destination"), func(d bridge.DestinationStatus) (float64, bool) {
+		if d.BehindChanges == nil {
+			return 0, false
+		}
+		return float64(*d.BehindChanges), true
+	}},
+	{desc("destination_live", "1 while the destination hears of changes by notifications", "destination"), func(d bridge.DestinationStatus) (float64, bool) {
+		return one(d.Live != "" && d.Live != live.Polling), true
 	}},
 	{desc("destination_pending", "resources pending or failed", "destination"), func(d bridge.DestinationStatus) (float64, bool) { return float64(d.Pending), true }},
 	{desc("destination_audit_equal", "1 when the last audit proved the mirror equal", "destination"), func(d bridge.DestinationStatus) (float64, bool) {

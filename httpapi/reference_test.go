@@ -63,7 +63,7 @@ A run begins with 202 and a ` + "`Location`" + `, its address. The answer is 409
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", r.method, pathParam.ReplaceAllString(r.path, "{$1}"), strings.ReplaceAll(r.summary, "|", "\\|"), strings.Join(params, ", "))
 	}
 	b.WriteString(`
-Beside the API: ` + "`/`" + ` (dashboard), ` + "`/healthz`, `/readyz`, `/metrics`" + ` (Prometheus), and ` + "`/stores/NAME/query`, `/update`, `/data`" + ` of embedded stores.
+Beside the API: ` + "`/`" + ` (dashboard), ` + "`/healthz`, `/readyz`, `/metrics`" + ` (Prometheus), and ` + "`/stores/NAME/query`, `/update`, `/data`" + ` of embedded stores and [gateways](../howto/update-gateway.md).
 `)
 	return b.String()
 }

@@ -16,15 +16,17 @@ import (
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
 
 // world is a store behind its gateway, and the queue of one set.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	records kv.Store
 	queue   *named.Queue
 	at      string
+	bare    string // the store's own address
 	begun   atomic.Int32
 
 	mu sync.Mutex
@@ -33,8 +35,8 @@ type world struct {
 	after  func(w http.ResponseWriter)
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{t: t, records: memkv.New(), before: sees, after: answers}
+func newWorld(t testing.TB, records kv.Store) *world {
+	w := &world{t: t, records: records, before: sees, after: answers}
 	store, err := embedstore.Open(t.TempDir(), embedstore.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +75,7 @@ func newWorld(t *testing.T) *world {
 		Sets: []Set{{Queue: w.queue, By: "cbd", Begin: func() error { w.begun.Add(1); return nil }}}}
 	front := httptest.NewServer(g.Before(nil))
 	t.Cleanup(front.Close)
-	w.at = front.URL
+	w.at, w.bare = front.URL, behind.URL
 	return w
 }
 
@@ -90,7 +92,12 @@ func answers(http.ResponseWriter) {}
 
 func (w *world) send(ctx context.Context, text string) (code int, answer string) {
 	w.t.Helper()
-	r, err := http.NewRequestWithContext(ctx, "POST", w.at+"/update", strings.NewReader(text))
+	return w.sendTo(ctx, w.at, text)
+}
+
+func (w *world) sendTo(ctx context.Context, at, text string) (code int, answer string) {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, "POST", at+"/update", strings.NewReader(text))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -126,7 +133,7 @@ const insert = `INSERT DATA { <urn:a> <urn:p> [ <urn:q> 1 ] }`
 
 // TestAnswers: what the store says decides what is told.
 func TestAnswers(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, memkv.New())
 	said := ""
 	w.manners(func(_ http.ResponseWriter, r *http.Request) bool {
 		user, password, _ := r.BasicAuth()
@@ -189,7 +196,7 @@ func TestAnswers(t *testing.T) {
 // TestUnderWay: an update is on disk before the store sees it, and looked at once it has answered;
 // of a process that was killed meanwhile, after its restart. Its sender may be gone.
 func TestUnderWay(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, memkv.New())
 	arrived, release := make(chan struct{}), make(chan struct{})
 	w.manners(func(http.ResponseWriter, *http.Request) bool {
 		arrived <- struct{}{}
@@ -222,4 +229,33 @@ func TestUnderWay(t *testing.T) {
 	}
 	release <- struct{}{}
 	<-next
+}
+
+// BenchmarkUpdates compares updates through the gateway with those of the bare store.
+func BenchmarkUpdates(b *testing.B) {
+	for class, text := range map[string]string{
+		"data":    `INSERT DATA { <urn:%d> <urn:p> [ <urn:q> %[1]d ] }`,
+		"where":   `DELETE { ?s <urn:n> ?o } INSERT { ?s <urn:n> %d } WHERE { VALUES ?s { <urn:one> } OPTIONAL { ?s <urn:n> ?o } }`,
+		"unknown": `INSERT { ?u <urn:p> %d } WHERE { BIND(UUID() AS ?u) }`,
+	} {
+		for _, way := range []string{"bare", "gateway"} {
+			b.Run(class+"/"+way, func(b *testing.B) {
+				records, err := pebblekv.Open(b.Context(), b.TempDir(), pebblekv.Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer records.Close()
+				w := newWorld(b, records)
+				at := w.at
+				if way == "bare" {
+					at = w.bare
+				}
+				for n := 0; b.Loop(); n++ {
+					if code, answer := w.sendTo(b.Context(), at, fmt.Sprintf(text, n)); code != 204 {
+						b.Fatal(code, answer)
+					}
+				}
+			})
+		}
+	}
 }

@@ -121,7 +121,8 @@ func ForgetRecords(ctx context.Context, store kv.Store, name string, o ForgetOpt
 		return ForgetReport{}, fmt.Errorf("forget %s: %w", name, err)
 	}
 	cfg, log := k.Config(), slog.New(slog.DiscardHandler)
-	d := &Destination{cfg: &cfg}
+	lim := defaultLimits()
+	d := &Destination{cfg: &cfg, lim: &lim}
 	d.assemble(&keep.Memory{Store: store, Ledger: ledger.New(store, log, k.dest, k.space), Dest: k.dest, Space: k.space, Log: log}, "")
 	d.useMirror(sink.NewFull(&sink.Place{}, nil))
 	if err := d.applier.Open(); err != nil {

@@ -137,6 +137,17 @@ func TestNamedStay(t *testing.T) {
 		t.Errorf("after the store was back: a is %s, b is %s", a, b)
 	}
 
+	// The hourly retention begins a failed look again, of a set without a schedule too.
+	f.change("b", "2", "3")
+	f.down.Store(true)
+	f.name("b")
+	f.down.Store(false)
+	look(t, f.b, "retain:data", nil)
+	f.settle()
+	if b := f.value("b"); b != "3" {
+		t.Errorf("after the retention: b is %s", b)
+	}
+
 	f.change("a", "2", "3")
 	f.down.Store(true)
 	f.name("a")

@@ -431,6 +431,9 @@ func (s *set) dump(ctx context.Context, run *jobs.Run) error {
 // retain drops changes older than the retention: from the documents first, then from the log.
 func (s *set) retain(ctx context.Context, _ *jobs.Run) (any, error) {
 	now := s.bridge.now()
+	if err := s.beginDue(ctx); err != nil { // a run for it has failed, and none may come by itself
+		return nil, err
+	}
 	if err := s.bridge.pub.Retain(ctx, s.name); err != nil {
 		return nil, fmt.Errorf("retention of %s: %w", s.name, err)
 	}

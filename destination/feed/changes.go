@@ -98,12 +98,35 @@ func (src *Source) EachChangeOf(ctx context.Context, dl *Download, r *resourcesy
 }
 
 func (src *Source) eachChangeOf(ctx context.Context, dl *Download, r *resourcesync.Reader, from *cursor, strict bool, f func(Change) error) error {
+	h := r.Head()
+	stands, numbered := sequenceOf(&h.Meta)
+	if !strict || !numbered || from.Sequence == nil {
+		return src.changesOf(ctx, dl, r, from, strict, f)
+	}
+	last := *from.Sequence
+	if stands < last {
+		return &GapError{Why: fmt.Sprintf("the source stands at change %d and we at %d: it was set back, as by restoring a backup", stands, last), Behind: from.Newest == nil}
+	}
+	err := src.changesOf(ctx, dl, r, from, strict, func(c Change) error { // each change has its entry
+		if c.Item != nil {
+			n := c.Item.Sequence
+			if n > last+1 {
+				return &GapError{Why: fmt.Sprintf("Change List %s tells of change %d, and none tells of change %d", clip.Middle(c.List), n, last+1)}
+			}
+			last = max(last, n)
+		}
+		return f(c)
+	})
+	if err == nil && stands > last && h.Meta.Capability != resourcesync.ChangeDump { // which ends at its last package
+		err = &GapError{Why: fmt.Sprintf("the source stands at change %d, and its Change Lists end with change %d", stands, last)}
+	}
+	return err
+}
+
+func (src *Source) changesOf(ctx context.Context, dl *Download, r *resourcesync.Reader, from *cursor, strict bool, f func(Change) error) error {
 	from.trail = new(trail)
 	h := r.Head()
-	rootSequence, hasRoot := sequenceOf(&h.Meta)
-	if strict && hasRoot && from.Sequence != nil && rootSequence < *from.Sequence {
-		return &GapError{Why: fmt.Sprintf("the source stands at change %d and we at %d: it was set back, as by restoring a backup", rootSequence, *from.Sequence), Behind: from.Newest == nil}
-	}
+	_, hasRoot := sequenceOf(&h.Meta)
 	var p *proof
 	if strict {
 		p = &proof{from: from}
@@ -332,9 +355,6 @@ func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, 
 		if err := scan.lacks(dl, from, p.old); err != nil {
 			return err
 		}
-		if n := scan.numbers.lacks; scan.numbered && from.Sequence != nil && n > *from.Sequence {
-			return &GapError{Why: fmt.Sprintf("Change List %s has no entry of change %d, and has one of a later change", clip.Middle(dl.URL), n)}
-		}
 		if first {
 			if err := scan.gap(dl.URL, from); err != nil {
 				return err
@@ -453,17 +473,8 @@ type changeScan struct {
 	adopt    *Newest // of a cursor at a number, without the change
 }
 
-// span is from one number in the source's log to another, 0 without numbers. Each change has an
-// entry: lacks is the last number between them without one, 0 for none.
-type span struct{ first, last, lacks uint64 }
-
-// add takes the number of the next entry; first and last are of the first one before.
-func (n *span) add(number uint64) {
-	if number > n.last+1 {
-		n.lacks = number - 1
-	}
-	n.last = number
-}
+// span is from one number in the source's log to another, 0 without numbers.
+type span struct{ first, last uint64 }
 
 type keptItem struct {
 	item     *Item
@@ -531,7 +542,7 @@ func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*cha
 			s.kept = append(s.kept, keptItem{it, s.count})
 		}
 		if s.count == 1 {
-			s.numbers.first, s.numbers.last = it.Sequence, it.Sequence
+			s.numbers.first = it.Sequence
 		}
 		if it.Sequence == 0 {
 			if numbers {
@@ -539,7 +550,7 @@ func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*cha
 			}
 			sequences = false
 		}
-		s.numbers.add(it.Sequence)
+		s.numbers.last = it.Sequence
 		s.sight.look(from.Newest, it)
 		if n := from.Taken; n != nil && it.Loc == n.Loc && !it.Time.After(from.Time) {
 			s.taken = true

@@ -57,20 +57,20 @@ func (e *GapError) Error() string { return e.Why }
 // from a Change Dump. With strict, a gap is a *GapError before any change behind it. Without
 // strict, gaps are passed over.
 func (src *Source) EachChange(ctx context.Context, o *Offer, from *Cursor, strict bool, f func(Change) error) error {
-	return src.eachChange(ctx, o, &from.at, strict, f)
+	address, kind := o.Changes()
+	dl, r, err := src.ChangesRoot(ctx, fetch.Request{URL: address}, kind)
+	if err != nil {
+		return err
+	}
+	defer dl.Close()
+	return src.eachChangeOf(ctx, dl, r, &from.at, strict, f)
 }
 
 // AddChanges adds all changes that the source offers, and tells the time of the first one: zero if
 // there is none, or one has no time.
 func (src *Source) AddChanges(ctx context.Context, o *Offer, v *Inventory) (first time.Time, err error) {
-	address, kind := o.Changes()
-	dl, rd, err := src.ChangesRoot(ctx, fetch.Request{URL: address}, kind)
-	if err != nil {
-		return first, err
-	}
-	defer dl.Close()
 	some := false
-	err = src.EachChangeOf(ctx, dl, rd, &Cursor{}, true, func(c Change) error {
+	err = src.EachChange(ctx, o, &Cursor{}, true, func(c Change) error {
 		if c.Item == nil {
 			return nil
 		}
@@ -80,16 +80,6 @@ func (src *Source) AddChanges(ctx context.Context, o *Offer, v *Inventory) (firs
 		return v.Add(c.Item)
 	})
 	return first, err
-}
-
-func (src *Source) eachChange(ctx context.Context, o *Offer, from *cursor, strict bool, f func(Change) error) error {
-	address, kind := o.Changes()
-	dl, r, err := src.ChangesRoot(ctx, fetch.Request{URL: address}, kind)
-	if err != nil {
-		return err
-	}
-	defer dl.Close()
-	return src.eachChangeOf(ctx, dl, r, from, strict, f)
 }
 
 // EachChangeOf is EachChange of an opened root.

@@ -423,7 +423,7 @@ func (src *Source) overlay(ctx context.Context, o *Offer, v *Inventory) error {
 			if src.Docs.opt.EachChange {
 				v.Passed = map[ledger.Hash]bool{}
 			}
-			return MissingOf(o, src.eachChange(ctx, o, &from, strict, add))
+			return MissingOf(o, src.EachChange(ctx, o, &Cursor{from}, strict, add))
 		})
 	}
 	add := func(c Change) error {

@@ -53,10 +53,8 @@ func TestNotificationRules(t *testing.T) {
 		}},
 		{4, "the Capability List names the channels, topics with a hub", func(t *testing.T) {
 			got := w.capabilities()
-			want := "change-notification http://source.example/at/data/notify/change hub http://source.example/at/hub\n" +
-				"change-notification ws://source.example/at/data/notify/change hub \n" +
-				"framework-notification http://source.example/at/data/notify/framework hub http://source.example/at/hub\n" +
-				"framework-notification ws://source.example/at/data/notify/framework hub \n"
+			want := "change-notification http://source.example/at/data/notify/change hub http://source.example/at/hub socket ws://source.example/at/data/notify/change\n" +
+				"framework-notification http://source.example/at/data/notify/framework hub http://source.example/at/hub socket ws://source.example/at/data/notify/framework\n"
 			if got != want {
 				t.Errorf("got\n%s, want\n%s", got, want)
 			}
@@ -141,7 +139,13 @@ func (w *world) capabilities() (out string) {
 		if l := e.Link(resourcesync.RelHub); l != nil {
 			hub = l.Href
 		}
-		out += fmt.Sprintln(string(e.Meta.Capability), e.Loc, "hub", hub)
+		out += fmt.Sprint(string(e.Meta.Capability), " ", e.Loc, " hub ", hub)
+		for _, l := range e.Links {
+			if strings.HasPrefix(l.Href, "ws:") {
+				out += " socket " + l.Href
+			}
+		}
+		out += "\n"
 	}
 	return out
 }
@@ -155,6 +159,11 @@ func TestOneKind(t *testing.T) {
 		t.Error(got)
 	}
 	if got := w.get("GET", "/data/notify/change").Header().Get("Link"); !strings.Contains(got, `<https://hub.example/>; rel="hub", <https://other.example/>; rel="hub"`) {
+		t.Error(got)
+	}
+	w = newWorld(t, Config{WebSocket: true}, nil)
+	w.change(map[string]int{entity(1): 1})
+	if got := w.capabilities(); !strings.Contains(got, "change-notification ws://source.example/at/data/notify/change hub \n") || strings.Contains(got, "http:") {
 		t.Error(got)
 	}
 	w = newWorld(t, Config{}, nil)

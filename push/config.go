@@ -90,7 +90,8 @@ func (c *Config) advertised(own string) (out []string) {
 }
 
 // Entries gives the entries of a Capability List for the channels of a set at an address; nil
-// without channels. Of one kind there may be two, a topic and a socket; the scheme tells them apart.
+// without channels. A topic with a hub has its socket as an alternate link: who reads loc alone
+// may know no other scheme than http. Without a hub the socket is the entry (notification 0.8).
 func (c Config) Entries(own string) func(set string) []resourcesync.Entry {
 	if !c.Any() {
 		return nil
@@ -98,10 +99,14 @@ func (c Config) Entries(own string) func(set string) []resourcesync.Entry {
 	return func(set string) (out []resourcesync.Entry) {
 		for _, kind := range []resourcesync.Capability{resourcesync.ChangeNotification, resourcesync.FrameworkNotification} {
 			topic := set + notify + segment(kind)
+			socket := "ws" + strings.TrimPrefix(topic, "http") // wss of https
 			add := func(loc string, hubs []string) {
 				e := resourcesync.Entry{Loc: loc, HasMeta: true, Meta: resourcesync.Meta{Capability: kind, Length: -1}}
 				for _, hub := range hubs {
 					e.Links = append(e.Links, resourcesync.Link{Rel: resourcesync.RelHub, Href: hub, Length: -1})
+				}
+				if c.WebSocket && loc == topic {
+					e.Links = append(e.Links, resourcesync.Link{Rel: resourcesync.RelAlternate, Href: socket, Type: contentType, Length: -1})
 				}
 				if c.Events {
 					e.Links = append(e.Links, resourcesync.Link{Rel: resourcesync.RelAlternate, Href: topic, Type: eventStream, Length: -1})
@@ -110,9 +115,8 @@ func (c Config) Entries(own string) func(set string) []resourcesync.Entry {
 			}
 			if hubs := c.advertised(own); len(hubs) > 0 {
 				add(topic, hubs)
-			}
-			if c.WebSocket {
-				add("ws"+strings.TrimPrefix(topic, "http"), nil) // wss of https
+			} else if c.WebSocket {
+				add(socket, nil)
 			}
 		}
 		return out

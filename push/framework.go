@@ -87,8 +87,8 @@ func (s *set) watch(ctx context.Context) {
 	}
 }
 
-// look appends an event for each capability document with another content than was told. The first
-// look tells nothing: nobody can have subscribed before.
+// look appends an event for each capability document with another content than was told, by the
+// first look for all of them.
 func (s *set) look(ctx context.Context) error {
 	now, err := s.documents(ctx)
 	if err != nil {
@@ -113,9 +113,6 @@ func (s *set) look(ctx context.Context) error {
 			continue
 		}
 		r.Told[c] = toldDoc{e.Loc, version}
-		if first {
-			continue
-		}
 		if err := r.add(e, changeOf(e, old, known), s.p.now()); err != nil {
 			return err
 		}

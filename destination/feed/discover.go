@@ -50,17 +50,20 @@ type Channel struct {
 
 const mostChannels = 10
 
-func channelOf(e *resourcesync.Entry) Channel {
-	c := Channel{Loc: e.Loc}
+// channelsOf are the channels of an entry: its loc, and a socket linked as its alternate.
+func channelsOf(e *resourcesync.Entry) []Channel {
+	c, sockets := Channel{Loc: e.Loc}, []Channel(nil)
 	for _, l := range e.Links {
 		switch {
 		case l.Rel == resourcesync.RelHub:
 			c.Hubs = append(c.Hubs, l.Href)
 		case l.Rel == resourcesync.RelAlternate && fetch.Essence(l.Type) == "text/event-stream" && c.Events == "":
 			c.Events = l.Href
+		case l.Rel == resourcesync.RelAlternate && (strings.HasPrefix(l.Href, "ws:") || strings.HasPrefix(l.Href, "wss:")):
+			sockets = append(sockets, Channel{Loc: l.Href})
 		}
 	}
-	return c
+	return append([]Channel{c}, sockets...)
 }
 
 // Way is how an offer was found, the surest way first.
@@ -303,8 +306,10 @@ func (src *discovery) capabilityList(address string, r *resourcesync.Reader) (*O
 		case before != "" && before != e.Loc:
 			return nil, fmt.Errorf("Capability List %s names two documents of capability %s, %s and %s: give the address of the one to follow", clip.Middle(address), e.Meta.Capability, clip.Middle(before), clip.Middle(e.Loc))
 		case e.Meta.Capability == resourcesync.ChangeNotification:
-			if len(o.Channels) < mostChannels {
-				o.Channels = append(o.Channels, channelOf(e))
+			for _, c := range channelsOf(e) {
+				if len(o.Channels) < mostChannels {
+					o.Channels = append(o.Channels, c)
+				}
 			}
 		case !used:
 			src.log.Debug("discover: capability is not used", "capability", e.Meta.Capability, "loc", e.Loc)

@@ -217,7 +217,7 @@ type Destination struct {
 	Map            string      `yaml:"map" doc:"a CONSTRUCT of SPARQL 1.1 applied to each description before storing; ?entity is its entity; without FROM, SERVICE, NOW, RAND, UUID"`
 	Keep           string      `yaml:"keep" doc:"current: as the source. deleted: deletions of the source are not followed. versions: every version stays in the state. A resource outside select.classes always leaves the mirror; its versions stay with versions" allowed:"current|deleted|versions" default:"current"`
 	MaxDeleteRatio float64     `yaml:"max_delete_ratio" doc:"deletions of a larger part of the mirror are held, and descriptions that become empty count as such; ten are never too many, unless they are all" default:"0.2"`
-	Adopt          bool        `yaml:"adopt" doc:"take over a graph with foreign triples; audits call them extra, and audit --repair removes them"`
+	Adopt          bool        `yaml:"adopt" doc:"take over a graph with foreign triples, or a folder with foreign files, in the first run; audits call extra what is left, and audit --repair removes it"`
 	Schedule       string      `yaml:"schedule" doc:"when to sync" default:"@every 1m"`
 	Live           live.Config `yaml:"live" doc:"notifications of the source: a mode, or a table; the schedule goes on behind them"`
 	Audit          Audit       `yaml:"audit" doc:"when to audit: a schedule, or a table"`

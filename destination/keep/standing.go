@@ -200,9 +200,9 @@ func (f *Files) shows(ctx context.Context, rec *ledger.Record) (could, there boo
 func (f *Files) Names(b kv.Batch) *ledger.Paths { return f.Memory.Ledger.Paths(f.Key, b) }
 
 // Spares refuses to write a file over one that this destination did not write. Of an adopted folder
-// all are ours.
+// all are ours that are there before the first run has ended.
 func (stand *Standing) Spares(ctx context.Context, loc string, body []byte) error {
-	if stand.Files == nil || stand.Config.Adopt {
+	if stand.Files == nil || stand.Config.Adopt && stand.Memory.SnapshotMeta().LastSync.IsZero() {
 		return nil
 	}
 	return stand.Files.InTheWay(ctx, stand.Files.Names(nil), loc, body)

@@ -77,7 +77,7 @@ func openKey(file string) (cipher.AEAD, error) {
 		case err == nil && len(kept) == len(k):
 			k = kept
 		case err == nil:
-			return nil, fmt.Errorf("%s has %d bytes, want %d", file, len(kept), len(k))
+			return nil, fmt.Errorf("%s has %d bytes, want %d: restore it from a backup, or remove it, and subscribers with a secret subscribe anew", file, len(kept), len(k))
 		case !ownfile.IsAbsent(err):
 			return nil, err
 		default:

@@ -228,6 +228,9 @@ func (p *page) sh(block string) {
 			continue
 		}
 		p.commands++
+		if strings.Contains(line, "curl -N ") { // a stream without an end
+			line, want = strings.Replace(line, "curl -N ", "curl -N --max-time 1 ", 1), "28"
+		}
 		m := daemonCmd.FindStringSubmatch(line)
 		line = strings.ReplaceAll(wellKnown.Replace(line), "curl ", "curl -fsS ")
 		if m == nil || strings.Contains(line, "--once") {
@@ -265,10 +268,10 @@ func (p *page) file(kind, text string) {
 		name = m[1]
 	}
 	if kind == "yaml" {
-		if !strings.Contains(text, "\npublic:") {
+		if !strings.Contains("\n"+text, "\npublic:") {
 			text += "public: {listen: \"127.0.0.1:${PUB}\"}\n"
 		}
-		if !strings.Contains(text, "\nadmin:") {
+		if !strings.Contains("\n"+text, "\nadmin:") {
 			text += "admin: {listen: \"127.0.0.1:${ADM}\"}\n"
 		}
 	}

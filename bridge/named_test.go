@@ -57,6 +57,20 @@ func newFeed(t *testing.T) *feed {
 	return f
 }
 
+// holds has the store wait with its answers until release is closed; asked tells of a request.
+func (f *feed) holds() (asked, release chan struct{}) {
+	asked, release = make(chan struct{}, 1), make(chan struct{})
+	f.store.Fault = func(op, body string) *sparqltest.Fault {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		<-release
+		return nil
+	}
+	return asked, release
+}
+
 func (f *feed) open() {
 	f.b = mustOpen(f.t, f.cfg)
 	f.b.Start(f.t.Context())
@@ -168,15 +182,7 @@ func TestNamedStay(t *testing.T) {
 // TestNamedStayWhenCancelled: a run that was cancelled before it began has not looked.
 func TestNamedStayWhenCancelled(t *testing.T) {
 	f := newFeed(t)
-	asked, release := make(chan struct{}, 1), make(chan struct{})
-	f.store.Fault = func(op, body string) *sparqltest.Fault {
-		select {
-		case asked <- struct{}{}:
-		default:
-		}
-		<-release
-		return nil
-	}
+	asked, release := f.holds()
 	f.change("a", "1", "2")
 	first, _, err := f.b.Begin(t.Context(), "scan", "data", "api", ScanArgs{Entities: []string{"http://e.example/b"}})
 	if err != nil {
@@ -240,15 +246,7 @@ func TestNamedAreBounded(t *testing.T) {
 // TestNamedTogether: what is named while a run looks is looked at by one run after it.
 func TestNamedTogether(t *testing.T) {
 	f := newFeed(t)
-	asked, release := make(chan struct{}, 1), make(chan struct{})
-	f.store.Fault = func(op, body string) *sparqltest.Fault {
-		select {
-		case asked <- struct{}{}:
-		default:
-		}
-		<-release
-		return nil
-	}
+	asked, release := f.holds()
 	for _, name := range []string{"a", "b", "c"} {
 		f.change(name, "1", "2")
 	}

@@ -142,7 +142,9 @@ func (p *published) fetch(ctx context.Context, url string) (*check.Fetched, erro
 	if rec.Code == http.StatusOK {
 		switch h.Get("Content-Type") {
 		case "application/xml":
-			p.keep(data)
+			if notification := strings.Contains(url, "/notify/"); len(data) > 0 || !notification { // a topic without a notification yet is empty (Change Notification 4.1)
+				p.keep(data)
+			}
 		case "application/zip":
 			z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 			if err != nil {

@@ -19,7 +19,7 @@ var floors = map[string]int{
 	"rdfres": 0, "rdfres/internal/chars": 0, "rdfres/internal/syntax": 0, "rdfres/jsonld": 0, "rdfres/rdfxml": 0, "rdfres/codec": 0,
 	"resourcesync": 0, "jsonpatch": 0,
 	"internal/jobs": 0, "internal/kv": 0, "internal/kv/guardfs": 0, "internal/kv/pebblekv": 0, "internal/kv/kvtest": 0, "internal/kv/memkv": 0,
-	"internal/accept": 0, "internal/clip": 0, "internal/fairconn": 0, "internal/extsort": 0, "internal/inproc": 0, "internal/webguard": 0, "internal/webclient": 0, "internal/pace": 0, "internal/settings": 0, "internal/ownfile": 0, "internal/xmlscan": 0, "internal/lru": 0, "internal/ordered": 0, "internal/repeats": 0,
+	"internal/accept": 0, "internal/clip": 0, "internal/fairconn": 0, "internal/extsort": 0, "internal/inproc": 0, "internal/webguard": 0, "internal/webclient": 0, "internal/pace": 0, "internal/settings": 0, "internal/configfile": 0, "internal/ownfile": 0, "internal/xmlscan": 0, "internal/lru": 0, "internal/ordered": 0, "internal/repeats": 0,
 
 	"changetrack": 1, "internal/sparql": 1, "internal/embedstore": 1, "internal/simulate": 1, "internal/staticsite": 1, "resourcesync/check": 1,
 	"publish/inventory": 1, "publish/naming": 1, "publish/partition": 1,
@@ -30,7 +30,7 @@ var floors = map[string]int{
 	"push": 2, "push/hub": 2,
 	"destination/sink/dumpsink": 2, "destination/sink/filesink": 2, "destination/sink/marks": 2,
 
-	"bridge": 3, "bridge/named": 3, "bridge/gateway": 3,
+	"bridge": 3, "bridge/holder": 3, "bridge/named": 3, "bridge/gateway": 3,
 
 	"httpapi": 4, "examples": 4, "examples/schemaorg": 4, "examples/expose": 4, "examples/mirror": 4, "examples/admin": 4, "examples/embed": 4,
 
@@ -43,7 +43,7 @@ var floors = map[string]int{
 // order lets rooms of one floor lean on each other: on lower numbers only. A room without a
 // number has 0.
 var order = map[string]int{
-	"internal/ownfile": 0, "internal/kv": 0, "internal/kv/guardfs": 1, "internal/kv/memkv": 1, "internal/kv/pebblekv": 2, "internal/kv/kvtest": 3, "internal/jobs": 4, "internal/webclient": 1,
+	"internal/ownfile": 0, "internal/kv": 0, "internal/kv/guardfs": 1, "internal/kv/memkv": 1, "internal/kv/pebblekv": 2, "internal/kv/kvtest": 3, "internal/jobs": 4, "internal/webclient": 1, "internal/configfile": 1,
 	"internal/xmlscan": 0, "resourcesync": 1,
 	"bridge/named": 0, "bridge/gateway": 1,
 	"rdfres/internal/chars": 0, "rdfres": 1, "rdfres/internal/syntax": 2, "rdfres/jsonld": 3, "rdfres/rdfxml": 3, "rdfres/codec": 4,
@@ -119,7 +119,7 @@ var owners = map[string][]string{
 	"github.com/gin-gonic/gin":      {"httpapi"},
 	"github.com/knakk/sparql":       {"internal/sparql"},
 	"github.com/spf13/cobra":        {"cmd/rsbridge"},
-	"go.yaml.in/yaml":               {"bridge"},
+	"go.yaml.in/yaml":               {"internal/configfile"},
 }
 
 type pkg struct {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/holder"
 	"github.com/rsbridge/rsbridge/bridge/named"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
@@ -38,13 +39,16 @@ type Options struct {
 	Grace time.Duration
 }
 
+// HeldError names the holder of a state folder.
+type HeldError = holder.HeldError
+
 // Bridge is an opened configuration. Close it.
 type Bridge struct {
 	cfg     *Config
 	o       Options
 	log     *slog.Logger
 	now     func() time.Time
-	holder  *holder
+	holder  *holder.Lock
 	kv      kv.Store
 	records kv.Store // the bridge's own
 	stores  map[string]*store
@@ -116,7 +120,7 @@ func (c *Config) stateAddress() string { return "pebble:" + filepath.Join(c.Stat
 
 // openState takes the state folder and opens the records in it.
 func (b *Bridge) openState(ctx context.Context) (err error) {
-	if b.holder, err = hold(ctx, b.cfg.State, b.o); err != nil {
+	if b.holder, err = holder.Take(ctx, b.cfg.State, b.o.Command, cmp.Or(b.o.Wait, 10*time.Second)); err != nil {
 		return err
 	}
 	if err := b.cfg.vacant(); err != nil {
@@ -347,9 +351,19 @@ func (b *Bridge) closeExcept(other *Bridge) error {
 		errs = append(errs, b.kv.Close())
 	}
 	if b.holder != nil && b.holder != other.holder {
-		errs = append(errs, b.holder.release())
+		errs = append(errs, b.holder.Release())
 	}
 	return errors.Join(errs...)
+}
+
+// TellAdmin notes the address of the admin API, for commands on the held state. Call it once
+// the listener is open.
+func (b *Bridge) TellAdmin(addr, command string) error {
+	h := HeldError{PID: os.Getpid(), Command: command, Admin: addr, Since: time.Now().UTC()}
+	if addr != "" {
+		h.Public = b.cfg.Public.Listen
+	}
+	return b.holder.Tell(h)
 }
 
 // Config is the configuration given to Open.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/sink/dumpsink"
+	"github.com/rsbridge/rsbridge/internal/configfile"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/settings"
@@ -28,7 +29,7 @@ import (
 )
 
 // resolve reads secrets from their files and makes paths relative to dir absolute.
-func (c *Config) resolve(dir string, d *decoder) {
+func (c *Config) resolve(dir string) (faults []Finding) {
 	abs := func(p string) string {
 		if p == "" || filepath.IsAbs(p) {
 			return p
@@ -41,11 +42,11 @@ func (c *Config) resolve(dir string, d *decoder) {
 		}
 		raw, err := os.ReadFile(abs(file))
 		if err != nil {
-			d.findings = append(d.findings, Finding{File: c.file, Line: c.line[path], Key: c.names.Of(path), Value: file, Message: "cannot be read: " + err.Error()})
+			faults = append(faults, Finding{File: c.file, Line: c.line[path], Key: c.names.Of(path), Value: file, Message: "cannot be read: " + err.Error()})
 			return
 		}
 		if *into = Secret(strings.TrimSpace(string(raw))); *into == "" && path == "admin.token_file" {
-			d.findings = append(d.findings, Finding{File: c.file, Line: c.line[path], Key: path, Value: file, Message: "is empty: nobody would be asked for a token"})
+			faults = append(faults, Finding{File: c.file, Line: c.line[path], Key: path, Value: file, Message: "is empty: nobody would be asked for a token"})
 		}
 	}
 	c.State = abs(c.State)
@@ -67,6 +68,7 @@ func (c *Config) resolve(dir string, d *decoder) {
 		}
 	}
 	c.fill()
+	return faults
 }
 
 // fill sets the settings derived from others.
@@ -197,7 +199,7 @@ func (c *Config) check() (out []Finding) {
 	c.checkStores(fault, httpURL)
 	for _, name := range slices.Sorted(maps.Keys(c.Sets)) {
 		s, p := c.Sets[name], "sets."+name
-		if err := naming.CheckSet(name); err != nil && (nameForm.MatchString(name) || c.file == "") { // else the reader has told it
+		if err := naming.CheckSet(name); err != nil && (configfile.IsName(name) || c.file == "") { // else the reader has told it
 			fault(p, "", "%v", err)
 		}
 		if len(s.Dumps) > 0 {

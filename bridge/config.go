@@ -1,11 +1,12 @@
 package bridge
 
 import (
-	"encoding/json"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/live"
+	"github.com/rsbridge/rsbridge/internal/configfile"
 	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/push"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -239,21 +240,51 @@ type Audit struct {
 	Repair   bool   `yaml:"repair" doc:"repair differences, within max_delete_ratio"`
 }
 
-// Secret prints as "redacted".
-type Secret string
+// Types of settings, and faults of a configuration file.
+type (
+	Secret      = configfile.Secret
+	Duration    = configfile.Duration
+	Finding     = configfile.Finding
+	ConfigError = configfile.Error
+)
 
-// String hides the value.
-func (s Secret) String() string {
-	if s == "" {
-		return ""
+// Reference is the reference of the configuration file as Markdown.
+func Reference() string { return configfile.Reference[Config]() }
+
+// Schema is a JSON Schema of the configuration file.
+func Schema() map[string]any { return configfile.Schema[Config]() }
+
+// Load reads and validates a configuration file. Paths in it are relative to
+// its folder. The error is a *ConfigError naming every fault with its line.
+func Load(file string) (*Config, error) {
+	raw, err := configfile.Bytes(file)
+	if err != nil {
+		return nil, err
 	}
-	return "redacted"
+	return Parse(raw, file)
 }
 
-// MarshalJSON hides the value.
-func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
-
-// Duration is a time.Duration written as "90s", "5m", "720h".
-type Duration time.Duration
-
-func (d Duration) String() string { return time.Duration(d).String() }
+// Parse is Load for bytes at hand; file is used in messages and for relative paths.
+func Parse(raw []byte, file string) (*Config, error) {
+	cfg := &Config{}
+	lines, faults, err := configfile.Read(raw, file, cfg)
+	if err != nil {
+		return nil, err
+	}
+	cfg.file, cfg.line = file, lines
+	faults = append(faults, cfg.resolve(filepath.Dir(file))...)
+	told := map[string]bool{}
+	for _, f := range faults {
+		told[f.Key] = true
+	}
+	for _, f := range cfg.check() {
+		if !told[f.Key] { // a setting refused by the reader has its default, or is wrong twice
+			faults = append(faults, f)
+		}
+	}
+	if len(faults) > 0 {
+		slices.SortStableFunc(faults, func(a, b Finding) int { return a.Line - b.Line })
+		return nil, &ConfigError{Findings: faults}
+	}
+	return cfg, nil
+}

@@ -9,10 +9,11 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"reflect"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/bridge/holder"
 	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/internal/configfile"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/webclient"
@@ -22,24 +23,19 @@ import (
 // NewConfig, NewStore, NewSet and NewDestination give values with the documented defaults,
 // for programs with a Config of their own.
 func NewConfig() *Config {
-	c := defaults[Config]()
+	c := configfile.Defaults[Config]()
 	c.Stores, c.Sets, c.Destinations = map[string]Store{}, map[string]Set{}, map[string]Destination{}
 	return &c
 }
 
 // NewStore has the defaults of a store.
-func NewStore() Store { return defaults[Store]() }
+func NewStore() Store { return configfile.Defaults[Store]() }
 
 // NewSet has the defaults of a set.
-func NewSet() Set { return defaults[Set]() }
+func NewSet() Set { return configfile.Defaults[Set]() }
 
 // NewDestination has the defaults of a destination.
-func NewDestination() Destination { return defaults[Destination]() }
-
-func defaults[T any]() (v T) {
-	setDefaults(reflect.ValueOf(&v).Elem())
-	return v
-}
+func NewDestination() Destination { return configfile.Defaults[Destination]() }
 
 // Complete reads secrets from their files, makes paths absolute from dir, and validates, as
 // Load does for a file.
@@ -48,9 +44,7 @@ func (c *Config) Complete(dir string) error {
 	if err != nil {
 		return err
 	}
-	d := &decoder{file: c.file}
-	c.resolve(dir, d)
-	if f := append(d.findings, c.check()...); len(f) > 0 {
+	if f := append(c.resolve(dir), c.check()...); len(f) > 0 {
 		return &ConfigError{Findings: f}
 	}
 	return nil
@@ -117,7 +111,7 @@ func EmptyGraphs(ctx context.Context, cfg *Config, log *slog.Logger) map[string]
 func tryEmbedded(cfg *Config, dir string) error {
 	err := embedstore.Try(dir)
 	var locked *embedstore.LockedError
-	if errors.As(err, &locked) && locked.Process() == readHolder(cfg.State).PID {
+	if errors.As(err, &locked) && locked.Process() == holder.Read(cfg.State).PID {
 		return nil
 	}
 	return err

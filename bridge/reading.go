@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/holder"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/destination/sink"
@@ -38,11 +39,11 @@ func reading(ctx context.Context, cfg *Config, log *slog.Logger) (_ kv.Store, en
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // removed: a process with the state open has a lock in it too
 	case err != nil:
-		return nil, nil, lockFault(err)
+		return nil, nil, holder.Fault(err)
 	default:
 		unlock = lock.Close
 		if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-			return nil, nil, errors.Join(readHolder(cfg.State), unlock())
+			return nil, nil, errors.Join(holder.Read(cfg.State), unlock())
 		}
 	}
 	store, err := engines.Open(ctx, cfg.stateAddress(), kv.OpenOptions{Logger: log, ReadOnly: true})

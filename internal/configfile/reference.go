@@ -1,4 +1,4 @@
-package bridge
+package configfile
 
 import (
 	"fmt"
@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Reference is the reference of the configuration file as Markdown, made from
-// the field tags of Config.
-func Reference() string {
+// Reference is the reference of a configuration file as Markdown, made from the field tags of T.
+func Reference[T any]() string {
 	var b strings.Builder
 	b.WriteString(`# Configuration
 
@@ -21,7 +20,7 @@ YAML. All faults are reported at once, with file, line, value and allowed values
 
 A schedule in an hour skipped in spring comes at its begin; in an hour repeated in autumn it comes twice. Missed runs are made up for once at the next start, as is a run interrupted by the last end. Periods (` + "`@every`" + `) go on over restarts.
 `)
-	section(&b, reflect.TypeFor[Config](), "Top level", "")
+	section(&b, reflect.TypeFor[T](), "Top level", "")
 	return b.String()
 }
 
@@ -59,9 +58,9 @@ func section(b *strings.Builder, t reflect.Type, title, path string) {
 	}
 }
 
-// Schema is a JSON Schema of the configuration file, made from the same tags.
-func Schema() map[string]any {
-	s := schemaOf(reflect.TypeFor[Config](), "", "")
+// Schema is a JSON Schema of a configuration file, made from the same tags.
+func Schema[T any]() map[string]any {
+	s := schemaOf(reflect.TypeFor[T](), "", "")
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["title"] = "rsbridge configuration"
 	return s

@@ -1,4 +1,5 @@
-package bridge
+// Package holder locks a state folder for one process, and tells others about its holder.
+package holder
 
 import (
 	"context"
@@ -34,24 +35,23 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("the state in %s is held by %s; use its API, stop it, or choose another state folder", e.Dir, who)
 }
 
-// holder is the lock of a state folder: an flock, released by the kernel at any end of the
+// Lock is the lock of a state folder: an flock, released by the kernel at any end of the
 // process, and a note about the process.
-type holder struct {
+type Lock struct {
 	file *os.File
 	note string
 }
 
-func hold(ctx context.Context, dir string, o Options) (*holder, error) {
+// Take takes a folder, made if it is missing, and writes a note about this process. It waits so long
+// for another process; a holder with an admin address, a daemon, is not waited for. The error of a
+// held folder is a *HeldError.
+func Take(ctx context.Context, dir, command string, wait time.Duration) (*Lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, ownfile.Forbidden(fmt.Errorf("make the state folder: %w", err), os.Geteuid())
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, lockFault(err)
-	}
-	wait := o.Wait
-	if wait == 0 {
-		wait = 10 * time.Second
+		return nil, Fault(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -67,7 +67,7 @@ func hold(ctx context.Context, dir string, o Options) (*holder, error) {
 			f.Close()
 			return nil, fmt.Errorf("lock the state folder %s: %w", dir, err)
 		}
-		held := readHolder(dir)
+		held := Read(dir)
 		if held.Admin != "" {
 			f.Close()
 			return nil, held // a daemon: no use waiting
@@ -80,12 +80,12 @@ func hold(ctx context.Context, dir string, o Options) (*holder, error) {
 		}
 	}
 	// The note of a killed holder is stale now.
-	h := &holder{file: f, note: note}
-	return h, h.tell(HeldError{PID: os.Getpid(), Command: o.Command, Since: time.Now().UTC()})
+	h := &Lock{file: f, note: note}
+	return h, h.Tell(HeldError{PID: os.Getpid(), Command: command, Since: time.Now().UTC()})
 }
 
-// readHolder reads the note in a state folder.
-func readHolder(dir string) *HeldError {
+// Read reads the note in a state folder.
+func Read(dir string) *HeldError {
 	held := new(HeldError)
 	if raw, err := os.ReadFile(filepath.Join(dir, "holder.json")); err == nil {
 		_ = json.Unmarshal(raw, held) // a half-written note only makes the message shorter
@@ -94,8 +94,8 @@ func readHolder(dir string) *HeldError {
 	return held
 }
 
-// tell writes the note for others.
-func (h *holder) tell(e HeldError) error {
+// Tell writes the note for others.
+func (h *Lock) Tell(e HeldError) error {
 	raw, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -107,22 +107,13 @@ func (h *holder) tell(e HeldError) error {
 	return os.Rename(tmp, h.note)
 }
 
-func (h *holder) release() error {
+// Release ends the lock.
+func (h *Lock) Release() error {
 	_ = os.Remove(h.note) // others would only read a stale name
 	return h.file.Close()
 }
 
-// TellAdmin notes the address of the admin API, for commands on the held state. Call it once
-// the listener is open.
-func (b *Bridge) TellAdmin(addr, command string) error {
-	h := HeldError{PID: os.Getpid(), Command: command, Admin: addr, Since: time.Now().UTC()}
-	if addr != "" {
-		h.Public = b.cfg.Public.Listen
-	}
-	return b.holder.tell(h)
-}
-
-// lockFault is why the lock of a state could not be opened.
-func lockFault(err error) error {
+// Fault is why the lock of a state could not be opened.
+func Fault(err error) error {
 	return ownfile.Forbidden(fmt.Errorf("open the lock of the state folder: %w", err), os.Geteuid())
 }

@@ -1,15 +1,20 @@
-package bridge
+// Package configfile reads a YAML file into a struct by its field tags, and tells all faults at
+// once with their lines.
+//
+// Tags of a field: yaml is its key, doc a sentence for the reference, default and allowed its
+// values, short marks the field set by a value in place of the whole table.
+package configfile
 
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -47,16 +52,15 @@ func (f Finding) String() string {
 	return at + ": " + f.Message
 }
 
-// ConfigError is all faults of a configuration at once. Err is the cause of an unreadable
-// file.
-type ConfigError struct {
+// Error is all faults of a configuration at once. Err is the cause of an unreadable file.
+type Error struct {
 	Findings []Finding
 	Err      error
 }
 
-func (e *ConfigError) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error { return e.Err }
 
-func (e *ConfigError) Error() string {
+func (e *Error) Error() string {
 	lines := make([]string, len(e.Findings))
 	for i, f := range e.Findings {
 		lines[i] = f.String()
@@ -67,54 +71,68 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("the configuration has %d faults:\n  %s", len(lines), strings.Join(lines, "\n  "))
 }
 
-// Load reads and validates a configuration file. Paths in it are relative to
-// its folder. The error is a *ConfigError naming every fault with its line.
-func Load(file string) (*Config, error) {
+// Secret prints as "redacted".
+type Secret string
+
+// String hides the value.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return "redacted"
+}
+
+// MarshalJSON hides the value.
+func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
+
+// Duration is a time.Duration written as "90s", "5m", "720h".
+type Duration time.Duration
+
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// Bytes are the bytes of a file. An unreadable one gives an *Error.
+func Bytes(file string) ([]byte, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		message := "cannot be read: " + err.Error()
 		if errors.Is(err, fs.ErrNotExist) {
 			message += "; `rsbridge init` writes one"
 		}
-		return nil, &ConfigError{Findings: []Finding{{File: file, Key: "file", Message: message}}, Err: err}
+		return nil, &Error{Findings: []Finding{{File: file, Key: "file", Message: message}}, Err: err}
 	}
-	return Parse(raw, file)
+	return raw, nil
 }
 
-// Parse is Load for bytes at hand; file is used in messages and for relative paths.
-func Parse(raw []byte, file string) (*Config, error) {
-	cfg := &Config{file: file, line: map[string]int{}}
-	d := &decoder{file: file, line: cfg.line}
-	setDefaults(reflect.ValueOf(cfg).Elem())
+// Read reads a document into a struct; file is used in messages. It gives the line of each key,
+// by its path, and all faults. The error is an *Error: there is no document.
+func Read(raw []byte, file string, into any) (lines map[string]int, faults []Finding, err error) {
+	d := &decoder{file: file, line: map[string]int{}}
+	v := reflect.ValueOf(into).Elem()
+	setDefaults(v)
 	var doc yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(raw))
 	if err := dec.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
-		return nil, &ConfigError{Findings: []Finding{{File: file, Key: "file", Message: "is not YAML: " + err.Error()}}}
+		return nil, nil, &Error{Findings: []Finding{{File: file, Key: "file", Message: "is not YAML: " + err.Error()}}}
 	}
 	if len(doc.Content) == 0 {
-		return nil, &ConfigError{Findings: []Finding{{File: file, Key: "file", Message: "is empty; `rsbridge init` writes a configuration"}}}
+		return nil, nil, &Error{Findings: []Finding{{File: file, Key: "file", Message: "is empty; `rsbridge init` writes a configuration"}}}
 	}
-	d.value(doc.Content[0], reflect.ValueOf(cfg).Elem(), "", "")
+	d.value(doc.Content[0], v, "", "")
 	var second yaml.Node
 	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
 		d.fault(&second, "file", "", "has a second document (---): one configuration is one document")
 	}
-	cfg.resolve(filepath.Dir(file), d)
-	told := map[string]bool{}
-	for _, f := range d.findings {
-		told[f.Key] = true
-	}
-	for _, f := range cfg.check() {
-		if !told[f.Key] { // a setting refused by the reader has its default, or is wrong twice
-			d.findings = append(d.findings, f)
-		}
-	}
-	if len(d.findings) > 0 {
-		slices.SortStableFunc(d.findings, func(a, b Finding) int { return a.Line - b.Line })
-		return nil, &ConfigError{Findings: d.findings}
-	}
-	return cfg, nil
+	return d.line, d.findings, nil
 }
+
+// Defaults is a value with the documented defaults.
+func Defaults[T any]() (v T) {
+	setDefaults(reflect.ValueOf(&v).Elem())
+	return v
+}
+
+// IsName tells whether a name may be a key of a table.
+func IsName(name string) bool { return nameForm.MatchString(name) }
 
 // setDefaults fills a struct from its default tags.
 func setDefaults(v reflect.Value) {

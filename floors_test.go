@@ -21,7 +21,7 @@ var floors = map[string]int{
 	"internal/jobs": 0, "internal/kv": 0, "internal/kv/guardfs": 0, "internal/kv/pebblekv": 0, "internal/kv/kvtest": 0, "internal/kv/memkv": 0,
 	"internal/accept": 0, "internal/clip": 0, "internal/fairconn": 0, "internal/extsort": 0, "internal/inproc": 0, "internal/webguard": 0, "internal/webclient": 0, "internal/pace": 0, "internal/settings": 0, "internal/configfile": 0, "internal/ownfile": 0, "internal/xmlscan": 0, "internal/lru": 0, "internal/ordered": 0, "internal/repeats": 0,
 
-	"changetrack": 1, "internal/sparql": 1, "internal/embedstore": 1, "internal/simulate": 1, "internal/staticsite": 1, "resourcesync/check": 1,
+	"changetrack": 1, "internal/sparql": 1, "internal/embedstore": 1, "internal/simulate": 1, "resourcesync/staticsite": 1, "resourcesync/check": 1,
 	"publish/inventory": 1, "publish/naming": 1, "publish/partition": 1,
 	"destination/ledger": 1, "destination/fetch": 1,
 	"sparqlsrc/dumpfile": 1,

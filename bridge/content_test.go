@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/content"
-	"github.com/rsbridge/rsbridge/internal/staticsite"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/resourcesync"
 	"github.com/rsbridge/rsbridge/resourcesync/check"
+	"github.com/rsbridge/rsbridge/resourcesync/staticsite"
 )
 
 // repository is a real server of files that change, vanish and misbehave.

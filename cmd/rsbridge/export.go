@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rsbridge/rsbridge/internal/jobs"
-	"github.com/rsbridge/rsbridge/internal/staticsite"
+	"github.com/rsbridge/rsbridge/resourcesync/staticsite"
 )
 
 func (a *app) export() *cobra.Command {

@@ -95,11 +95,11 @@ func (e repairs) Repair(ctx context.Context, o *feed.Offer) error {
 	d := e.d
 	r := &run{d: d, full: true, atOnce: true}
 	if o.Listed() {
-		v, err := d.src.ReadInventory(ctx, o, nil)
+		v, err := d.src.ReadInventory(ctx, o, feed.Always)
 		if err != nil {
 			return err
 		}
-		if c := d.mem.SnapshotMeta().Cursor; v.Stale(&c) {
+		if c := r.stands(); v.Stale(&c) {
 			err = v.Close()
 		} else {
 			err = r.mend(ctx, o, v)
@@ -113,7 +113,7 @@ func (e repairs) Repair(ctx context.Context, o *feed.Offer) error {
 	}
 	err := r.retry(ctx)
 	if err == nil {
-		err = r.depart(ctx, !d.mem.SnapshotMeta().Until.IsZero())
+		err = r.depart(ctx, d.mem.SnapshotMeta().IsPast())
 	}
 	return err
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +19,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/pairs"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/extsort"
-	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // baseline brings records and mirror to a snapshot of the source: by the dump or by comparing with the
@@ -42,7 +40,7 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 		if m.Stage != ledger.Baseline {
 			if err := d.stand.Checkpoint(ctx, ledger.Baseline, func(m *keep.Meta) {
 				if !d.follows(&m.Identity) {
-					m.Missing, m.Rises = feed.Missing{}, false
+					m.At.LeaveSource()
 				}
 				d.follow(m)
 				m.ByList, m.CompareSource = false, ""
@@ -68,7 +66,7 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 	switch {
 	case dump:
 		r.why("taken from the Resource Dump")
-		end, err = r.dumpIf(ctx, o, nil, d.unlessBack(ctx, o, &m))
+		end, err = r.dumpIf(ctx, o, feed.Always, d.unlessBack(ctx, o, &m))
 		if err != nil && !errors.Is(err, errSetsBack) && ctx.Err() == nil && o.ResourceList != "" && !d.ownFailure(err) {
 			d.mem.Log.Warn("dump could not be used; the Resource List is", "error", err)
 			r.why("the dump could not be used (%v), so the Resource List is", clip.Middle(err.Error()))
@@ -77,12 +75,12 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 				err = d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.ByList = true })
 			}
 			if r.dry || err == nil {
-				end, err = r.compare(ctx, o, nil)
+				end, err = r.compare(ctx, o, feed.Always)
 			}
-		} else if n := r.dump.leftOut; err == nil && n > 0 && o.ResourceList != "" && !r.dry {
+		} else if n := r.leftOut; err == nil && n > 0 && o.ResourceList != "" && !r.dry {
 			r.why("the dump leaves out %d files, which are taken from the Resource List", n)
 			before := r.c.Unchanged
-			end, err = r.compare(ctx, o, nil)
+			end, err = r.compare(ctx, o, feed.Always)
 			r.c.Unchanged = before // they have just come with the dump
 		}
 	case v != nil:
@@ -93,11 +91,11 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 		end, err = r.compareWith(ctx, o, v)
 	case o.ResourceList != "":
 		r.why("taken from the Resource List")
-		end, err = r.compare(ctx, o, nil)
+		end, err = r.compare(ctx, o, feed.Always)
 	default:
 		r.why("the source has neither list nor dump; its changes are applied from the first one")
 		gap := ""
-		if d.follows(&m.Identity) && m.Cursor.HasRead() { // only our position tells the lost changes, and they stay lost
+		if d.follows(&m.Identity) && m.At.Cursor().HasRead() { // only our position tells the lost changes, and they stay lost
 			if !r.dry {
 				err = r.increment(ctx, o, 0)
 			}
@@ -110,10 +108,11 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 			}
 		}
 		end = func(m *keep.Meta) {
-			if m.Cursor, m.Gap, m.HeldGap = (feed.Cursor{}), gap, ""; gap == "" {
+			m.At.MoveTo(feed.Cursor{})
+			m.At.ForgetList() // the cursor is behind none
+			if m.Gap, m.HeldGap = gap, ""; gap == "" {
 				m.GapFrom, m.GapSince = nil, time.Time{}
 			}
-			m.Inventory = feed.ListState{} // the cursor is behind none
 		}
 	}
 	if err != nil {
@@ -134,7 +133,9 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 	}
 	return d.stand.Checkpoint(ctx, ledger.Following, func(m *keep.Meta) {
 		m.ByList, m.CompareSource = false, ""
-		m.Missing.Dropped = m.Missing.Dropped || !o.Followed()
+		if !o.Followed() {
+			m.At.DropMissing()
+		}
 		if end(m); o.Listed() {
 			m.CloseGap()
 		}
@@ -158,9 +159,9 @@ var errInjected = errors.New("injected")
 
 // compare makes the records and the mirror equal to the Resource List (and the changes after it), and
 // fetches only differing resources. It returns the change of the meta.
-func (r *run) compare(ctx context.Context, o *feed.Offer, known *feed.ListState) (func(*keep.Meta), error) {
+func (r *run) compare(ctx context.Context, o *feed.Offer, when feed.When) (func(*keep.Meta), error) {
 	d := r.d
-	v, err := d.src.ReadInventory(ctx, o, known)
+	v, err := d.src.ReadInventory(ctx, o, when)
 	if err != nil {
 		return nil, err
 	}
@@ -172,13 +173,13 @@ func (r *run) compare(ctx context.Context, o *feed.Offer, known *feed.ListState)
 }
 
 // compareNewer is compare, unless the list is stale.
-func (r *run) compareNewer(ctx context.Context, o *feed.Offer, known *feed.ListState) (func(*keep.Meta), error) {
+func (r *run) compareNewer(ctx context.Context, o *feed.Offer, when feed.When) (func(*keep.Meta), error) {
 	d := r.d
-	v, err := d.src.ReadInventory(ctx, o, known)
+	v, err := d.src.ReadInventory(ctx, o, when)
 	if err != nil {
 		return nil, err
 	}
-	if c := d.mem.SnapshotMeta().Cursor; v.Stale(&c) {
+	if c := r.stands(); v.Stale(&c) {
 		if err := d.forgetUnlisted(ctx, v); err != nil {
 			return nil, errors.Join(err, v.Close())
 		}
@@ -188,10 +189,10 @@ func (r *run) compareNewer(ctx context.Context, o *feed.Offer, known *feed.ListS
 }
 
 // dumpNewer is dumpIf, unless the dump is stale.
-func (r *run) dumpNewer(ctx context.Context, o *feed.Offer, known *feed.ListState) (func(*keep.Meta), error) {
+func (r *run) dumpNewer(ctx context.Context, o *feed.Offer, when feed.When) (func(*keep.Meta), error) {
 	d := r.d
-	c := d.mem.SnapshotMeta().Cursor
-	return r.dumpIf(ctx, o, known, func(v *feed.Inventory) (bool, error) {
+	c := r.stands()
+	return r.dumpIf(ctx, o, when, func(v *feed.Inventory) (bool, error) {
 		if v.Hole = true; !v.Stale(&c) {
 			return true, nil
 		}
@@ -416,8 +417,8 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	r.passed = v.Passed
 	return func(m *keep.Meta) {
 		m.HeldGap = ""
-		m.Inventory, m.CompareSource = v.State.Kept(), v.Unread.Owed
-		m.Cursor = v.Cursor()
+		m.At.Take(v)
+		m.CompareSource = v.Unread.Owed
 		m.Recheck = d.recheckAfter(confirmed || !v.Until.IsZero())
 		if unasked == 0 && v.Until.IsZero() {
 			m.AskedAll = now.UTC()
@@ -434,7 +435,7 @@ func (r *run) underWay(ctx context.Context, o *feed.Offer) error {
 		return nil
 	}
 	return d.mem.SaveMeta(ctx, func(m *keep.Meta) {
-		m.Inventory = feed.ListState{}
+		m.At.ForgetList()
 		if m.Stage == ledger.Following && o.Followed() {
 			m.OweSource("a comparison with the source was not finished")
 		}
@@ -459,50 +460,38 @@ func flushAfter(ctx context.Context, b *apply.Batcher, err error) error {
 	return b.Settle(ctx)
 }
 
-// packageError is of an unreadable or missing package. It says nothing of the packages before it.
-type packageError struct{ err error }
-
-func (e *packageError) Error() string { return e.err.Error() }
-func (e *packageError) Unwrap() error { return e.err }
-
 // dumpIf loads the packages of a Resource Dump if it is wanted; else it is feed.ErrStale. A broken resource
 // of a package is fetched from its own location. The inventory has only the times.
-func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, wanted func(*feed.Inventory) (bool, error)) (func(*keep.Meta), error) {
+func (r *run) dumpIf(ctx context.Context, o *feed.Offer, when feed.When, wanted func(*feed.Inventory) (bool, error)) (func(*keep.Meta), error) {
 	d := r.d
 	began := d.opt.Now()
-	dl, rd, err := d.src.UnlessKnown(ctx, o.ResourceDump, resourcesync.ResourceDump, known)
+	dump, err := d.src.OpenDump(ctx, o, when)
 	if err != nil {
 		return nil, err
 	}
-	defer dl.Close()
-	h := rd.Head()
-	v := &feed.Inventory{}
-	v.IsOf(o.ResourceDump, h, dl, d.opt.Now())
-	r.dump.leftOut, _ = strconv.ParseInt(h.Meta.Ext[resourcesync.ExtFiles], 10, 64)
-	v.State.At = v.At
-	state := v.State
-	v.Outdated = d.src.OlderThanTaken(o, v, dl, h)
-	switch ok, err := wanted(v); {
+	defer dump.Close()
+	r.leftOut = dump.LeftOut
+	switch ok, err := wanted(dump.Inventory); {
 	case err != nil:
 		return nil, err
 	case !ok:
 		return nil, feed.ErrStale
 	}
-	packages, err := d.src.Docs.DumpPackages(ctx, dl, rd, &state)
-	if err != nil {
-		return nil, fmt.Errorf("Resource Dump: %w", err)
+	if err := dump.List(ctx); err != nil {
+		return nil, err
 	}
+	packages := dump.Packages
 	// Without a list the copies of the manifests say as much.
-	singly := o.ResourceList == "" && !slices.ContainsFunc(packages, func(p feed.Package) bool { return p.Contents == "" })
+	singly := o.ResourceList == "" && dump.HasManifests()
 	if i := slices.IndexFunc(packages, func(p feed.Package) bool { return !p.IsZIP() }); i >= 0 {
 		if !singly {
 			return nil, fmt.Errorf("Resource Dump: package %s is of type %q, and only ZIP packages are read", clip.Middle(packages[i].URL), packages[i].Promise.Type)
 		}
 		r.why("package %s is of type %q and no ZIP, so what its manifest tells is fetched one by one", clip.Middle(packages[i].URL), packages[i].Promise.Type)
-		return r.compare(ctx, o, known)
+		return r.compare(ctx, o, when)
 	}
 	if r.dry {
-		return r.planDump(ctx, o, state, v.Sequence, packages)
+		return r.planDump(ctx, o, dump)
 	}
 	r.compared = true
 	if err := r.underWay(ctx, o); err != nil {
@@ -518,26 +507,28 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, 
 		defer listed.Close()
 	}
 	n := int64(0)
-	ready, stop := d.src.Docs.DownloadAhead(ctx, packages)
-	defer stop()
 	var bad error // of the first broken package; the others are read all the same
-	inRow := 0
-	for i, p := range packages {
-		d.opt.Progress("packages", int64(i), int64(len(packages)))
-		err := r.loadPackage(ctx, p, ready, listed, func(out *apply.Outcome) error {
-			if n++; n%1000 == 0 {
-				d.opt.Progress("resources", n, 0)
-			}
-			r.note(out)
-			v.Look(out.Item)
-			return b.Take(ctx, out)
-		})
+	inRow, read := 0, int64(0)
+	d.opt.Progress("packages", read, int64(len(packages)))
+	for p, err := range dump.Open(ctx) {
+		if err == nil {
+			err = r.loadPackage(ctx, p, listed, func(out *apply.Outcome) error {
+				if n++; n%1000 == 0 {
+					d.opt.Progress("resources", n, 0)
+				}
+				r.note(out)
+				dump.Inventory.Look(out.Item)
+				return b.Take(ctx, out)
+			})
+		}
+		read++
+		d.opt.Progress("packages", read, int64(len(packages)))
 		if err == nil {
 			inRow = 0
 			continue
 		}
 		err = fmt.Errorf("package %s: %w", clip.Middle(p.URL), err)
-		if of := (*packageError)(nil); !errors.As(err, &of) || ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) || errors.Is(err, errInjected) {
+		if of := (*feed.PackageError)(nil); !errors.As(err, &of) || ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) || errors.Is(err, errInjected) {
 			return nil, errors.Join(err, flushAfter(ctx, b, err))
 		}
 		d.mem.Log.Warn("a package of the Resource Dump cannot be used", "package", p.URL, "error", err)
@@ -550,14 +541,13 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, 
 		return nil, errors.Join(bad, err)
 	}
 	if bad != nil {
-		stop()
 		if !singly {
 			return nil, bad
 		}
 		r.why("a package cannot be used (%v), so what is still missing is fetched one by one", bad)
-		return r.compare(ctx, o, known)
+		return r.compare(ctx, o, when)
 	}
-	if err := r.dropUnlisted(ctx, b, listed); err != nil {
+	if err := r.dropUnlisted(ctx, b, &dump.Inventory.Unread, listed); err != nil {
 		return nil, err
 	}
 	if !o.Followed() {
@@ -565,8 +555,8 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, 
 	}
 	return func(m *keep.Meta) {
 		m.HeldGap = ""
-		m.Inventory, m.CompareSource = state.Kept(), r.dump.unread.Owed
-		m.Cursor = v.Cursor()
+		m.At.Take(dump.Inventory)
+		m.CompareSource = dump.Inventory.Unread.Owed
 		m.Recheck = d.recheckAfter(false)
 		m.AskedAll = began.UTC()
 	}, nil
@@ -575,51 +565,24 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, known *feed.ListState, 
 // badPackages in a row end the tries.
 const badPackages = 3
 
-// loadPackage streams the manifest of the next ready package.
-func (r *run) loadPackage(ctx context.Context, p feed.Package, ready <-chan feed.Downloaded, listed *extsort.Sorter, each func(*apply.Outcome) error) error {
+// loadPackage streams the manifest of a package.
+func (r *run) loadPackage(ctx context.Context, p *feed.OpenedPackage, listed *extsort.Sorter, each func(*apply.Outcome) error) error {
 	d := r.d
-	next, ok := <-ready
-	if !ok {
-		return context.Cause(ctx)
-	}
-	if next.Err != nil {
-		return &packageError{next.Err}
-	}
-	defer next.Download.Close()
-	z, err := d.src.Docs.ZIPIn(next.Download, p)
-	if err != nil {
-		return &packageError{err}
-	}
-	manifest, closer, err := z.Manifest()
-	if err != nil {
-		return &packageError{err}
-	}
-	defer closer.Close()
-	var ours error // not of the package
-	jobs := func(yield func(apply.Job, error) bool) {
-		err := feed.EachEntry(manifest, "manifest", func(e *resourcesync.Entry) error {
-			it := feed.NewItem(e, nil, "the manifest of "+p.URL)
-			it.Change, it.Package = "", p.URL
-			r.dump.unread.See(e, it)
-			if ours = list(listed, it); ours != nil {
-				return ours
+	return d.applier.Pipeline(ctx, func(yield func(apply.Job, error) bool) {
+		for it, err := range p.Items() {
+			if err == nil {
+				err = list(listed, it)
 			}
-			if !yield(apply.JobOf(d.obtains.Member(z, it)), nil) {
-				return errStopped
+			if err != nil {
+				yield(nil, err)
+				return
 			}
-			return nil
-		})
-		switch {
-		case ours != nil:
-			yield(nil, ours)
-		case err != nil && !errors.Is(err, errStopped):
-			yield(nil, &packageError{err})
+			if !yield(apply.JobOf(d.obtains.Member(p.ZIP, it)), nil) {
+				return
+			}
 		}
-	}
-	return d.applier.Pipeline(ctx, jobs, each)
+	}, each)
 }
-
-var errStopped = errors.New("stopped")
 
 // list notes a resource of a dump, by location and entity.
 func list(listed *extsort.Sorter, it *feed.Item) error {
@@ -636,7 +599,7 @@ func list(listed *extsort.Sorter, it *feed.Item) error {
 }
 
 // dropUnlisted lets resources leave if a fully read dump does not have them.
-func (r *run) dropUnlisted(ctx context.Context, b *apply.Batcher, listed *extsort.Sorter) error {
+func (r *run) dropUnlisted(ctx context.Context, b *apply.Batcher, unread *feed.Unread, listed *extsort.Sorter) error {
 	d := r.d
 	if listed == nil {
 		return nil
@@ -669,8 +632,8 @@ func (r *run) dropUnlisted(ctx context.Context, b *apply.Batcher, listed *extsor
 	if err != nil {
 		return err
 	}
-	r.dump.unread.Add(b.Lacks())
-	if why := r.dump.unread.Hold(len(gone), "in the dump"); why != "" {
+	unread.Add(b.Lacks())
+	if why := unread.Hold(len(gone), "in the dump"); why != "" {
 		r.why("%s", why)
 		gone = nil
 	}
@@ -679,7 +642,7 @@ func (r *run) dropUnlisted(ctx context.Context, b *apply.Batcher, listed *extsor
 			return err
 		}
 	}
-	if r.dump.unread.Why() == "" {
+	if unread.Why() == "" {
 		if err := d.settleUnlisted(ctx, b, listed); err != nil {
 			return err
 		}

@@ -12,7 +12,8 @@ import (
 // had in order.
 func (r *run) bridgeGap(ctx context.Context, o *feed.Offer, dl *feed.Download) (bool, error) {
 	d := r.d
-	if m := d.mem.SnapshotMeta(); m.Cursor.Time().IsZero() {
+	m := d.mem.SnapshotMeta()
+	if m.At.Cursor().Time().IsZero() {
 		return false, nil
 	}
 	bridges, err := d.src.Bridges(ctx, o, dl)
@@ -24,7 +25,7 @@ func (r *run) bridgeGap(ctx context.Context, o *feed.Offer, dl *feed.Download) (
 		if closed {
 			r.why("closed from %s", b.Name)
 			r.mode("incremental")
-			w := r.window(o, d.mem.SnapshotMeta().Cursor)
+			w := r.window(o, r.stands())
 			b.Cross(ctx, &w.at, end)
 			address, _ := o.Changes()
 			return true, w.finish(ctx, dl, address)
@@ -42,7 +43,7 @@ func (r *run) bridgeGap(ctx context.Context, o *feed.Offer, dl *feed.Download) (
 // applyBridge applies the changes of a bridge. closed tells whether they close the gap.
 func (r *run) applyBridge(ctx context.Context, o *feed.Offer, b *feed.Bridge) (end *feed.Cursor, closed bool, err error) {
 	d := r.d
-	from := d.mem.SnapshotMeta().Cursor
+	from := r.stands()
 	w := r.window(o, from)
 	defer w.close()
 	ok, err := b.EachChange(ctx, from, func(c feed.Change) error { return w.add(ctx, c) })

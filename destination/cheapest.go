@@ -42,7 +42,7 @@ func (r *run) cheapest(ctx context.Context, o *feed.Offer, m *keep.Meta) (v *fee
 	read := func() int64 { return d.fetch.Received() + feed.RequestCost*d.fetch.Sent() }
 	start := read()
 	wanted, cost := 0, int64(0)
-	v, err = d.src.ReadInventoryOf(ctx, o, nil, func(it *feed.Item) error {
+	v, err = d.src.ReadInventoryOf(ctx, o, feed.Always, func(it *feed.Item) error {
 		if !d.needed(it) {
 			return nil
 		}

@@ -18,7 +18,7 @@ const maxAgain = 1000
 // confirmTaken asks again for what earlier runs took without a promise.
 func (r *run) confirmTaken(ctx context.Context) error {
 	d := r.d
-	if r.dry || !d.mem.SnapshotMeta().Until.IsZero() {
+	if r.dry || d.mem.SnapshotMeta().IsPast() {
 		return nil
 	}
 	now := d.opt.Now()

@@ -123,10 +123,10 @@ func (p *planning) Fetch(pr *fetch.Promise) {
 
 // planDump plans the loading of a dump: from separate manifests, else from the Resource List. Later changes
 // come from the Change Lists.
-func (r *run) planDump(ctx context.Context, o *feed.Offer, state feed.ListState, sequence *uint64, packages []feed.Package) (func(*keep.Meta), error) {
+func (r *run) planDump(ctx context.Context, o *feed.Offer, dump *feed.Dump) (func(*keep.Meta), error) {
 	d := r.d
-	doc := PlanDocument{Address: state.URL, Kind: string(resourcesync.ResourceDump), At: keep.OrNil(state.At), Entries: int64(len(packages))}
-	for _, p := range packages {
+	doc := PlanDocument{Address: o.ResourceDump, Kind: string(resourcesync.ResourceDump), At: keep.OrNil(dump.Inventory.At), Entries: int64(len(dump.Packages))}
+	for _, p := range dump.Packages {
 		if p.Promise.Length < 0 {
 			r.plan.Unknown++
 		} else {
@@ -134,14 +134,14 @@ func (r *run) planDump(ctx context.Context, o *feed.Offer, state feed.ListState,
 		}
 	}
 	r.plan.document(doc)
-	r.plan.base, r.plan.at = true, state.At
-	v, err := d.src.Docs.ReadManifests(ctx, packages)
+	r.plan.base, r.plan.at = true, dump.Inventory.At
+	v, err := dump.ReadManifests(ctx)
 	if err != nil && ctx.Err() == nil {
 		d.mem.Log.Info("the manifests of the dump cannot be had without its packages", "error", err)
 		if v, err = nil, nil; o.ResourceList != "" {
 			list := *o
 			list.ChangeList, list.ChangeDump = "", ""
-			v, err = d.src.ReadInventory(ctx, &list, nil)
+			v, err = d.src.ReadInventory(ctx, &list, feed.Always)
 			r.plan.whole = true
 		}
 	}
@@ -154,7 +154,7 @@ func (r *run) planDump(ctx context.Context, o *feed.Offer, state feed.ListState,
 		}
 	}
 	r.complete = true
-	return func(m *keep.Meta) { m.Cursor = feed.CursorAt(state.At, sequence) }, nil
+	return func(m *keep.Meta) { m.At.MoveTo(feed.CursorAt(dump.Inventory.At, dump.Inventory.Sequence)) }, nil
 }
 
 // planChange counts the effect of a change.

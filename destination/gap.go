@@ -12,8 +12,7 @@ import (
 // setsBack is why a mirror that followed changes may not be made equal to an inventory without
 // those after it: that may be of before them.
 func setsBack(v *feed.Inventory, m *keep.Meta) error {
-	c := &m.Cursor
-	if v.Missing == nil || m.Source == "" || !c.MayBeLaterThan(v.At) {
+	if v.Missing == nil || m.Source == "" || !m.At.Cursor().MayBeLaterThan(v.At) {
 		return nil
 	}
 	return fmt.Errorf("%w: %w; nothing was changed (sync without --full goes on; a newer list or dump ends it)", errSetsBack, v.Missing)
@@ -24,7 +23,7 @@ var errSetsBack = errors.New("the mirror may be later than the Resource List or 
 // unlessBack is for a dump, of which the changes after it are read later.
 func (d *Destination) unlessBack(ctx context.Context, o *feed.Offer, m *keep.Meta) func(*feed.Inventory) (bool, error) {
 	return func(v *feed.Inventory) (bool, error) {
-		if !o.Followed() || !m.Cursor.IsInList() {
+		if !o.Followed() || !m.At.Cursor().IsInList() {
 			return true, nil
 		}
 		from := v.Cursor()

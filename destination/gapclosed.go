@@ -20,7 +20,7 @@ import (
 // gapClosed goes back to where the mirror stood before a gap, if the Change Lists follow from there.
 func (r *run) gapClosed(ctx context.Context, o *feed.Offer, m *keep.Meta) error {
 	d := r.d
-	applied := m.Cursor.IsBehind(m.GapFrom)
+	applied := m.At.Cursor().IsBehind(m.GapFrom)
 	if applied && !o.Listed() {
 		return nil // nothing tells what was wrong of it
 	}
@@ -55,7 +55,8 @@ func (r *run) gapClosed(ctx context.Context, o *feed.Offer, m *keep.Meta) error 
 	}
 	r.why("the Change Lists have what was before the gap, which is closed")
 	return d.mem.SaveMeta(ctx, func(m *keep.Meta) {
-		m.Cursor, m.Gap, m.GapFrom, m.GapSince = *m.GapFrom, "", nil, time.Time{}
+		m.At.MoveTo(*m.GapFrom)
+		m.Gap, m.GapFrom, m.GapSince = "", nil, time.Time{}
 		if applied {
 			m.Recheck.Why = "a Change List that was offered for a time is of another history"
 		}

@@ -26,22 +26,22 @@ func (r *run) increment(ctx context.Context, o *feed.Offer, depth int) error {
 func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error {
 	d := r.d
 	m := d.mem.SnapshotMeta()
-	if !m.Until.IsZero() { // a repair while the mirror stands at a time of before
+	if m.At.IsPast() { // a repair while the mirror stands at a time of before
 		return nil
 	}
 	if !o.Followed() {
 		return r.incrementBySnapshot(ctx, o, &m)
 	}
-	if (m.Gap != "" || m.Missing.Why != "" && d.cfg.OnGap != "stop") && depth == 0 && o.Listed() && !r.dry && !r.gap.nothingNewer {
+	if (m.Gap != "" || m.At.Lacks() != "" && d.cfg.OnGap != "stop") && depth == 0 && o.Listed() && !r.dry && !r.gap.nothingNewer {
 		// A gap that could not be closed: a newer inventory may do it now.
 		var end func(*keep.Meta)
 		var err error
 		what := "Resource List"
 		if o.ResourceList != "" {
-			end, err = r.compareNewer(ctx, o, &m.Inventory)
+			end, err = r.compareNewer(ctx, o, feed.UnlessTaken)
 		} else {
 			what = "Resource Dump"
-			end, err = r.dumpNewer(ctx, o, &m.Inventory)
+			end, err = r.dumpNewer(ctx, o, feed.UnlessTaken)
 		}
 		switch {
 		case errors.Is(err, feed.ErrUnchanged), errors.Is(err, feed.ErrStale):
@@ -67,7 +67,7 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 		}
 		m = d.mem.SnapshotMeta()
 	}
-	from := m.Cursor
+	from := *m.At.Cursor()
 	d.fates.TellThrough(&from) // a run that was killed may not have said so
 	address, kind := o.Changes()
 	dl, rd, err := d.src.ChangesSince(ctx, address, kind, &from)
@@ -84,14 +84,14 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 		return nil
 	}
 	defer dl.Close()
-	if len(m.Missing.Lists) > 0 && !o.Listed() {
+	if m.At.Lacks() != "" && !o.Listed() {
 		switch back, err := d.src.Returned(ctx, o, dl); {
 		case err != nil:
 			return err
 		case back:
 			r.why("Change Lists that were not there are back: everything is applied again from the first change on")
 		}
-		from = d.mem.SnapshotMeta().Cursor
+		from = r.stands()
 	}
 	w := r.window(o, from)
 	defer w.close()
@@ -141,18 +141,18 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 // may not be all. Without one nothing is done. done is for a dry run that is planned to its end.
 func (r *run) takeNewer(ctx context.Context, o *feed.Offer, m *keep.Meta, why string) (done bool, err error) {
 	d := r.d
-	newer := func(v *feed.Inventory) (bool, error) { return v.At.IsZero() || v.At.After(m.Cursor.Time()), nil }
+	newer := func(v *feed.Inventory) (bool, error) { return v.At.IsZero() || v.At.After(m.At.Cursor().Time()), nil }
 	var end func(*keep.Meta)
 	if o.ResourceList != "" {
 		var v *feed.Inventory
-		if v, err = d.src.ReadInventory(ctx, o, &m.Inventory); err == nil {
-			if ok, _ := newer(v); !ok || v.Stale(&m.Cursor) {
+		if v, err = d.src.ReadInventory(ctx, o, feed.UnlessTaken); err == nil {
+			if ok, _ := newer(v); !ok || v.Stale(m.At.Cursor()) {
 				return false, v.Close()
 			}
 			end, err = r.compareWith(ctx, o, v)
 		}
 	} else {
-		end, err = r.dumpIf(ctx, o, &m.Inventory, newer)
+		end, err = r.dumpIf(ctx, o, feed.UnlessTaken, newer)
 	}
 	switch {
 	case err == nil:
@@ -185,7 +185,7 @@ func (r *run) aheadOfDump(ctx context.Context, o *feed.Offer, m *keep.Meta, dl *
 	if err != nil {
 		return false, err
 	}
-	at := m.Cursor
+	at := m.At.Cursor()
 	for i := range packages.List {
 		if until := packages.List[i].Until; until.IsZero() || until.After(at.Time()) {
 			return false, nil
@@ -194,10 +194,10 @@ func (r *run) aheadOfDump(ctx context.Context, o *feed.Offer, m *keep.Meta, dl *
 	there := func(v *feed.Inventory) (bool, error) { return v.Sequence != nil && *v.Sequence >= at.Number(), nil }
 	var end func(*keep.Meta)
 	if o.ResourceList == "" {
-		end, err = r.dumpIf(ctx, o, &m.Inventory, there)
+		end, err = r.dumpIf(ctx, o, feed.UnlessTaken, there)
 	} else {
 		var v *feed.Inventory
-		if v, err = d.src.ReadInventory(ctx, o, &m.Inventory); err == nil {
+		if v, err = d.src.ReadInventory(ctx, o, feed.UnlessTaken); err == nil {
 			if ok, _ := there(v); !ok {
 				return false, v.Close()
 			}
@@ -238,8 +238,8 @@ func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 	}
 	if depth == 0 && (gap.Missing == nil || gap.Timed) {
 		closed, err := r.bridgeGap(ctx, o, dl)
-		if closed && err == nil && o.Listed() && !d.mem.SnapshotMeta().Missing.Dropped { // else the cursor was behind what is missing
-			return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Missing = feed.Missing{} })
+		if m := d.mem.SnapshotMeta(); closed && err == nil && o.Listed() && !m.At.HasDropped() { // else the cursor was behind what is missing
+			return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.At.FoundMissing() })
 		}
 		if closed || ctx.Err() != nil || err != nil && d.ownFailure(err) {
 			return err
@@ -271,10 +271,10 @@ func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 		var err error
 		how := "compared with the Resource List, fetching what differs"
 		if o.ResourceList != "" {
-			end, err = r.compareNewer(ctx, o, nil)
+			end, err = r.compareNewer(ctx, o, feed.Always)
 		} else {
 			how = "taken again from the Resource Dump"
-			end, err = r.dumpNewer(ctx, o, nil)
+			end, err = r.dumpNewer(ctx, o, feed.Always)
 		}
 		if errors.Is(err, feed.ErrStale) {
 			return r.leaveGap(ctx, o, gap, depth, dl)
@@ -313,7 +313,7 @@ func (r *run) leaveGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 	if gap.Missing == nil {
 		if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) {
 			if m.Gap == "" {
-				before := m.Cursor
+				before := *m.At.Cursor()
 				m.GapFrom, m.GapSince = &before, d.opt.Now().UTC()
 			}
 			m.Gap = "gap: " + gap.Why + feed.NotClosed
@@ -325,7 +325,7 @@ func (r *run) leaveGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 	if err != nil {
 		return err
 	}
-	from := d.mem.SnapshotMeta().Cursor
+	from := r.stands()
 	address, _ := o.Changes()
 	w := r.window(o, from)
 	defer w.close()
@@ -344,16 +344,16 @@ func (r *run) incrementBySnapshot(ctx context.Context, o *feed.Offer, m *keep.Me
 	if r.complete { // the baseline of this run was that
 		return nil
 	}
-	known := &m.Inventory
+	when := feed.UnlessTaken
 	if m.HeldGap != "" || m.Recheck.Why != "" {
-		known = nil
+		when = feed.Always
 	}
 	var end func(*keep.Meta)
 	var err error
 	switch {
 	case o.ResourceList != "":
 		var v *feed.Inventory
-		if v, err = d.src.ReadInventory(ctx, o, known); err != nil {
+		if v, err = d.src.ReadInventory(ctx, o, when); err != nil {
 			break
 		}
 		if v.Outdated {
@@ -369,7 +369,7 @@ func (r *run) incrementBySnapshot(ctx context.Context, o *feed.Offer, m *keep.Me
 		end, err = r.compareWith(ctx, o, v)
 	case o.ResourceDump != "":
 		var v *feed.Inventory
-		end, err = r.dumpIf(ctx, o, known, func(of *feed.Inventory) (bool, error) { v = of; return !of.Outdated, nil })
+		end, err = r.dumpIf(ctx, o, when, func(of *feed.Inventory) (bool, error) { v = of; return !of.Outdated, nil })
 		if v != nil && v.Outdated {
 			var same *feed.Inventory
 			if same, err = r.olderDump(ctx, o, m, v); err != nil {
@@ -396,7 +396,7 @@ func (r *run) incrementBySnapshot(ctx context.Context, o *feed.Offer, m *keep.Me
 	r.why("the source does not tell its changes: compared with its list")
 	return d.mem.SaveMeta(ctx, func(m *keep.Meta) {
 		end(m)
-		m.Missing.Dropped = true // the changes that were missed are named no more
+		m.At.DropMissing() // the changes that were missed are named no more
 		m.CloseGap()
 	})
 }

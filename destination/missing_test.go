@@ -176,8 +176,8 @@ func TestChangeListIsBack(t *testing.T) {
 					t.Fatalf("%+v", rep)
 				}
 				b.same(b.mir.lines(graphA), s.want())
-				if m := b.d.mem.SnapshotMeta(); len(m.Missing.Lists) > 0 {
-					t.Errorf("%+v", m.Missing)
+				if m := b.d.mem.SnapshotMeta(); m.At.Lacks() != "" {
+					t.Errorf("%+v", m.At.Lacks())
 				}
 			})
 		}
@@ -477,7 +477,7 @@ func playIndex(t *testing.T, seed uint64, setBack bool) {
 			t.Fatalf("step %d: gone %v: %+v %v\n%+v", step, gone, audit, err, rep)
 		}
 		if step == 11 && len(s.bodies) > 0 && !lost && (s.list || removed == 0) && (wrong || !rep.InSync && (removed == 0 || proven)) {
-			t.Fatalf("at the end: gone %v: %+v\n%+v", gone, rep, b.d.mem.SnapshotMeta().Missing)
+			t.Fatalf("at the end: gone %v: %+v\n%+v", gone, rep, b.d.mem.SnapshotMeta().At)
 		}
 	}
 }

@@ -102,20 +102,20 @@ func (r *run) recheckHeld(ctx context.Context, o *feed.Offer, m *keep.Meta) erro
 	if m.HeldDeletions == nil || !m.HeldDeletions.Implied || r.dry || r.full || !o.Followed() || r.rep.Mode == "baseline" {
 		return nil
 	}
-	_, err := r.compareAgain(ctx, o, &m.Inventory, "deletions were held; the source's list was compared again")
+	_, err := r.compareAgain(ctx, o, feed.UnlessTaken, "deletions were held; the source's list was compared again")
 	return err
 }
 
 // compareAgain compares with the list or dump of the source, and goes on from there, if it
-// is another than known and not older than the mirror.
-func (r *run) compareAgain(ctx context.Context, o *feed.Offer, known *feed.ListState, why string) (compared bool, err error) {
+// is one that when lets read and not older than the mirror.
+func (r *run) compareAgain(ctx context.Context, o *feed.Offer, when feed.When, why string) (compared bool, err error) {
 	d := r.d
 	var end func(*keep.Meta)
 	switch {
 	case o.ResourceList != "":
-		end, err = r.compareNewer(ctx, o, known)
+		end, err = r.compareNewer(ctx, o, when)
 	case o.ResourceDump != "":
-		end, err = r.dumpNewer(ctx, o, known)
+		end, err = r.dumpNewer(ctx, o, when)
 	default:
 		return false, nil
 	}

@@ -439,7 +439,7 @@ func TestCutOffBehindTheCursor(t *testing.T) {
 		fill(b.src, 3)
 		b.sync()
 		d := b.open()
-		at := d.mem.SnapshotMeta().Cursor
+		at := (&run{d: d}).stands()
 		w := (&run{d: d}).window(&feed.Offer{}, at)
 		last := -time.Minute
 		if waits {
@@ -456,7 +456,7 @@ func TestCutOffBehindTheCursor(t *testing.T) {
 			t.Fatal("it was not cut off")
 		}
 		// Deletions that only wait are recorded together with the cursor: then it stands there.
-		c := d.mem.SnapshotMeta().Cursor
+		c := (&run{d: d}).stands()
 		if there := c.Newest() != nil && c.Newest().Time.Equal(w.at.Newest().Time); (c.Ahead() != nil || there) != waits && !(c.Ahead() == nil && there) {
 			t.Errorf("waits %v: %v", waits, c.Ahead())
 		}

@@ -3,7 +3,6 @@ package destination
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
@@ -47,10 +46,10 @@ func (d *Destination) agrees(ctx context.Context, v *feed.Inventory, dump bool) 
 // olderDump reads an older Resource Dump, once. It is nil unless the dump is equal to the mirror.
 func (r *run) olderDump(ctx context.Context, o *feed.Offer, m *keep.Meta, v *feed.Inventory) (*feed.Inventory, error) {
 	d := r.d
-	if v.Copied || m.Older.Other == v.State.Digest {
+	if v.Copied || m.At.HasRefused(v) {
 		return nil, nil
 	}
-	all, err := d.src.ReadInventory(ctx, o, nil)
+	all, err := d.src.ReadInventory(ctx, o, feed.Always)
 	if err != nil {
 		d.mem.Log.Warn("the Resource Dump is older than the one that was taken, and cannot be compared with the mirror", "error", err)
 		return nil, ctx.Err()
@@ -59,7 +58,7 @@ func (r *run) olderDump(ctx context.Context, o *feed.Offer, m *keep.Meta, v *fee
 	if err == nil && same {
 		return all, nil
 	}
-	return nil, errors.Join(err, all.Close(), d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Older.Other = v.State.Digest }))
+	return nil, errors.Join(err, all.Close(), d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.At.Refuse(v) }))
 }
 
 // forgetUnlisted forgets what only a list named that is not served any more, and could not be had.
@@ -92,7 +91,7 @@ func (d *Destination) forgetUnlisted(ctx context.Context, v *feed.Inventory) err
 		return err
 	}
 	return d.mem.SaveMeta(ctx, func(m *keep.Meta) {
-		m.Inventory = feed.ListState{URL: m.Inventory.URL, At: m.Inventory.At, Ahead: m.Inventory.Ahead}
+		m.At.DoubtList()
 		m.Recheck.Next = d.opt.Now().UTC()
 	})
 }
@@ -100,11 +99,6 @@ func (d *Destination) forgetUnlisted(ctx context.Context, v *feed.Inventory) err
 // waitOlder keeps why a list or dump is not taken.
 func (r *run) waitOlder(ctx context.Context, kind resourcesync.Capability, v *feed.Inventory) error {
 	d := r.d
-	m := d.mem.SnapshotMeta()
-	next := feed.OlderList{Since: m.Older.Since, Other: m.Older.Other, Why: fmt.Sprintf("the %s%s is older than the one%s that was taken: it is an old copy, or the source was set back; it is taken when it is still there a day later, or at once by sync --full", feed.KindName(kind), feed.OfTime(v.State.At), feed.OfTime(m.Inventory.At))}
-	if next.Since.IsZero() {
-		next.Since = d.opt.Now().UTC()
-	}
 	r.why("the list is older than the one before, and nothing was changed")
-	return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Older = next })
+	return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.At.WaitFor(kind, v, d.opt.Now()) })
 }

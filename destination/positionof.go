@@ -22,10 +22,10 @@ func sourceOf(d *Destination) *feed.Source {
 // positionOf keeps a position in the record of a destination.
 type positionOf struct{ d *Destination }
 
-func (p positionOf) Position() feed.Position { return p.d.mem.SnapshotMeta().Reading.Position }
+func (p positionOf) Position() feed.Position { return p.d.mem.SnapshotMeta().At }
 
 func (p positionOf) Keep(ctx context.Context, change func(*feed.Position)) error {
-	return p.d.mem.SaveMeta(ctx, func(m *keep.Meta) { change(&m.Reading.Position) })
+	return p.d.mem.SaveMeta(ctx, func(m *keep.Meta) { change(&m.At) })
 }
 
 func (p positionOf) Stage() ledger.Stage { return p.d.mem.SnapshotMeta().Stage }
@@ -35,7 +35,7 @@ func (p positionOf) Stage() ledger.Stage { return p.d.mem.SnapshotMeta().Stage }
 func (d *Destination) Wait(ctx context.Context) error {
 	m := d.mem.SnapshotMeta()
 	d.fetch.Begin()
-	if err := feed.Notified(d.src, d.opt.Wake).Wait(ctx, m.Reading.Position); err != nil {
+	if err := feed.Notified(d.src, d.opt.Wake).Wait(ctx, m.At); err != nil {
 		return fmt.Errorf("wait for %s: %w", d.cfg.Name, err)
 	}
 	return nil

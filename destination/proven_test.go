@@ -14,7 +14,7 @@ func TestListsThatTellNoState(t *testing.T) {
 	s.noHash, s.noLastmod, s.changes = true, true, false
 	fill(s, 3)
 	b.poll()
-	asked := b.d.mem.Meta.LastPoll
+	asked := b.d.mem.Meta.At.LastPoll()
 	unproven := func(until time.Time) {
 		t.Helper()
 		for _, depth := range []string{"inventory", "store"} {
@@ -34,7 +34,7 @@ func TestListsThatTellNoState(t *testing.T) {
 	}
 	b.poll()
 	b.same(b.mir.lines(graphA), s.want())
-	unproven(b.d.mem.Meta.LastPoll)
+	unproven(b.d.mem.Meta.At.LastPoll())
 	b.clock = b.clock.Add(time.Hour)
 	rep := b.audited("origin")
 	if !rep.Equal {

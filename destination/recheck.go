@@ -7,9 +7,7 @@ import (
 	"strings"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/keep"
-	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // A list may be wrong: a part of it, an old copy, another source's. The effects of one list alone
@@ -23,7 +21,7 @@ func (r *run) compareDue(ctx context.Context, o *feed.Offer) error {
 	m := d.mem.SnapshotMeta()
 	due := m.Recheck
 	switch {
-	case r.dry || r.compared || due == (keep.Recheck{}) || !o.Followed() || !m.Until.IsZero():
+	case r.dry || r.compared || due == (keep.Recheck{}) || !o.Followed() || m.At.IsPast():
 		return nil
 	case !o.Listed(): // the changes alone tell what the source has
 		return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Recheck = keep.Recheck{} })
@@ -49,17 +47,16 @@ func (r *run) compareDue(ctx context.Context, o *feed.Offer) error {
 // anotherDump is why a Resource Dump disagrees with what was taken, "" if it does not. Of two dumps of
 // the same time one is wrong, and so may be a list without an offer.
 func (d *Destination) anotherDump(ctx context.Context, o *feed.Offer, m *keep.Meta) (why string, err error) {
-	if m.Inventory.URL != "" && m.Inventory.URL != o.ResourceDump {
+	if m.At.HasList() && !m.At.HasTaken(o.ResourceDump) {
 		return "the source does not offer the list that was taken", nil
 	}
-	dl, r, err := d.src.Docs.Document(ctx, fetch.Request{URL: o.ResourceDump, ETag: m.Inventory.ETag, Modified: m.Inventory.Modified}, resourcesync.ResourceDump)
+	same, another, err := d.src.DumpIs(ctx, o)
 	if err != nil {
 		d.mem.Log.Warn("the mirror rests on one Resource Dump, and it cannot be had again", "error", err)
 		return "", nil
 	}
-	defer dl.Close()
-	switch same := dl.NotModified || dl.Digest.String() == m.Inventory.Digest; {
-	case !same && r.Head().SnapshotTime().Equal(m.Inventory.At):
+	switch {
+	case another:
 		return "the Resource Dump is another one than was taken", nil
 	case !same, d.opt.Now().Sub(m.Recheck.Next) >= feed.DoubtLasts:
 		return "", d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Recheck = keep.Recheck{} })
@@ -77,13 +74,11 @@ func (r *run) compareNext(ctx context.Context, o *feed.Offer, m *keep.Meta) erro
 	if proven {
 		return done()
 	}
-	var known *feed.ListState
+	when := feed.Always
 	if m.Recheck.Why == "" {
-		last := m.Inventory
-		last.Vague, last.Fresh, last.Size = false, false, 0 // whatever it proves, the same bytes are no other list, and nothing less
-		known = &last
+		when = feed.UnlessSameBytes
 	}
-	v, err := d.src.ReadInventory(ctx, o, known)
+	v, err := d.src.ReadInventory(ctx, o, when)
 	if errors.Is(err, feed.ErrUnchanged) {
 		if d.opt.Now().Sub(m.Recheck.Next) >= feed.DoubtLasts {
 			return done()
@@ -93,9 +88,9 @@ func (r *run) compareNext(ctx context.Context, o *feed.Offer, m *keep.Meta) erro
 	if err != nil {
 		return err
 	}
-	if v.Stale(&m.Cursor) {
-		if at := v.State.At; at.Before(m.Inventory.At) && !m.Inventory.Ahead { // both as the source tells them
-			r.rep.Held = fmt.Sprintf("the Resource List is of %s, and one of %s was taken: the mirror is compared with the next newer one", feed.Stamp(at), feed.Stamp(m.Inventory.At))
+	if v.Stale(m.At.Cursor()) {
+		if m.At.IsAfter(v) {
+			r.rep.Held = fmt.Sprintf("the Resource List is of %s, and one of %s was taken: the mirror is compared with the next newer one", feed.Stamp(v.ListTime()), feed.Stamp(m.At.ListTime()))
 		}
 		return errors.Join(d.forgetUnlisted(ctx, v), v.Close())
 	}
@@ -125,16 +120,16 @@ func (r *run) mend(ctx context.Context, o *feed.Offer, v *feed.Inventory) error 
 		return err
 	}
 	return d.mem.SaveMeta(ctx, func(m *keep.Meta) {
-		before := m.Cursor
+		before := *m.At.Cursor()
 		end(m)
-		if m.Until.IsZero() {
+		if !m.At.IsPast() {
 			m.CloseGap()
 		}
-		if later := before.Sequence() != nil && m.Cursor.Number() > before.Number(); o.Followed() && !(later && o.ChangeList == "") { // else a Change Dump is behind the list
-			if n := m.Cursor.Ahead(); n != nil && !before.Passed(n) {
+		if later := before.Sequence() != nil && m.At.Cursor().Number() > before.Number(); o.Followed() && !(later && o.ChangeList == "") { // else a Change Dump is behind the list
+			if n := m.At.Cursor().Ahead(); n != nil && !before.Passed(n) {
 				before.SetAhead(n)
 			}
-			m.Cursor = before
+			m.At.MoveTo(before)
 		}
 	})
 }

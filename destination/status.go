@@ -15,9 +15,9 @@ import (
 // Status tells where the destination stands, from its records alone.
 func (d *Destination) Status(ctx context.Context) (Status, error) {
 	m := d.mem.SnapshotMeta()
-	s := Status{InSync: m.IsInSync(), Resources: m.Selected(), NotRDF: m.NotRDF, Unmapped: m.Unmapped, Unselected: m.Unselected, Sequence: m.Cursor.Sequence(), LastAudit: m.LastAudit, LastError: m.LastError, Interrupted: m.Interrupted, Held: m.Waits(), Decision: m.Told() != "", Source: m.Source, Absent: m.Absent, Unpublished: m.Unpublished.Sequence}
+	s := Status{InSync: m.IsInSync(), Resources: m.Selected(), NotRDF: m.NotRDF, Unmapped: m.Unmapped, Unselected: m.Unselected, Sequence: m.At.Cursor().Sequence(), LastAudit: m.LastAudit, LastError: m.LastError, Interrupted: m.Interrupted, Held: m.Waits(), Decision: m.Told() != "", Source: m.Source, Absent: m.At.Absent(), Unpublished: m.Unpublished.Sequence}
 	s.BehindSeconds = m.Lag(d.opt.Now(), m.LastError != "")
-	s.LastPoll, s.LastSync, s.Until = keep.OrNil(m.LastPoll), keep.OrNil(m.LastSync), keep.OrNil(m.Until)
+	s.LastPoll, s.LastSync, s.Until = keep.OrNil(m.At.LastPoll()), keep.OrNil(m.LastSync), keep.OrNil(m.At.Until())
 	var err error
 	if s.Pending, err = d.mem.Ledger.CountFaults(ctx); err != nil {
 		return s, fmt.Errorf("status of %s: %w", d.cfg.Name, err)

@@ -60,7 +60,7 @@ type run struct {
 	root     *feed.InventoryDoc   // of the source at the run's beginning, if nothing else tells its position
 	passed   map[ledger.Hash]bool // changes older than the compared list, though the cursor is before them
 	gap      runGap
-	dump     runDump
+	leftOut  int64 // files missing from the dump that was read
 	lacks    runLacks
 }
 
@@ -69,12 +69,6 @@ type runGap struct {
 	why          string
 	askedNewer   bool // a newer list was looked for: the Change Lists may not reach back to the taken one
 	nothingNewer bool // the list or dump was asked for to close a gap, and is not newer than the mirror
-}
-
-// runDump counts entries of the dump that was read.
-type runDump struct {
-	leftOut int64 // files missing from it
-	unread  feed.Unread
 }
 
 // runLacks tells of retried resources.
@@ -269,7 +263,7 @@ func (r *run) sync(ctx context.Context) error {
 	if err := r.increment(ctx, offer, 0); err != nil {
 		return err
 	}
-	if m = d.mem.SnapshotMeta(); offer.Followed() && offer.Listed() && r.complete && !r.compared && r.root.Beyond(&m.Cursor) {
+	if m = d.mem.SnapshotMeta(); offer.Followed() && offer.Listed() && r.complete && !r.compared && r.root.Beyond(m.At.Cursor()) {
 		if _, err := r.takeNewer(ctx, offer, &m, "the Change Dump ends before the source's newest change"); err != nil {
 			return err
 		}
@@ -437,11 +431,11 @@ func (r *run) retry(ctx context.Context) error {
 func (r *run) unlisted(ctx context.Context, o *feed.Offer) error {
 	d := r.d
 	m := d.mem.SnapshotMeta()
-	if !o.Followed() || !m.Until.IsZero() || m.Told() != "" {
+	if !o.Followed() || m.At.IsPast() || m.Told() != "" {
 		return nil
 	}
 	if r.lacks.some {
-		compared, err := r.compareAgain(ctx, o, &m.Inventory, "some of what changes told of is not there: compared with what the source lists")
+		compared, err := r.compareAgain(ctx, o, feed.UnlessTaken, "some of what changes told of is not there: compared with what the source lists")
 		if err != nil {
 			return err
 		}
@@ -455,12 +449,12 @@ func (r *run) unlisted(ctx context.Context, o *feed.Offer) error {
 	if !r.lacks.perhaps || o.ResourceList == "" {
 		return nil
 	}
-	v, err := d.src.ReadInventory(ctx, o, nil)
+	v, err := d.src.ReadInventory(ctx, o, feed.Always)
 	if err != nil {
 		d.mem.Log.Warn("some of what the source told of fails, and its list cannot be had", "error", err)
 		return nil
 	}
-	if v.Stale(&m.Cursor) {
+	if v.Stale(m.At.Cursor()) {
 		return errors.Join(d.forgetUnlisted(ctx, v), v.Close())
 	}
 	before := r.c
@@ -522,8 +516,8 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 		if err := d.notePublished(ctx, r.root); err != nil {
 			return err
 		}
-		if d.mem.SnapshotMeta().Older != (feed.OlderList{}) {
-			if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Older = feed.OlderList{} }); err != nil {
+		if m := d.mem.SnapshotMeta(); m.At.HasOlder() {
+			if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.At.ForgetOlder() }); err != nil {
 				return err
 			}
 		}
@@ -537,7 +531,7 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 	if m.HeldDeletions != nil && (oldest.IsZero() || m.HeldDeletions.Since.Before(oldest)) {
 		oldest = m.HeldDeletions.Since // a resource missing from a list has no time
 	}
-	for _, a := range m.Absent {
+	for _, a := range m.At.Absent() {
 		r.why("%s is named and not there", clip.Middle(a))
 	}
 	rep.Held = cmp.Or(rep.Held, m.Waits())
@@ -562,7 +556,7 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 	err := d.mem.SaveMeta(ctx, func(m *keep.Meta) {
 		m.InSync = rep.InSync && r.until.IsZero()
 		if r.complete && r.until.IsZero() {
-			m.LastPoll = start.UTC()
+			m.At.Polled(start.UTC())
 			m.Behind = oldest
 		}
 		switch m.Interrupted = stopped && runErr != nil; {

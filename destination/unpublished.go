@@ -16,10 +16,10 @@ import (
 func (d *Destination) notePublished(ctx context.Context, root *feed.InventoryDoc) error {
 	m := d.mem.SnapshotMeta()
 	var next keep.Unpublished
-	if root.Beyond(&m.Cursor) {
+	if root.Beyond(m.At.Cursor()) {
 		if next = m.Unpublished; next.Sequence == 0 {
 			if next.Since = root.Time; next.Since.IsZero() {
-				next.Since = m.Cursor.Time()
+				next.Since = m.At.Cursor().Time()
 			}
 		}
 		next.Sequence = root.Sequence

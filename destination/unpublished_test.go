@@ -107,7 +107,7 @@ func (b *bench) verdict(want string, until time.Time) {
 
 func (b *bench) cursorTime() *time.Time {
 	m := b.open().mem.SnapshotMeta()
-	t := m.Cursor.Time()
+	t := m.At.Cursor().Time()
 	return &t
 }
 

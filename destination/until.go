@@ -29,9 +29,9 @@ func (r *run) syncUntil(ctx context.Context, o *feed.Offer) error {
 		return err
 	}
 	if v.Backward {
-		r.why("made from its Resource List of %s and the changes since", feed.Stamp(v.State.At))
+		r.why("made from its Resource List of %s and the changes since", feed.Stamp(v.ListTime()))
 	} else {
-		r.why("made from its Resource List of %s and the changes up to then", feed.Stamp(v.State.At))
+		r.why("made from its Resource List of %s and the changes up to then", feed.Stamp(v.ListTime()))
 	}
 	if r.dry {
 		_, err := r.compareWith(ctx, o, v)
@@ -45,7 +45,7 @@ func (r *run) syncUntil(ctx context.Context, o *feed.Offer) error {
 			return err
 		}
 	}
-	if err := d.stand.Checkpoint(ctx, ledger.Baseline, func(m *keep.Meta) { d.follow(m); m.Until = r.until }); err != nil {
+	if err := d.stand.Checkpoint(ctx, ledger.Baseline, func(m *keep.Meta) { d.follow(m); m.At.StandAt(r.until) }); err != nil {
 		v.Close()
 		return err
 	}
@@ -57,8 +57,8 @@ func (r *run) syncUntil(ctx context.Context, o *feed.Offer) error {
 	return d.stand.Checkpoint(ctx, ledger.Following, func(m *keep.Meta) {
 		end(m)
 		m.Gap = ""
-		m.Inventory = feed.ListState{}
-		m.Cursor = feed.CursorAt(r.until, v.Sequence)
+		m.At.ForgetList()
+		m.At.MoveTo(feed.CursorAt(r.until, v.Sequence))
 	})
 }
 
@@ -66,14 +66,14 @@ func (r *run) syncUntil(ctx context.Context, o *feed.Offer) error {
 func (r *run) leaveUntil(ctx context.Context) error {
 	d := r.d
 	m := d.mem.SnapshotMeta()
-	if m.Until.IsZero() {
+	if !m.At.IsPast() {
 		return nil
 	}
-	r.why("the mirror stood at %s, as was asked for, and goes on to the present", feed.Stamp(m.Until))
-	again := m.Cursor.Sequence() == nil // lists without numbers may not tell whether they reach back to then
+	r.why("the mirror stood at %s, as was asked for, and goes on to the present", feed.Stamp(m.At.Until()))
+	again := m.At.Cursor().Sequence() == nil // lists without numbers may not tell whether they reach back to then
 	r.full = r.full || again
 	return d.mem.SaveMeta(ctx, func(m *keep.Meta) {
-		if m.Until = (time.Time{}); again {
+		if m.At.StandAt(time.Time{}); again {
 			m.OweSource("the mirror was one of a time")
 		}
 	})

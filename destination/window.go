@@ -33,6 +33,12 @@ type window struct {
 // maxTogether bounds the changes of one number, in windows.
 const maxTogether = 10
 
+// stands is the place of the mirror in the source's changes.
+func (r *run) stands() feed.Cursor {
+	m := r.d.mem.SnapshotMeta()
+	return *m.At.Cursor()
+}
+
 // window begins at a cursor. If the changes themselves come from the Change Dump, it is no
 // further place of their bytes.
 func (r *run) window(o *feed.Offer, from feed.Cursor) *window {
@@ -95,7 +101,7 @@ func (w *window) add(ctx context.Context, c feed.Change) error {
 // again tells whether the last collected change is older than the cursor, as with
 // overlapping lists. The run after an interrupted one may not meet it.
 func (w *window) again() bool {
-	was := w.d.mem.SnapshotMeta().Cursor
+	was := w.r.stands()
 	return w.at.Precedes(&was)
 }
 
@@ -130,7 +136,7 @@ func (w *window) apply(ctx context.Context, then func(*keep.Meta)) error {
 		return err
 	}
 	if len(items) > 0 && w.ahead == nil && !w.again() { // the cursor moves behind the last of them, and a part may stand in the mirror before
-		if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Cursor.SetAhead(w.at.Newest()) }); err != nil {
+		if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.At.Cursor().SetAhead(w.at.Newest()) }); err != nil {
 			return err
 		}
 	}
@@ -197,7 +203,7 @@ func (w *window) apply(ctx context.Context, then func(*keep.Meta)) error {
 	}
 	err = b.Flush(ctx, func(m *keep.Meta) {
 		if !w.stays {
-			m.Cursor = at
+			m.At.MoveTo(at)
 		}
 		if then != nil {
 			then(m)

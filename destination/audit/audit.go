@@ -42,7 +42,7 @@ type Engine interface {
 type Feed interface {
 	InventoryRoot(ctx context.Context, o *feed.Offer) (*feed.InventoryDoc, error)
 	InventoryNode(ctx context.Context, address string) (*feed.InventoryDoc, error)
-	ReadInventory(ctx context.Context, o *feed.Offer, known *feed.ListState) (*feed.Inventory, error)
+	ReadInventory(ctx context.Context, o *feed.Offer, when feed.When) (*feed.Inventory, error)
 	EachChange(ctx context.Context, o *feed.Offer, from *feed.Cursor, strict bool, f func(feed.Change) error) error
 	ChangesSince(ctx context.Context, address string, kind resourcesync.Capability, at *feed.Cursor) (*feed.Download, *resourcesync.Reader, error)
 	EachChangeOf(ctx context.Context, dl *feed.Download, r *resourcesync.Reader, from *feed.Cursor, strict bool, f func(feed.Change) error) error

@@ -62,10 +62,10 @@ func (a *pass) proven(it *feed.Item) bool {
 // unread adds the changes after the cursor.
 func (a *pass) unread(ctx context.Context, v *feed.Inventory, open bool) error {
 	m := a.SnapshotMeta()
-	if !a.Offer.Followed() || !m.Until.IsZero() {
+	if !a.Offer.Followed() || m.At.IsPast() {
 		return nil
 	}
-	from := m.Cursor
+	from := *m.At.Cursor()
 	address, kind := a.Offer.Changes()
 	dl, r, err := a.Feed.ChangesSince(ctx, address, kind, &from)
 	var gap *feed.GapError

@@ -130,7 +130,7 @@ const otherGraph = "the source gives another graph than is recorded"
 func (a *pass) otherAnswer(rec *ledger.Record, it *feed.Item) error {
 	a.sourceDiffers = true
 	e := event{Entity: rec.Entity, Location: rec.Loc, Detail: otherGraph}
-	if a.SnapshotMeta().Until.IsZero() {
+	if !a.SnapshotMeta().IsPast() {
 		e.Came, e.Item = a.StateOf(rec).String(), it.Encode()
 	}
 	return a.event(ledger.HashOf(rec.Loc), rankDifferent, e)

@@ -27,7 +27,8 @@ func (a *pass) withoutSource(ctx context.Context, err error) error {
 // compareSource compares the records with the present source: by its inventory if this proves them equal, else by
 // its list, for the names of the differences.
 func (a *pass) compareSource(ctx context.Context) error {
-	a.told.from = a.SnapshotMeta().Cursor
+	m := a.SnapshotMeta()
+	a.told.from = *m.At.Cursor()
 	if a.told.silent == nil {
 		var err error
 		a.told.root, err = a.Feed.InventoryRoot(ctx, a.Offer)
@@ -157,8 +158,8 @@ func (a *pass) compareSource(ctx context.Context) error {
 	case a.told.ahead: // the present answer may be of unpublished changes
 	case a.Depth == "origin":
 		return a.origin(ctx, v, snap)
-	case a.told.silent == nil && a.SnapshotMeta().Until.IsZero():
-		if m := a.SnapshotMeta(); !a.Offer.Followed() && !(a.Offer.ResourceList == "" && v.Taken(&m.Reading.Position) && m.CompareSource == "") { // a taken dump has them
+	case a.told.silent == nil && !a.SnapshotMeta().IsPast():
+		if m := a.SnapshotMeta(); !a.Offer.Followed() && !(a.Offer.ResourceList == "" && v.Taken(&m.At) && m.CompareSource == "") { // a taken dump has them
 			a.told.untold = unseen
 		}
 		return a.withoutSource(ctx, a.confirmTaken(ctx, snap))
@@ -184,9 +185,10 @@ func (a *pass) listed() bool {
 // list reads the source's resources: everything, or, without a list, the changes since; nothing of an
 // unreachable source.
 func (a *pass) list(ctx context.Context) (v *feed.Inventory, err error) {
-	from := a.SnapshotMeta().Cursor
+	m := a.SnapshotMeta()
+	from := *m.At.Cursor()
 	if a.listed() {
-		if v, err = a.Feed.ReadInventory(ctx, a.Offer, nil); err != nil {
+		if v, err = a.Feed.ReadInventory(ctx, a.Offer, feed.Always); err != nil {
 			return nil, err
 		}
 		m := a.SnapshotMeta()
@@ -198,7 +200,7 @@ func (a *pass) list(ctx context.Context) (v *feed.Inventory, err error) {
 		}
 		if a.told.older = v.Stale(&from); a.told.older {
 			a.told.listAt = v.At
-			a.told.taken = v.Taken(&m.Reading.Position) && m.CompareSource == ""
+			a.told.taken = v.Taken(&m.At) && m.CompareSource == ""
 			if m.Gap != "" {
 				a.told.lost = errors.New(m.Gap)
 			}
@@ -242,9 +244,9 @@ func (a *pass) list(ctx context.Context) (v *feed.Inventory, err error) {
 // or a lack of it not be seen.
 func unproven(v *feed.Inventory, m *keep.Meta) error {
 	switch {
-	case m.Missing.Why != "":
-		return &unprovenError{m.Missing.Why}
-	case m.Gap != "" && !v.Stale(&m.Cursor) && v.State.URL == m.Inventory.URL && v.State.Digest == m.Inventory.Digest:
+	case m.At.Lacks() != "":
+		return &unprovenError{m.At.Lacks()}
+	case m.Gap != "" && !v.Stale(m.At.Cursor()) && v.IsOfTaken(&m.At):
 		return &unprovenError{m.Gap}
 	case v.Missing != nil:
 		return &unprovenError{"gap: " + v.Missing.Error()}

@@ -102,7 +102,7 @@ func (b *Bridge) EachChange(ctx context.Context, c Cursor, f func(Change) error)
 		switch {
 		case within || slices.ContainsFunc(parts[:n], same):
 			b.left = append(b.left, p)
-		case b.src.isMissing(p.URL):
+		case b.src.survey.isMissing(p.URL):
 			return false, nil
 		default:
 			parts = append(parts, p)

@@ -169,7 +169,7 @@ func (src *Documents) DumpCost(ctx context.Context, o *Offer) (cost int64, told 
 		return 0, false, err
 	}
 	defer dl.Close()
-	packages, err := src.DumpPackages(ctx, dl, rd, &ListState{})
+	packages, err := src.dumpPackages(ctx, dl, rd, &listState{})
 	told = true
 	for _, p := range packages {
 		told = told && p.Promise.Length >= 0

@@ -22,7 +22,7 @@ type Change struct {
 	packages []uint64 // at the end, of a package: the names of all in its Change Dump
 	closed   bool
 	until    time.Time
-	state    ListState
+	state    listState
 	from     time.Time // at the end: the beginning of the list
 	Served   time.Time // the list is silent about later times
 	Document uint64    // the list as it is, see download.name
@@ -159,11 +159,11 @@ func (src *Source) changesOf(ctx context.Context, dl *Download, r *resourcesync.
 	if err != nil {
 		return err
 	}
-	if err := src.inOrder(ctx, dl, parts); err != nil {
+	if err := src.survey.inOrder(ctx, dl, parts); err != nil {
 		return err
 	}
 	parts = skipApplied(parts, from)
-	if parts, err = src.present(parts, from, strict); err != nil {
+	if parts, err = src.survey.present(parts, from, strict); err != nil {
 		return err
 	}
 	if strict && len(parts) > 1 && parts[0].URL == from.List && from.Closed {
@@ -182,10 +182,10 @@ func (src *Source) changesOf(ctx context.Context, dl *Download, r *resourcesync.
 	if !errors.As(err, &absent) {
 		return err
 	}
-	if _, known := src.surveys[absent.url]; known || !slices.ContainsFunc(parts, func(p part) bool { return p.URL == absent.url }) {
+	if src.survey.knows(absent.url) || !slices.ContainsFunc(parts, func(p part) bool { return p.URL == absent.url }) {
 		return err
 	}
-	if err := src.survey(ctx, parts); err != nil {
+	if err := src.survey.look(ctx, parts); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errSurveyed, err)
@@ -331,7 +331,7 @@ func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, 
 	}
 	h := scan.head
 	end := Change{List: dl.URL, position: scan.count, closed: scan.closed && (dl.pkg != nil || !scan.head.Meta.Until.After(served)), until: h.Meta.Until, from: h.Meta.From, newest: scan.adopt,
-		state: ListState{URL: dl.URL, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Package: dl.pkg != nil}}
+		state: listState{URL: dl.URL, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Package: dl.pkg != nil}}
 	if !scan.numbered {
 		end.seen = scan.seen.end(dl.URL, h.Meta.From)
 	}
@@ -611,7 +611,7 @@ func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*cha
 	if ordered || sequences {
 		return s, nil
 	}
-	if known := src.keeper.Position().Cursor.at.Seen; s.seen.grew() || known != nil && known.List == dl.URL && known.Grown && !descending {
+	if known := src.keeper.Position().at.Cursor.at.Seen; s.seen.grew() || known != nil && known.List == dl.URL && known.Grown && !descending {
 		src.Docs.log.Warn("change list has grown by changes of before its last one; the source's clock was set back, and they are taken where they stand", "list", dl.URL)
 		if s.seen.now.Grown = true; s.seen.grew() {
 			s.start, s.byTime = s.seen.was.All.N, false
@@ -723,7 +723,7 @@ func (s *changeScan) lacks(dl *Download, from *cursor, archived bool) error {
 // the cursor are asked for too.
 func (src *Source) ChangesSince(ctx context.Context, address string, kind resourcesync.Capability, c *Cursor) (*Download, *resourcesync.Reader, error) {
 	from := &c.at
-	known := from.Root.URL == address && from.Ahead == nil && len(src.keeper.Position().Missing.Lists) == 0
+	known := from.Root.URL == address && from.Ahead == nil && len(src.keeper.Position().at.Missing.Lists) == 0
 	req := fetch.Request{URL: address}
 	if known {
 		req.ETag, req.Modified = from.Root.ETag, from.Root.Modified
@@ -763,7 +763,7 @@ func (src *Source) lastListsUnchanged(ctx context.Context, from *cursor) bool {
 }
 
 // listIs tells whether a Change List is as it was.
-func (src *Documents) listIs(ctx context.Context, was *ListState) (bool, error) {
+func (src *Documents) listIs(ctx context.Context, was *listState) (bool, error) {
 	dl, _, err := src.Document(ctx, fetch.Request{URL: was.URL, ETag: was.ETag, Modified: was.Modified}, resourcesync.ChangeList)
 	if err != nil {
 		return false, err

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Position is how far a source was read, and the knowledge gained on the way.
-type Position struct {
+// position is inside of a Position.
+type position struct {
 	LastPoll  time.Time `json:"last_poll,omitzero"`
 	Cursor    Cursor    `json:"cursor"`
-	Inventory ListState `json:"inventory"`      // the last Resource List or Dump processed as a whole
+	Inventory listState `json:"inventory"`      // the last Resource List or Dump processed as a whole
 	Until     time.Time `json:"until,omitzero"` // the mirror is the source as it was then
-	Missing   Missing   `json:"missing,omitzero"`
-	Older     OlderList `json:"older,omitzero"`
+	Missing   missing   `json:"missing,omitzero"`
+	Older     olderList `json:"older,omitzero"`
 	Absent    []string  `json:"absent,omitempty"` // lists and dumps named by the source and not there
 	Rises     bool      `json:"rises,omitempty"`  // the Change Lists of an index without times were in their order
 }
@@ -31,9 +31,9 @@ type cursor struct {
 	Position int       `json:"position,omitempty"` // applied entries of List
 	Identity string    `json:"identity,omitempty"` // of the last of them
 	Closed   bool      `json:"closed,omitempty"`   // List has an end and is applied up to it
-	Root     ListState `json:"root"`               // of the Change List or index, when all of it was applied
-	Last     ListState `json:"last,omitzero"`      // of List, when all of it was applied
-	Filled   ListState `json:"filled,omitzero"`    // likewise of the last Change List with changes before it, if List has none
+	Root     listState `json:"root"`               // of the Change List or index, when all of it was applied
+	Last     listState `json:"last,omitzero"`      // of List, when all of it was applied
+	Filled   listState `json:"filled,omitzero"`    // likewise of the last Change List with changes before it, if List has none
 	Begin    time.Time `json:"begin,omitzero"`     // the beginning of List
 	Newest   *Newest   `json:"newest,omitempty"`   // the change of Identity, to find it again
 	Taken    *Newest   `json:"taken,omitempty"`    // the last changed resource of the taken list or dump, until a package of its time was read
@@ -48,8 +48,8 @@ type cursor struct {
 	Ahead    *Newest   `json:"ahead,omitempty"` // the last change being applied, or seen by a comparison: some up to it may stand in the mirror
 }
 
-// ListState recognizes an unchanged document.
-type ListState struct {
+// listState recognizes an unchanged document.
+type listState struct {
 	URL      string    `json:"url,omitempty"`
 	ETag     string    `json:"etag,omitempty"`
 	Modified string    `json:"modified,omitempty"`
@@ -83,19 +83,19 @@ type listPart struct {
 // without a time stays the same while its parts change, as a bare list of addresses does while
 // the resources change. A document with a time stands for them once the time has gone by: it may
 // be a day.
-func (l *ListState) stands() bool {
+func (l *listState) stands() bool {
 	told := !l.At.IsZero() && !l.Fresh
 	return told || !l.Vague && (!l.Index || len(l.Parts) > 0)
 }
 
 // sameParts tells whether another one has the same documents below it, as far as they are kept.
-func (l *ListState) sameParts(o *ListState) bool {
+func (l *listState) sameParts(o *listState) bool {
 	same := func(a, b listPart) bool { return a.URL == b.URL && a.Digest == b.Digest }
 	return len(l.Parts) == 0 || slices.EqualFunc(l.Parts, o.Parts, same)
 }
 
 // mark tells the list and the kept documents below it from another one.
-func (l *ListState) mark() string {
+func (l *listState) mark() string {
 	if len(l.Parts) == 0 {
 		return l.Digest
 	}
@@ -107,8 +107,8 @@ func (l *ListState) mark() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Kept is the memory of a processed list or dump.
-func (l *ListState) Kept() ListState {
+// kept is the memory of a processed list or dump.
+func (l *listState) kept() listState {
 	k := *l
 	if k.past {
 		k.Parts = nil
@@ -172,7 +172,7 @@ func (c *cursor) reach(t, served time.Time) {
 func (c *cursor) stand(end *Change) {
 	switch {
 	case end.position > 0:
-		c.Seen, c.Filled = end.seen, ListState{}
+		c.Seen, c.Filled = end.seen, listState{}
 		if k := c.Seen; k != nil && (c.Newest == nil || len(k.Tail) == 0 || uint32(k.Tail[0]) != hash32(c.Identity)) {
 			k.Tail = nil
 		}
@@ -225,9 +225,9 @@ const maxRead = 256
 // take moves the cursor behind a change.
 func (c *cursor) take(ch *Change) {
 	c.List, c.Position, c.Identity, c.Closed = ch.List, ch.position, ch.Item.Identity(), false
-	c.Newest, c.Last, c.Filled = newestOf(ch.Item), ListState{}, ListState{}
+	c.Newest, c.Last, c.Filled = newestOf(ch.Item), listState{}, listState{}
 	c.Read = nil
-	c.Root = ListState{URL: c.Root.URL} // should this run be cut off, the cursor is of no fully read document
+	c.Root = listState{URL: c.Root.URL} // should this run be cut off, the cursor is of no fully read document
 	c.reach(ch.Item.Time, ch.Served)
 	if s := ch.Item.Sequence; s > 0 {
 		c.Sequence = &s
@@ -255,7 +255,7 @@ func (c *cursor) end(ch *Change) {
 // finish moves the cursor behind all changes; dl is their root.
 func (c *cursor) finish(address string, dl *Download) {
 	c.Read, c.reads = c.reads[max(0, len(c.reads)-maxRead):], nil
-	c.Root = ListState{URL: address, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Index: dl.index, Numbered: dl.numbered, Untold: dl.untold}
+	c.Root = listState{URL: address, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Index: dl.index, Numbered: dl.numbered, Untold: dl.untold}
 }
 
 // precedes tells whether its newest change is of before the other cursor's, as with overlapping

@@ -9,15 +9,14 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/internal/clip"
-	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // The manifests of a Resource Dump say as much as a Resource List does. They are read for a
 // source without a list: from linked copies (contents), else from the packages themselves.
 
-// DumpPackages lists the packages of a Resource Dump, and completes state.
-func (src *Documents) DumpPackages(ctx context.Context, dl *Download, rd *resourcesync.Reader, state *ListState) ([]Package, error) {
+// dumpPackages lists the packages of a Resource Dump, and completes state.
+func (src *Documents) dumpPackages(ctx context.Context, dl *Download, rd *resourcesync.Reader, state *listState) ([]Package, error) {
 	var packages []Package
 	collect := func(rd *resourcesync.Reader, address string) error {
 		return EachEntry(rd, address, func(e *resourcesync.Entry) error {
@@ -52,16 +51,16 @@ func (src *Documents) DumpPackages(ctx context.Context, dl *Download, rd *resour
 }
 
 // dumpInventory is readInventory of a source without a Resource List.
-func (src *Source) dumpInventory(ctx context.Context, o *Offer, v *Inventory, known *ListState) error {
-	dl, rd, err := src.UnlessKnown(ctx, o.ResourceDump, resourcesync.ResourceDump, known)
+func (src *Source) dumpInventory(ctx context.Context, o *Offer, v *Inventory, known *listState) error {
+	dl, rd, err := src.unlessKnown(ctx, o.ResourceDump, resourcesync.ResourceDump, known)
 	if err != nil {
 		return err
 	}
 	defer dl.Close()
 	h := rd.Head()
-	v.IsOf(o.ResourceDump, h, dl, src.Docs.opt.Now())
-	v.Outdated = src.OlderThanTaken(o, v, dl, h)
-	packages, err := src.Docs.DumpPackages(ctx, dl, rd, &v.State)
+	v.isOf(o.ResourceDump, h, dl, src.Docs.opt.Now())
+	v.Outdated = src.olderThanTaken(o, v, dl, h)
+	packages, err := src.Docs.dumpPackages(ctx, dl, rd, &v.list)
 	if err != nil {
 		return fmt.Errorf("Resource Dump: %w", err)
 	}
@@ -117,7 +116,7 @@ func (src *Documents) OpenPackage(ctx context.Context, p Package, attempts int) 
 	if err != nil {
 		return nil, nil, err
 	}
-	z, err := src.ZIPIn(dl, p)
+	z, err := src.zipIn(dl, p)
 	if err != nil {
 		return nil, nil, errors.Join(err, dl.Close())
 	}
@@ -142,46 +141,10 @@ func (src *Documents) downloadPackage(ctx context.Context, p Package, attempts i
 	return dl, nil
 }
 
-// ZIPIn opens a downloaded package. A too large member fails by itself, when it is read
+// zipIn opens a downloaded package. A too large member fails by itself, when it is read
 // (ReadMember).
-func (src *Documents) ZIPIn(dl *Download, p Package) (*resourcesync.Package, error) {
+func (src *Documents) zipIn(dl *Download, p Package) (*resourcesync.Package, error) {
 	return resourcesync.OpenPackage(dl.ReaderAt(), dl.Size, resourcesync.PackageOptions{MaxEntryBytes: src.lim.Package, Reader: src.readerOptions(p.URL)})
-}
-
-// ReadManifests reads the manifests beside their packages.
-func (src *Documents) ReadManifests(ctx context.Context, packages []Package) (_ *Inventory, err error) {
-	for _, p := range packages {
-		if p.Contents == "" {
-			return nil, fmt.Errorf("package %s has no link to its contents", clip.Middle(p.URL))
-		}
-	}
-	sorter, err := extsort.New(src.opt.TempDir, src.opt.MemoryBytes/2)
-	if err != nil {
-		return nil, fmt.Errorf("temporary files: %w", err)
-	}
-	v := &Inventory{Sorter: sorter}
-	defer func() {
-		if err != nil {
-			v.Close()
-		}
-	}()
-	for _, p := range packages {
-		dl, rd, err := src.Document(ctx, fetch.Request{URL: p.Contents}, resourcesync.ResourceDumpManifest)
-		if err != nil {
-			return nil, err
-		}
-		err = EachEntry(rd, p.Contents, func(e *resourcesync.Entry) error {
-			it := NewItem(e, nil, p.Contents)
-			it.Change = ""
-			v.Unread.See(e, it)
-			v.Listed++
-			return v.Add(it)
-		})
-		if err := errors.Join(err, dl.Close()); err != nil {
-			return nil, err
-		}
-	}
-	return v, nil
 }
 
 type Package struct {
@@ -203,37 +166,6 @@ func (p *Package) IsZIP() bool {
 		return true
 	}
 	return false
-}
-
-// Downloaded is a package, or why it could not be had.
-type Downloaded struct {
-	Download *Download
-	Err      error
-}
-
-// DownloadAhead downloads packages in their order, each while the one before it is read. stop
-// closes the rest.
-func (src *Documents) DownloadAhead(ctx context.Context, packages []Package) (ready <-chan Downloaded, stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	out := make(chan Downloaded)
-	go func() { // ends before stop returns
-		defer close(out)
-		for _, p := range packages {
-			if ctx.Err() != nil {
-				return
-			}
-			dl, err := src.downloadPackage(ctx, p, 0)
-			out <- Downloaded{dl, err}
-		}
-	}()
-	return out, func() {
-		cancel()
-		for p := range out {
-			if p.Err == nil {
-				p.Download.Close()
-			}
-		}
-	}
 }
 
 func (src *Documents) ReadMember(z *resourcesync.Package, path string) ([]byte, error) {

@@ -37,7 +37,7 @@ func (src *Source) Snapshot(ctx context.Context) (*Inventory, error) {
 	if err != nil {
 		return nil, err
 	}
-	return src.ReadInventory(ctx, o, nil)
+	return src.ReadInventory(ctx, o, Always)
 }
 
 // errEnough ends a pass over changes.
@@ -65,7 +65,7 @@ func (src *Source) changes(ctx context.Context, at *Position, f func(Change) err
 	if err != nil {
 		return err
 	}
-	from := at.Cursor
+	from := at.at.Cursor
 	address, kind := o.Changes()
 	dl, r, err := src.ChangesSince(ctx, address, kind, &from)
 	if err != nil || dl == nil {
@@ -75,9 +75,9 @@ func (src *Source) changes(ctx context.Context, at *Position, f func(Change) err
 	err = Again(func() error {
 		return src.EachChangeOf(ctx, dl, r, &from, true, func(c Change) error {
 			if c.Item == nil {
-				at.Cursor.End(&c)
+				at.at.Cursor.End(&c)
 			} else {
-				at.Cursor.Take(&c)
+				at.at.Cursor.Take(&c)
 			}
 			return f(c)
 		})
@@ -85,7 +85,7 @@ func (src *Source) changes(ctx context.Context, at *Position, f func(Change) err
 	if err != nil {
 		return err
 	}
-	at.Cursor.Finish(address, dl)
+	at.at.Cursor.Finish(address, dl)
 	return f(Change{})
 }
 
@@ -112,12 +112,12 @@ func (src *Source) hasMore(ctx context.Context, from *Position) (bool, error) {
 	var dl *Download
 	switch address, kind := o.Changes(); {
 	case o.Followed():
-		at := from.Cursor
+		at := from.at.Cursor
 		dl, _, err = src.ChangesSince(ctx, address, kind, &at)
 	case o.ResourceList != "":
-		dl, _, err = src.UnlessKnown(ctx, o.ResourceList, resourcesync.ResourceList, &from.Inventory)
+		dl, _, err = src.unlessKnown(ctx, o.ResourceList, resourcesync.ResourceList, &from.at.Inventory)
 	default:
-		dl, _, err = src.UnlessKnown(ctx, o.ResourceDump, resourcesync.ResourceDump, &from.Inventory)
+		dl, _, err = src.unlessKnown(ctx, o.ResourceDump, resourcesync.ResourceDump, &from.at.Inventory)
 	}
 	if errors.Is(err, ErrUnchanged) {
 		err = nil
@@ -151,9 +151,4 @@ func (n *notified) Wait(ctx context.Context, from Position) error {
 		<-ended // whatever it found, it is asked again
 		return nil
 	}
-}
-
-// Position is the place behind an inventory for Changes to go on.
-func (v *Inventory) Position() Position {
-	return Position{Cursor: v.Cursor(), Inventory: v.State.Kept()}
 }

@@ -21,7 +21,7 @@ import (
 // with the changes after it.
 type Inventory struct {
 	Sorter   *extsort.Sorter
-	State    ListState
+	list     listState
 	Sequence *uint64
 	At       time.Time
 	clocks   clocks
@@ -66,10 +66,10 @@ const absurd = 24 * time.Hour
 // one from it.
 const clocksDiffer = 5 * time.Minute
 
-// IsOf takes the source's position from a list or dump. A list of a time to come says nothing of
+// isOf takes the source's position from a list or dump. A list of a time to come says nothing of
 // the changes until then.
-func (v *Inventory) IsOf(address string, h *resourcesync.Head, dl *Download, now time.Time) {
-	v.At, v.State = h.SnapshotTime(), dl.listState(address, h)
+func (v *Inventory) isOf(address string, h *resourcesync.Head, dl *Download, now time.Time) {
+	v.At, v.list = h.SnapshotTime(), dl.listState(address, h)
 	if s, ok := sequenceOf(&h.Meta); ok {
 		v.Sequence = &s
 	}
@@ -77,7 +77,7 @@ func (v *Inventory) IsOf(address string, h *resourcesync.Head, dl *Download, now
 	if v.At.After(had) {
 		v.clocks.had = had
 	}
-	v.State.Ahead = timeOf(v.At, dl.Header.Get("Last-Modified")).After(latest.Add(clocksDiffer))
+	v.list.Ahead = timeOf(v.At, dl.Header.Get("Last-Modified")).After(latest.Add(clocksDiffer))
 	if v.At.After(latest.Add(absurd)) {
 		v.clocks.told, v.At = v.At, latest
 	}
@@ -231,15 +231,37 @@ type itemOr struct {
 // ErrUnchanged says: the list is the one processed before.
 var ErrUnchanged = errors.New("unchanged")
 
-// ReadInventory reads the Resource List, all of it, and the changes after it. With known, an
-// unchanged list is ErrUnchanged. After an error nothing may be concluded from missing entries.
-func (src *Source) ReadInventory(ctx context.Context, o *Offer, known *ListState) (*Inventory, error) {
-	return src.ReadInventoryOf(ctx, o, known, func(*Item) error { return nil })
+// When tells which list or dump is read; another one is ErrUnchanged.
+type When int
+
+const (
+	Always          When = iota
+	UnlessTaken          // unless it is, with all that it stands for, the one that was taken
+	UnlessSameBytes      // unless it has the bytes of that, whatever they stand for
+)
+
+// known is the list or dump that is not read, nil for none.
+func (src *Source) known(when When) *listState {
+	l := src.keeper.Position().at.Inventory
+	switch when {
+	case Always:
+		return nil
+	case UnlessSameBytes:
+		l.Vague, l.Fresh, l.Size = false, false, 0
+	}
+	return &l
+}
+
+// ReadInventory reads the Resource List, all of it, and the changes after it. After an error
+// nothing may be concluded from missing entries.
+func (src *Source) ReadInventory(ctx context.Context, o *Offer, when When) (*Inventory, error) {
+	return src.ReadInventoryOf(ctx, o, when, func(*Item) error { return nil })
 }
 
 // ReadInventoryOf shows each resource of the list to look; an error of look ends it.
-func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, known *ListState, look func(*Item) error) (_ *Inventory, err error) {
-	if until := src.keeper.Position().Until; !until.IsZero() {
+func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, when When, look func(*Item) error) (_ *Inventory, err error) {
+	known := src.known(when)
+	if until := src.keeper.Position().at.Until; !until.IsZero() {
 		return src.ReadInventoryUntil(ctx, o, until)
 	}
 	sorter, err := extsort.New(src.Docs.opt.TempDir, src.Docs.opt.MemoryBytes/2)
@@ -255,7 +277,7 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, known *ListSta
 	if o.ResourceList == "" {
 		return v, src.dumpInventory(ctx, o, v, known)
 	}
-	dl, r, err := src.UnlessKnown(ctx, o.ResourceList, resourcesync.ResourceList, known)
+	dl, r, err := src.unlessKnown(ctx, o.ResourceList, resourcesync.ResourceList, known)
 	if isGone(err) && o.ResourceDump != "" {
 		src.Docs.log.Warn("the Resource List is named and not there; the Resource Dump is read in its place", "list", o.ResourceList)
 		o.ResourceList = "" // in this run
@@ -266,10 +288,10 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, known *ListSta
 	}
 	defer dl.Close()
 	h := r.Head()
-	v.IsOf(o.ResourceList, h, dl, src.Docs.opt.Now())
-	v.Outdated = src.OlderThanTaken(o, v, dl, h)
-	if !h.Index && (v.State.past || !v.State.Fresh && Lasts(v.State.At) < time.Minute) {
-		v.State.Size = dl.length()
+	v.isOf(o.ResourceList, h, dl, src.Docs.opt.Now())
+	v.Outdated = src.olderThanTaken(o, v, dl, h)
+	if !h.Index && (v.list.past || !v.list.Fresh && Lasts(v.list.At) < time.Minute) {
+		v.list.Size = dl.length()
 	}
 	n := int64(0)
 	served := fetch.ServedAt(dl.Header, src.Docs.opt.Now())
@@ -279,7 +301,7 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, known *ListSta
 			it := NewItem(e, nil, address)
 			it.Change = ""
 			v.Unread.See(e, it)
-			v.State.Vague = v.State.Vague || it.vague(served)
+			v.list.Vague = v.list.Vague || it.vague(served)
 			if n++; n%10_000 == 0 {
 				src.Docs.opt.Progress("list", n, 0)
 			}
@@ -294,7 +316,7 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, known *ListSta
 		if perr != nil {
 			return nil, perr
 		}
-		err = src.Docs.eachPartNoted(ctx, parts, resourcesync.ResourceList, &v.State.Parts, func(p part, pdl *Download, pr *resourcesync.Reader) error {
+		err = src.Docs.eachPartNoted(ctx, parts, resourcesync.ResourceList, &v.list.Parts, func(p part, pdl *Download, pr *resourcesync.Reader) error {
 			return each(pr, pdl.URL)
 		})
 	} else {
@@ -310,8 +332,8 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, known *ListSta
 	return v, src.overlay(ctx, o, v)
 }
 
-// UnlessKnown opens a list or dump. The known one, with everything below it, is ErrUnchanged.
-func (src *Source) UnlessKnown(ctx context.Context, address string, kind resourcesync.Capability, known *ListState) (*Download, *resourcesync.Reader, error) {
+// unlessKnown opens a list or dump. The known one, with everything below it, is ErrUnchanged.
+func (src *Source) unlessKnown(ctx context.Context, address string, kind resourcesync.Capability, known *listState) (*Download, *resourcesync.Reader, error) {
 	req := fetch.Request{URL: address}
 	if known == nil || known.URL != address || !known.stands() {
 		known = nil
@@ -355,23 +377,23 @@ func (src *Source) UnlessKnown(ctx context.Context, address string, kind resourc
 }
 
 // tellsAlone keeps of a known list of the past: from now on its root alone recognizes it.
-func (src *Source) tellsAlone(ctx context.Context, known *ListState, dl *Download) error {
-	var change func(*ListState)
+func (src *Source) tellsAlone(ctx context.Context, known *listState, dl *Download) error {
+	var change func(*listState)
 	switch {
 	case len(known.Parts) > 0:
-		change = func(l *ListState) { l.Parts, l.Fresh = nil, false }
+		change = func(l *listState) { l.Parts, l.Fresh = nil, false }
 	case !known.Index && known.Size == 0 && !dl.NotModified:
-		change = func(l *ListState) { l.Size = dl.length() }
+		change = func(l *listState) { l.Size = dl.length() }
 	default:
 		return nil
 	}
-	return src.keeper.Keep(ctx, func(m *Position) { change(&m.Inventory) })
+	return src.keeper.Keep(ctx, func(p *Position) { change(&p.at.Inventory) })
 }
 
 // partsUnchanged tells whether the documents below an index are as they were read, if the index
 // does not tell, as it does once it is past. An index no more past is of a source set back.
 // Reading tells of unavailable documents.
-func (src *Source) partsUnchanged(ctx context.Context, known *ListState, past bool) bool {
+func (src *Source) partsUnchanged(ctx context.Context, known *listState, past bool) bool {
 	if known.Index && len(known.Parts) == 0 {
 		return past
 	}
@@ -390,7 +412,7 @@ func (src *Source) partsUnchanged(ctx context.Context, known *ListState, past bo
 
 // sameRoot recognizes a processed list from its first bytes: its root has the time of the same
 // snapshot, and its length is the same, if the server tells one.
-func (src *Source) sameRoot(known *ListState) func([]byte, int64) bool {
+func (src *Source) sameRoot(known *listState) func([]byte, int64) bool {
 	if known.Size == 0 {
 		return nil
 	}
@@ -482,6 +504,14 @@ func (src *Source) overlay(ctx context.Context, o *Offer, v *Inventory) error {
 // ErrStale is the error of a list or dump without the lost changes: it would set the mirror back.
 var ErrStale = errors.New("the Resource List or Dump is older than what is mirrored, and the changes do not reach back to it")
 
+// ListTime is the time of the list or dump itself, as it tells.
+func (v *Inventory) ListTime() time.Time { return v.list.At }
+
+// IsOfTaken tells whether it has the bytes of the last list or dump taken.
+func (v *Inventory) IsOfTaken(p *Position) bool {
+	return v.list.URL == p.at.Inventory.URL && v.list.Digest == p.at.Inventory.Digest
+}
+
 // Stale tells whether the list is not newer than the cursor, and the changes since are not all
 // there: it says no more than the mirror has, and maybe less.
 func (v *Inventory) Stale(at *Cursor) bool {
@@ -498,6 +528,6 @@ func (v *Inventory) Stale(at *Cursor) bool {
 // Taken tells whether the list is the last one taken, as a whole, without any remains of missing
 // entries.
 func (v *Inventory) Taken(p *Position) bool {
-	was := &p.Inventory
-	return was.URL != "" && was.URL == v.State.URL && was.Digest == v.State.Digest && was.At.Equal(v.State.At) && was.stands() && was.sameParts(&v.State) && v.Unread.blind+v.Unread.lists == 0
+	was := &p.at.Inventory
+	return was.URL != "" && was.URL == v.list.URL && was.Digest == v.list.Digest && was.At.Equal(v.list.At) && was.stands() && was.sameParts(&v.list) && v.Unread.blind+v.Unread.lists == 0
 }

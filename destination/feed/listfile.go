@@ -89,7 +89,7 @@ func (d *Download) past(at time.Time) bool {
 }
 
 // listState recognizes this document of a list or dump.
-func (d *Download) listState(address string, h *resourcesync.Head) ListState {
+func (d *Download) listState(address string, h *resourcesync.Head) listState {
 	at := h.SnapshotTime()
-	return ListState{URL: address, ETag: d.etag(), Modified: d.modified(), Digest: d.Digest.String(), At: at, Index: h.Index, Fresh: !d.settled(at), past: d.past(at)}
+	return listState{URL: address, ETag: d.etag(), Modified: d.modified(), Digest: d.Digest.String(), At: at, Index: h.Index, Fresh: !d.settled(at), past: d.past(at)}
 }

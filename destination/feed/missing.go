@@ -21,16 +21,9 @@ import (
 // Meanwhile the mirror follows the Resource List. A source without one is followed past the gap,
 // and from its first change again when the list is back.
 
-// surveyed is a run's knowledge of a Change List in an index.
-type surveyed struct {
-	gone       bool
-	empty      bool      // nothing in it tells a time, and nothing else either
-	begin, end time.Time // of its changes; zero if it does not tell
-}
-
-// Missing are Change Lists with a told gap. They stay known after their index has dropped them:
+// missing are Change Lists with a told gap. They stay known after their index has dropped them:
 // their changes are not back.
-type Missing struct {
+type missing struct {
 	Lists []string  `json:"lists"`
 	At    time.Time `json:"at"` // when they were missed last, by the source's clock
 	Why   string    `json:"why"`
@@ -92,160 +85,6 @@ func Again(pass func() error) error {
 	}
 }
 
-// survey looks at Change Lists: their presence and their times.
-func (src *Source) survey(ctx context.Context, parts []part) error {
-	if src.surveys == nil {
-		src.surveys = map[string]surveyed{}
-	}
-	seen := addresses(parts)
-	for _, p := range parts {
-		if _, ok := src.surveys[p.URL]; ok {
-			continue
-		}
-		s, err := src.surveyOne(ctx, p, seen)
-		if err != nil {
-			return err
-		}
-		src.surveys[p.URL] = s
-	}
-	return nil
-}
-
-func (src *Source) surveyOne(ctx context.Context, p part, seen map[string]bool) (s surveyed, err error) {
-	dl, r, err := src.Docs.part(ctx, p, seen, resourcesync.ChangeList)
-	if isGone(err) {
-		src.Docs.log.Warn("a change list is named and not there", "list", p.URL, "error", err)
-		return surveyed{gone: true}, nil
-	}
-	if err != nil {
-		return s, err
-	}
-	defer dl.Close()
-	if r.Head().Index {
-		return s, nil
-	}
-	s.empty, s.begin, s.end = true, r.Head().Meta.From, r.Head().Meta.Until
-	begins, ends, untimed := !s.begin.IsZero(), !s.end.IsZero(), false
-	err = EachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
-		t := changeTime(r, e)
-		s.empty, untimed = false, untimed || t.IsZero()
-		if !t.IsZero() && !begins && (s.begin.IsZero() || t.Before(s.begin)) {
-			s.begin = t
-		}
-		if !ends && t.After(s.end) {
-			s.end = t
-		}
-		return nil
-	})
-	if untimed && !begins {
-		s.begin = time.Time{}
-	}
-	s.empty = s.empty && !begins
-	return s, err
-}
-
-// isMissing tells of a list: this run looked for it, and it is not there.
-func (src *Source) isMissing(list string) bool { return src.surveys[list].gone }
-
-// direction tells whether the surveyed lists present are in the order of their times or in the
-// reverse order; neither if nothing proves it. Fewer than two prove nothing.
-func (src *Source) direction(parts []part) (rises, falls bool, lists int) {
-	rises, falls = true, true
-	moves := false
-	var last surveyed
-	for _, p := range parts {
-		s := src.surveys[p.URL]
-		if s.gone || s.empty {
-			continue
-		}
-		if s.begin.IsZero() {
-			return false, false, len(parts)
-		}
-		if lists++; lists > 1 {
-			rises = rises && !s.begin.Before(last.begin) && !s.begin.Before(last.end)
-			falls = falls && !s.begin.After(last.begin) && !s.end.After(last.begin)
-			moves = moves || !s.begin.Equal(last.begin)
-		}
-		last = s
-	}
-	return rises && moves, falls && moves, lists
-}
-
-// inOrder puts the lists of an index in the order of their times. It looks for the order in the
-// lists if the index does not tell it. An order told by neither is noted of the index.
-func (src *Source) inOrder(ctx context.Context, dl *Download, parts []part) error {
-	if sortParts(parts) || len(parts) < 2 {
-		return nil
-	}
-	if err := src.survey(ctx, parts); err != nil {
-		return err
-	}
-	rises, falls, lists := src.direction(parts)
-	if falls {
-		src.Docs.log.Warn("index of Change Lists has the newest first and does not say so; they are read from the oldest on", "lists", len(parts))
-		slices.Reverse(parts)
-	}
-	if lists >= 2 && rises != src.keeper.Position().Rises {
-		if err := src.keeper.Keep(ctx, func(m *Position) { m.Rises = rises }); err != nil {
-			return err
-		}
-	}
-	dl.untold = !falls && !src.rise(parts)
-	return nil
-}
-
-// rise tells whether the lists are proven to be in the order of their times: by their index, by
-// their contents, or by those of earlier, more lists.
-func (src *Source) rise(parts []part) bool {
-	if _, oldestFirst := byLastmod(parts); oldestFirst || !slices.ContainsFunc(parts, untimed) {
-		return true
-	}
-	rises, _, lists := src.direction(parts)
-	return rises || lists < 2 && src.keeper.Position().Rises
-}
-
-// present leaves out the lists known as missing. With strict, missing lists are a *GapError,
-// unless they lie before the cursor.
-func (src *Source) present(parts []part, from *cursor, strict bool) ([]part, error) {
-	gone := func(p part) bool { return src.surveys[p.URL].gone }
-	var lost []string
-	for i := len(parts) - 1; i >= 0; i-- {
-		switch {
-		case !gone(parts[i]):
-		case src.liesBefore(parts, i, from):
-			parts = parts[i+1:] // and so do those before it
-			i = 0
-		default:
-			lost = append(lost, parts[i].URL)
-		}
-	}
-	if len(lost) == 0 {
-		return parts, nil
-	}
-	if !strict {
-		return slices.DeleteFunc(slices.Clone(parts), gone), nil
-	}
-	slices.Reverse(lost)
-	which := fmt.Sprintf("Change List %s is named and not there", clip.Middle(lost[0]))
-	if n := len(lost); n > 1 {
-		which = fmt.Sprintf("%d Change Lists are named and not there (%s up to %s)", n, clip.Middle(lost[0]), clip.Middle(lost[n-1]))
-	}
-	return nil, &GapError{Why: which + ", and nothing tells that all their changes are before those that are mirrored", Missing: lost, unread: src.unread(parts, lost, from), Timed: !slices.ContainsFunc(parts, untimed)}
-}
-
-// unread are the lists present with possible changes after the cursor.
-func (src *Source) unread(parts []part, lost []string, from *cursor) (lists []string) {
-	for i, p := range parts {
-		if p.URL == from.List {
-			lists = nil
-		}
-		if !slices.Contains(lost, p.URL) && !src.liesBefore(parts, i, from) && (p.URL != from.List || !from.Closed) {
-			lists = append(lists, p.URL)
-		}
-	}
-	return lists
-}
-
 // MissingOf makes a gap of a missing Change List, or package of a Change Dump, for an inventory
 // to close.
 func MissingOf(o *Offer, err error) error {
@@ -282,7 +121,7 @@ func (src *Source) ChangesRoot(ctx context.Context, r fetch.Request, kind resour
 
 // noteThere keeps whether a requested list or dump is there.
 func (src *Source) noteThere(ctx context.Context, address string, err error) error {
-	absent := src.keeper.Position().Absent
+	absent := src.keeper.Position().at.Absent
 	switch known := slices.Contains(absent, address); {
 	case isGone(err) && !known:
 		absent = append(slices.Clone(absent), address)
@@ -291,24 +130,7 @@ func (src *Source) noteThere(ctx context.Context, address string, err error) err
 	default:
 		return nil
 	}
-	return src.keeper.Keep(ctx, func(m *Position) { m.Absent = absent })
-}
-
-func untimed(p part) bool { return p.From.IsZero() }
-
-// liesBefore tells whether all changes of a missing list are before the cursor.
-func (src *Source) liesBefore(parts []part, i int, from *cursor) bool {
-	end := parts[i].Until
-	for _, p := range parts[i+1:] {
-		if !end.IsZero() {
-			break
-		}
-		if end = p.From; end.IsZero() {
-			end = src.surveys[p.URL].begin
-		}
-	}
-	snapshot := end.Before(from.Time) && (from.Had.IsZero() || end.Before(from.Had))
-	return !end.IsZero() && i < len(parts)-1 && src.rise(parts) && (snapshot || end.Before(from.applied()))
+	return src.keeper.Keep(ctx, func(p *Position) { p.at.Absent = absent })
 }
 
 // missedAt is when an index was as it is; servers tell whole seconds.
@@ -350,33 +172,33 @@ const NotClosed = "; the source has no newer inventory to close it with"
 // Miss keeps the missing lists of a gap; dl is the root of the changes, nil if it is missing.
 func (src *Source) Miss(ctx context.Context, o *Offer, gap *GapError, dl *Download) error {
 	return src.keeper.Keep(ctx, func(p *Position) {
-		next := Missing{At: src.missedAt(dl), Why: "gap: " + gap.Why + cmp.Or(gap.then, NotClosed), Dropped: p.Missing.Dropped, Digest: p.Inventory.mark()}
-		next.Lists = bounded(append(slices.Clone(p.Missing.Lists), gap.Missing...))
+		next := missing{At: src.missedAt(dl), Why: "gap: " + gap.Why + cmp.Or(gap.then, NotClosed), Dropped: p.at.Missing.Dropped, Digest: p.at.Inventory.mark()}
+		next.Lists = bounded(append(slices.Clone(p.at.Missing.Lists), gap.Missing...))
 		next.Root = gap.root && len(next.Lists) == 1
 		if o.Listed() { // else they are read
 			next.Unread = bounded(append(p.unread(), gap.unread...))
 		}
-		p.Missing = next
+		p.at.Missing = next
 	})
 }
 
 // unread are the lists left unread beside a gap, and not in a later inventory.
 func (p *Position) unread() []string {
-	if p.Inventory.At.After(p.Missing.At) {
+	if p.at.Inventory.At.After(p.at.Missing.At) {
 		return nil
 	}
-	return slices.Clone(p.Missing.Unread)
+	return slices.Clone(p.at.Missing.Unread)
 }
 
 // CloseMissing is for a list or dump taken whole, with the cursor behind it: earlier losses do
 // not matter any more.
 func (p *Position) CloseMissing() {
-	later := p.Cursor.at.Time.After(p.Missing.At)
-	if p.Cursor.at.Time.IsZero() {
-		later = p.Inventory.mark() != p.Missing.Digest
+	later := p.at.Cursor.at.Time.After(p.at.Missing.At)
+	if p.at.Cursor.at.Time.IsZero() {
+		later = p.at.Inventory.mark() != p.at.Missing.Digest
 	}
-	if later && p.Missing.Dropped {
-		p.Missing = Missing{}
+	if later && p.at.Missing.Dropped {
+		p.at.Missing = missing{}
 	}
 }
 
@@ -386,15 +208,15 @@ func (p *Position) CloseMissing() {
 // address. The root of the changes may be any list, dump or index.
 func (src *Source) Found(ctx context.Context, o *Offer, dl *Download, from *Cursor) error {
 	at := src.keeper.Position()
-	if len(at.Missing.Lists) == 0 || at.Missing.Dropped || !o.Listed() {
+	if len(at.at.Missing.Lists) == 0 || at.at.Missing.Dropped || !o.Listed() {
 		return nil
 	}
 	r, err := src.Docs.Reader(dl)
 	if err != nil {
 		return err
 	}
-	if h := r.Head(); (at.Missing.Root || h.Meta.Capability == resourcesync.ChangeList && !h.Index) && !h.Meta.From.IsZero() && from.at.before(h.Meta.From) {
-		return src.keeper.Keep(ctx, func(p *Position) { p.Missing = Missing{} })
+	if h := r.Head(); (at.at.Missing.Root || h.Meta.Capability == resourcesync.ChangeList && !h.Index) && !h.Meta.From.IsZero() && from.at.before(h.Meta.From) {
+		return src.keeper.Keep(ctx, func(p *Position) { p.at.Missing = missing{} })
 	}
 	named, err := src.named(ctx, o, dl)
 	if err != nil {
@@ -403,16 +225,16 @@ func (src *Source) Found(ctx context.Context, o *Offer, dl *Download, from *Curs
 	return src.keeper.Keep(ctx, func(p *Position) {
 		isNamed := func(l string) bool { return named[l] }
 		unread := slices.DeleteFunc(p.unread(), isNamed)
-		p.Missing.Lists = bounded(append(slices.DeleteFunc(slices.Clone(p.Missing.Lists), isNamed), unread...))
-		p.Missing.Unread = nil
-		if len(p.Missing.Lists) == 0 {
-			p.Missing = Missing{}
+		p.at.Missing.Lists = bounded(append(slices.DeleteFunc(slices.Clone(p.at.Missing.Lists), isNamed), unread...))
+		p.at.Missing.Unread = nil
+		if len(p.at.Missing.Lists) == 0 {
+			p.at.Missing = missing{}
 			return
 		}
 		if len(unread) > 0 {
-			p.Missing.Why = fmt.Sprintf("gap: Change List %s is named no more, and it was not read, since another one was named and not there%s", clip.Middle(unread[0]), NotClosed)
+			p.at.Missing.Why = fmt.Sprintf("gap: Change List %s is named no more, and it was not read, since another one was named and not there%s", clip.Middle(unread[0]), NotClosed)
 		}
-		p.Missing.Dropped, p.Missing.At, p.Missing.Digest = true, src.missedAt(dl), p.Inventory.mark()
+		p.at.Missing.Dropped, p.at.Missing.At, p.at.Missing.Digest = true, src.missedAt(dl), p.at.Inventory.mark()
 	})
 }
 
@@ -424,7 +246,7 @@ func (src *Source) Returned(ctx context.Context, o *Offer, dl *Download) (some b
 		return false, err
 	}
 	var left []string
-	lists := src.keeper.Position().Missing.Lists
+	lists := src.keeper.Position().at.Missing.Lists
 	for _, l := range lists {
 		if named[l] {
 			dl, _, err := src.Docs.Document(ctx, fetch.Request{URL: l}, resourcesync.ChangeList)
@@ -442,9 +264,9 @@ func (src *Source) Returned(ctx context.Context, o *Offer, dl *Download) (some b
 		return false, nil
 	}
 	return true, src.keeper.Keep(ctx, func(p *Position) {
-		p.Cursor, p.Missing.Lists = Cursor{}, left
+		p.at.Cursor, p.at.Missing.Lists = Cursor{}, left
 		if len(left) == 0 {
-			p.Missing = Missing{}
+			p.at.Missing = missing{}
 		}
 	})
 }
@@ -452,10 +274,10 @@ func (src *Source) Returned(ctx context.Context, o *Offer, dl *Download) (some b
 // StillNamed forgets missing lists and dumps no more named.
 func (src *Source) StillNamed(ctx context.Context, o *Offer) error {
 	named := func(a string) bool { return a == o.ResourceList || a == o.ResourceDump }
-	absent := src.keeper.Position().Absent
+	absent := src.keeper.Position().at.Absent
 	kept := slices.DeleteFunc(slices.Clone(absent), func(a string) bool { return !named(a) })
 	if len(kept) == len(absent) {
 		return nil
 	}
-	return src.keeper.Keep(ctx, func(p *Position) { p.Absent = kept })
+	return src.keeper.Keep(ctx, func(p *Position) { p.at.Absent = kept })
 }

@@ -61,7 +61,7 @@ func (src *Source) InventoryNode(ctx context.Context, address string) (*Inventor
 
 // InventoryRoot is the source's present inventory, nil if none can be used.
 func (src *Source) InventoryRoot(ctx context.Context, o *Offer) (*InventoryDoc, error) {
-	if o.Inventory == "" || !src.keeper.Position().Until.IsZero() {
+	if o.Inventory == "" || !src.keeper.Position().at.Until.IsZero() {
 		return nil, nil
 	}
 	root, err := src.Docs.InventoryNode(ctx, o.Inventory)

@@ -14,11 +14,11 @@ const DoubtLasts = 24 * time.Hour
 // isOlder tells whether a list or dump is of a time before the taken one. A list made after the
 // last poll is news, whatever clock it tells. The file of a list without a time has one.
 func (m *Position) isOlder(address string, dl *Download, h *resourcesync.Head) bool {
-	at, was := h.SnapshotTime(), m.Inventory.At
+	at, was := h.SnapshotTime(), m.at.Inventory.At
 	if at.IsZero() && was.IsZero() {
-		at, was = timeOf(at, dl.Header.Get("Last-Modified")), timeOf(was, m.Inventory.Modified)
+		at, was = timeOf(at, dl.Header.Get("Last-Modified")), timeOf(was, m.at.Inventory.Modified)
 	}
-	return m.Inventory.URL == address && !m.Inventory.Ahead && !at.IsZero() && at.Before(was) && at.Before(m.LastPoll)
+	return m.at.Inventory.URL == address && !m.at.Inventory.Ahead && !at.IsZero() && at.Before(was) && at.Before(m.at.LastPoll)
 }
 
 // timeOf is the time of a list, or of its file, zero for none.
@@ -44,26 +44,26 @@ func (src *Source) PastCaches(why string) (asked bool) {
 	return false
 }
 
-// OlderThanTaken tells whether a list or dump is older than the taken one, and not believed yet.
-func (src *Source) OlderThanTaken(o *Offer, v *Inventory, dl *Download, h *resourcesync.Head) bool {
+// olderThanTaken tells whether a list or dump is older than the taken one, and not believed yet.
+func (src *Source) olderThanTaken(o *Offer, v *Inventory, dl *Download, h *resourcesync.Head) bool {
 	m := src.keeper.Position()
 	v.Copied = isCopy(dl.Header)
-	if o.Followed() || !m.isOlder(v.State.URL, dl, h) {
+	if o.Followed() || !m.isOlder(v.list.URL, dl, h) {
 		return false
 	}
-	waited := !m.Older.Since.IsZero() && src.Docs.opt.Now().Sub(m.Older.Since) >= DoubtLasts
+	waited := !m.at.Older.Since.IsZero() && src.Docs.opt.Now().Sub(m.at.Older.Since) >= DoubtLasts
 	return !waited || v.Copied
 }
 
-func OfTime(t time.Time) string {
+func ofTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	return " of " + Stamp(t)
 }
 
-// OlderList is a waiting list.
-type OlderList struct {
+// olderList is a waiting list.
+type olderList struct {
 	Why   string    `json:"why,omitempty"`
 	Since time.Time `json:"since,omitzero"`
 	Other string    `json:"other,omitempty"` // Other is the digest of a Resource Dump that was compared with the mirror, and differs.

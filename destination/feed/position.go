@@ -2,9 +2,118 @@ package feed
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/rsbridge/rsbridge/resourcesync"
 )
+
+// Position is how far a source was read, and the knowledge gained on the way. Only the feed reads
+// it. Its keeper keeps the encoding, and tells the feed about the mirror.
+type Position struct{ at position }
+
+func (p Position) MarshalJSON() ([]byte, error)     { return json.Marshal(p.at) }
+func (p *Position) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &p.at) }
+
+// Position is the place behind an inventory for Changes to go on.
+func (v *Inventory) Position() (p Position) {
+	p.Take(v)
+	return p
+}
+
+// Cursor is the place in the changes.
+func (p *Position) Cursor() *Cursor { return &p.at.Cursor }
+
+// MoveTo is for a mirror with all changes up to a cursor.
+func (p *Position) MoveTo(c Cursor) { p.at.Cursor = c }
+
+// Take is for a mirror made equal to a list or dump, and to the changes after it.
+func (p *Position) Take(v *Inventory) { p.at.Inventory, p.at.Cursor = v.list.kept(), v.Cursor() }
+
+// ForgetList is for a mirror of no list or dump any more. The cursor stays.
+func (p *Position) ForgetList() { p.at.Inventory = listState{} }
+
+// DoubtList has the taken list read anew, though not an older one.
+func (p *Position) DoubtList() {
+	l := &p.at.Inventory
+	*l = listState{URL: l.URL, At: l.At, Ahead: l.Ahead}
+}
+
+// ListTime is the time of the taken list or dump, by the source.
+func (p *Position) ListTime() time.Time { return p.at.Inventory.At }
+
+// HasTaken tells whether the taken list or dump has an address.
+func (p *Position) HasTaken(address string) bool {
+	return p.HasList() && p.at.Inventory.URL == address
+}
+
+// HasList tells whether a list or dump was taken as a whole.
+func (p *Position) HasList() bool { return p.at.Inventory.URL != "" }
+
+// IsAfter tells whether the taken list is of a later time than another one, both by the source.
+func (p *Position) IsAfter(v *Inventory) bool {
+	return v.list.At.Before(p.at.Inventory.At) && !p.at.Inventory.Ahead
+}
+
+// LeaveSource forgets the lists of a former source or place. The cursor stays.
+func (p *Position) LeaveSource() {
+	p.at.Inventory, p.at.Missing, p.at.Rises = listState{}, missing{}, false
+}
+
+// LastPoll is the beginning of the last poll that was read to its end.
+func (p *Position) LastPoll() time.Time { return p.at.LastPoll }
+
+// Polled is for a poll read to its end, by its beginning.
+func (p *Position) Polled(at time.Time) { p.at.LastPoll = at }
+
+// Until is the time of a mirror of the source as it was then; else zero.
+func (p *Position) Until() time.Time { return p.at.Until }
+
+// IsPast tells of a mirror of a time.
+func (p *Position) IsPast() bool { return !p.at.Until.IsZero() }
+
+// StandAt makes it the position of a mirror of a time; zero is the present.
+func (p *Position) StandAt(t time.Time) { p.at.Until = t }
+
+// Absent are lists and dumps named by the source and not there.
+func (p *Position) Absent() []string { return p.at.Absent }
+
+// Lacks is why changes are missing, "" if none is.
+func (p *Position) Lacks() string { return p.at.Missing.Why }
+
+// HasDropped tells whether the source names the missing changes no more.
+func (p *Position) HasDropped() bool { return p.at.Missing.Dropped }
+
+// DropMissing is for changes after the missing ones, or a source without them, being applied.
+func (p *Position) DropMissing() { p.at.Missing.Dropped = true }
+
+// FoundMissing is for missing changes that were applied.
+func (p *Position) FoundMissing() { p.at.Missing = missing{} }
+
+// Waits is why an older list or dump is not taken yet, "" for none.
+func (p *Position) Waits() string { return p.at.Older.Why }
+
+// HasOlder tells whether something of an older list or dump is kept.
+func (p *Position) HasOlder() bool { return p.at.Older != olderList{} }
+
+// ForgetOlder is for a list or dump taken after it.
+func (p *Position) ForgetOlder() { p.at.Older = olderList{} }
+
+// WaitFor has an older list or dump wait.
+func (p *Position) WaitFor(kind resourcesync.Capability, v *Inventory, now time.Time) {
+	old := &p.at.Older
+	old.Why = fmt.Sprintf("the %s%s is older than the one%s that was taken: it is an old copy, or the source was set back; it is taken when it is still there a day later, or at once by sync --full", KindName(kind), ofTime(v.list.At), ofTime(p.at.Inventory.At))
+	if old.Since.IsZero() {
+		old.Since = now.UTC()
+	}
+}
+
+// Refuse keeps an older Resource Dump as compared with the mirror, and different.
+func (p *Position) Refuse(v *Inventory) { p.at.Older.Other = v.list.Digest }
+
+// HasRefused tells whether that is so.
+func (p *Position) HasRefused(v *Inventory) bool { return p.at.Older.Other == v.list.Digest }
 
 // Cursor is the place of a reader in a source's changes. Only the feed reads it.
 type Cursor struct{ at cursor }

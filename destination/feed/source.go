@@ -16,9 +16,9 @@ import (
 // Source reads one set of a source: its lists, dumps and changes. It applies nothing, and its
 // keeper keeps its position.
 type Source struct {
-	Docs    *Documents
-	keeper  keeper
-	surveys map[string]surveyed // of the run under way: the lists of an index with a survey
+	Docs   *Documents
+	keeper keeper
+	survey survey // of the run under way
 }
 
 // Documents opens the documents and packages of a source.
@@ -87,11 +87,12 @@ func New(o Options) *Source {
 	if o.Pause <= 0 {
 		o.Pause = defaultPause
 	}
-	return &Source{Docs: &Documents{opt: o, fetch: o.Client, lim: o.Limits, log: o.Log, plan: o.Plan}, keeper: o.Keeper}
+	docs := &Documents{opt: o, fetch: o.Client, lim: o.Limits, log: o.Log, plan: o.Plan}
+	return &Source{Docs: docs, keeper: o.Keeper, survey: survey{docs: docs, keeper: o.Keeper}}
 }
 
 // Settle forgets the knowledge of one run.
-func (src *Source) Settle() { src.surveys = nil }
+func (src *Source) Settle() { src.survey.forget() }
 
 // unread is the keeper of a never read source.
 type unread struct{}

@@ -235,7 +235,7 @@ func (src *Source) dumpUntil(ctx context.Context, o *Offer, v *Inventory) error 
 	if err := v.isOfUntil(r.Head(), o.ResourceDump); err != nil {
 		return err
 	}
-	packages, err := src.Docs.DumpPackages(ctx, dl, r, &v.State)
+	packages, err := src.Docs.dumpPackages(ctx, dl, r, &v.list)
 	if err != nil {
 		return fmt.Errorf("Resource Dump: %w", err)
 	}
@@ -253,7 +253,7 @@ func (v *Inventory) isOfUntil(h *resourcesync.Head, address string) error {
 		return fmt.Errorf("a mirror of %s cannot be made: %s does not tell of when it is", Stamp(v.Until), clip.Middle(address))
 	}
 	v.Backward = v.At.After(v.Until)
-	v.State = ListState{URL: address, At: v.At}
+	v.list = listState{URL: address, At: v.At}
 	if s, ok := sequenceOf(&h.Meta); ok {
 		v.Sequence = &s
 	}
@@ -261,7 +261,7 @@ func (v *Inventory) isOfUntil(h *resourcesync.Head, address string) error {
 }
 
 // Alone tells of neither a list nor a dump to begin with.
-func (v *Inventory) Alone() bool { return v.State.URL == "" }
+func (v *Inventory) Alone() bool { return v.list.URL == "" }
 
 // Untold tells whether the changes alone do not reach back to the record: it still stands then.
 func (v *Inventory) Untold(rec *ledger.Record) bool {

@@ -52,7 +52,7 @@ type Meta struct {
 
 // Reading is how far the source was read.
 type Reading struct {
-	feed.Position
+	At          feed.Position  `json:"at"`
 	ByList      bool           `json:"by_list,omitempty"` // the baseline under way is taken from the Resource List: with its changes newer than a dump may be
 	Resolved    ResolvedSource `json:"resolved,omitzero"`
 	Recheck     Recheck        `json:"recheck,omitzero"`
@@ -265,10 +265,13 @@ func (mem *Memory) Neighbour(ctx context.Context) (string, error) {
 	return "", nil
 }
 
+// IsPast tells of a mirror of a time.
+func (m Meta) IsPast() bool { return m.At.IsPast() }
+
 // Lost is what is told of changes that are lost, "" for none.
 func (m *Meta) Lost() string {
 	if m.Gap == "" {
-		return m.Missing.Why
+		return m.At.Lacks()
 	}
 	return m.Gap
 }
@@ -277,7 +280,7 @@ func (m *Meta) Lost() string {
 // lost before it does not matter any more.
 func (m *Meta) CloseGap() {
 	m.Gap, m.GapFrom, m.GapSince = "", nil, time.Time{}
-	m.CloseMissing()
+	m.At.CloseMissing()
 }
 
 // CutOffBeside names another destination of the same graph with an unfinished batch, "" for none:
@@ -416,7 +419,8 @@ func (was *ResolvedSource) Doubts(now ResolvedSource, rootConfigured bool) bool 
 // LeaveSource forgets the lists of the former place. The cursor stays: for a source of changes
 // alone it shows that some were lost.
 func (m *Meta) LeaveSource() {
-	m.Inventory, m.Missing, m.Rises, m.Recheck = feed.ListState{}, feed.Missing{}, false, Recheck{}
+	m.At.LeaveSource()
+	m.Recheck = Recheck{}
 }
 
 // OwnsGraph tells of the record of a per-entity graph whether it is of this
@@ -434,7 +438,7 @@ type Recheck struct {
 // Waits is what keeps the mirror from being in sync until somebody, or the source, does
 // something.
 func (m *Meta) Waits() string {
-	return cmp.Or(m.Told(), m.Lost(), m.Older.Why, m.Recheck.Why, m.Damage)
+	return cmp.Or(m.Told(), m.Lost(), m.At.Waits(), m.Recheck.Why, m.Damage)
 }
 
 // IsInSync tells whether the last sync ended in sync, and no audit has found otherwise since.
@@ -461,7 +465,7 @@ func (mem *Memory) NoteCompare(ctx context.Context, why string) error {
 // not applied, 0 if there is none, growing since the last successful poll while
 // the source cannot be reached, nil while nothing is known, as after an interrupted sync.
 func (m *Meta) Lag(now time.Time, unreachable bool) *float64 {
-	if m.LastPoll.IsZero() || m.Interrupted {
+	if m.At.LastPoll().IsZero() || m.Interrupted {
 		return nil
 	}
 	s := 0.0
@@ -469,7 +473,7 @@ func (m *Meta) Lag(now time.Time, unreachable bool) *float64 {
 	case !m.Behind.IsZero():
 		s = now.Sub(m.Behind).Seconds()
 	case unreachable:
-		s = now.Sub(m.LastPoll).Seconds()
+		s = now.Sub(m.At.LastPoll()).Seconds()
 	}
 	s = max(0, math.Round(s*1000)/1000)
 	return &s
@@ -486,5 +490,5 @@ func (m *Meta) NotPublished() string {
 	if m.Unpublished.Sequence == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the source stands at change %d and publishes its changes up to %d", m.Unpublished.Sequence, m.Cursor.Number())
+	return fmt.Sprintf("the source stands at change %d and publishes its changes up to %d", m.Unpublished.Sequence, m.At.Cursor().Number())
 }

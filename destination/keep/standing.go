@@ -146,7 +146,7 @@ func (stand *Standing) CheckpointOf(m *Meta) *sink.Checkpoint {
 		Generation: fmt.Sprint(m.Generation), Writer: m.Writer, Phase: m.phase(), Name: stand.Config.Name, Source: stand.Config.Source, Graph: stand.GraphName(),
 		Time: stand.Options.Now().UTC().Format(time.RFC3339Nano),
 	}
-	if n := m.Cursor.Sequence(); n != nil {
+	if n := m.At.Cursor().Sequence(); n != nil {
 		cp.Sequence = fmt.Sprint(*n)
 	}
 	return cp
@@ -567,7 +567,7 @@ func (stand *Standing) Checkpoint(ctx context.Context, stage ledger.Stage, chang
 	if err := stand.CrashAt("checkpoint"); err != nil {
 		return err
 	}
-	before := stand.SnapshotMeta().Cursor
+	before := stand.SnapshotMeta().At
 	err := stand.SaveMeta(context.WithoutCancel(ctx), func(m *Meta) {
 		m.Stage = stage
 		stand.Wrote(m)
@@ -576,7 +576,7 @@ func (stand *Standing) Checkpoint(ctx context.Context, stage ledger.Stage, chang
 		}
 	})
 	if err == nil {
-		stand.Fates.tellPassed(&before, &next.Cursor)
+		stand.Fates.tellPassed(before.Cursor(), next.At.Cursor())
 	}
 	return err
 }

@@ -38,7 +38,7 @@ import (
 //
 // DEST and SPACE are 4 bytes; LOC, ENTITY, SUBJECT, TRIPLE, GRAPH and PATH are the
 // first 16 bytes of a SHA-256.
-const LayoutVersion = 6
+const LayoutVersion = 7
 
 const (
 	KindVersion   = 'v'

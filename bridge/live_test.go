@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -24,17 +25,20 @@ type pushing struct {
 	*testing.T
 	source, mirror *Bridge
 	net            *badNetwork
+	base           string // address of the source
 }
 
-func newPushing(t *testing.T, mode string, fate func() fate) *pushing {
+func newPushing(t *testing.T, mode string, fate func() fate, hubs ...string) *pushing {
 	p := &pushing{T: t, net: &badNetwork{fate: fate}}
 	server := httptest.NewServer(p.net)
 	t.Cleanup(server.Close)
+	p.base = server.URL
 	cfg := small(t.TempDir())
 	cfg.Public.BaseURL = server.URL
 	cfg.Destinations = nil
 	s := cfg.Sets["data"]
 	cfg.Public.Hub.Callbacks = []string{"127.0.0.1"}
+	s.Notify.Hubs = hubs
 	s.Schedule, s.Notify.WebSub, s.Notify.Events, s.Notify.WebSocket, s.MaxDeleteRatio = "", true, true, true, 1
 	cfg.Sets["data"] = s
 	p.source = mustOpen(t, cfg)
@@ -43,6 +47,11 @@ func newPushing(t *testing.T, mode string, fate func() fate) *pushing {
 	own.Sets = nil
 	d := own.Destinations["copy"]
 	d.Source, d.Schedule, d.Audit.Schedule, d.Live.Mode, d.MaxDeleteRatio = server.URL, "", "", mode, 1
+	for _, hub := range hubs {
+		if u, err := url.Parse(strings.Fields(hub)[0]); err == nil {
+			d.Allow = append(d.Allow, u.Host)
+		}
+	}
 	callbacks := httptest.NewServer(&badNetwork{fate: fate, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.mirror.PublicHandler().ServeHTTP(w, r) })})
 	t.Cleanup(callbacks.Close)
 	if mode == "websub" {

@@ -57,6 +57,24 @@ const asksEndpoint = `<!doctype html><meta name="color-scheme" content="light da
 })();
 </script>`
 
+// hearsChanges is a page that hears the notifications of the site that it is made with, and shows
+// what each way told.
+const hearsChanges = `<!doctype html><meta name="color-scheme" content="light dark"><title>hears</title><pre></pre><script>
+const at = "%s/data/notify/change", pre = document.querySelector("pre"), open = new Set(), out = [];
+const opened = way => { open.add(way); if (open.size === 2) pre.id = "open"; pre.textContent = "open"; };
+const heard = (way, text) => {
+  const entry = new DOMParser().parseFromString(text, "application/xml").querySelector("url");
+  out.push(way + " " + entry.querySelector("md").getAttribute("change") + " " + entry.querySelector("ln[rel=describes]").getAttribute("href"));
+  pre.textContent = out.join("\n");
+  if (out.length === 2) pre.id = "done";
+};
+const events = new EventSource(at), socket = new WebSocket(at.replace("http", "ws"));
+events.onopen = () => opened("events");
+events.addEventListener("change", e => heard("events", e.data));
+socket.onopen = () => opened("socket");
+socket.onmessage = e => heard("socket", e.data);
+</script>`
+
 // TestBrowser opens the pages for people in a real browser, as a reader would:
 // from the start page to the set, to an entity, to its history, to a difference,
 // to another entity by its link; then the dashboard, whose button starts a scan.
@@ -185,6 +203,14 @@ func TestBrowser(t *testing.T) {
 	for _, want := range []string{"get true 200", "preflight true 200", "form true 200", "description void:triples 200", "set /stores/local/query 200"} {
 		sees(want)
 	}
+	hears := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, hearsChanges, pub.URL)
+	}))
+	t.Cleanup(hears.Close)
+	do("page that hears changes", chromedp.Navigate(hears.URL), shown(`//pre[@id="open"]`))
+	scan(`INSERT DATA { <http://example.org/Cranach> <` + label + `> "Lucas Cranach" }`)
+	do("heard changes", shown(`//pre[@id="done"]`))
+	sees("events created http://example.org/Cranach", "socket created http://example.org/Cranach")
 
 	do("dashboard", chromedp.Navigate(adm.URL), shown(`//button[contains(., "Scan")]`))
 	sees("former", "rsbridge forget former", "copy", "its mirror is not updated: put it back, or rsbridge forget copy")

@@ -31,7 +31,7 @@ const (
 	EnvJena     = "RSBRIDGE_TEST_JENA"     // jar with the classes of Apache Jena
 	EnvRDF4J    = "RSBRIDGE_TEST_RDF4J"    // repository address
 	EnvVirtuoso = "RSBRIDGE_TEST_VIRTUOSO" // base address; user and password are dba
-	EnvPython   = "RSBRIDGE_TEST_PYTHON"   // interpreter with pyoxigraph, resync, lxml
+	EnvPython   = "RSBRIDGE_TEST_PYTHON"   // interpreter with pyoxigraph, resync, lxml and others
 	EnvBrowser  = "RSBRIDGE_TEST_BROWSER"  // program of a Chromium
 	EnvVersions = "RSBRIDGE_TEST_VERSIONS" // of the stores and clients, in words
 	EnvMissing  = "RSBRIDGE_TEST_MISSING"  // file for the names of missing things

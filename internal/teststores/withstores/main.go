@@ -30,8 +30,9 @@ import (
 
 // Versions known to the tests.
 var (
-	pipPackages = []string{"oxigraph==0.5.13", "pyoxigraph==0.5.13", "resync==2.0.1", "setuptools<80", "jsonpatch==1.33", "lxml==6.0.2", "sickle==0.7.0"}
-	fuseki      = "org.apache.jena:jena-fuseki-server:5.5.0"
+	pipPackages = []string{"oxigraph==0.5.13", "pyoxigraph==0.5.13", "resync==2.0.1", "setuptools<80", "jsonpatch==1.33", "lxml==6.0.2", "sickle==0.7.0",
+		"Flask-WebSub==0.4.1", "celery==5.5.3", "websockets==15.0.1"}
+	fuseki = "org.apache.jena:jena-fuseki-server:5.5.0"
 )
 
 // versions are the same for people.

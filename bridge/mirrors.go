@@ -68,7 +68,7 @@ func (m *mirror) open(ctx context.Context, transport http.RoundTripper) (*destin
 		err = fmt.Errorf("destination %s: %w", m.name, err)
 	} else {
 		d, err = destination.Open(ctx, kv.Prefix(b.kv, prefixDest), st.sink, b.cfg.destination(m.name, b.cfg.tempDir()), destination.Options{
-			Transport: transport, Now: b.now, Progress: m.progress, Logger: b.log.With("component", "destination"),
+			Transport: transport, Now: b.now, Heard: m.live.Announced, Progress: m.progress, Logger: b.log.With("component", "destination"),
 		})
 	}
 	m.mu.Lock()

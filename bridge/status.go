@@ -74,8 +74,6 @@ type DestinationStatus struct {
 	NextSync *time.Time `json:"next_sync"`
 	// Live is how changes are heard of: websub, websocket, events or polling.
 	Live string `json:"live"`
-	// BehindChanges is how many changes heard of are not in the mirror yet; null: not known.
-	BehindChanges *uint64 `json:"behind_changes"`
 }
 
 // Status tells how all sets and destinations stand.
@@ -223,12 +221,11 @@ func (b *Bridge) DestinationStatus(ctx context.Context, name string) (Destinatio
 	if cut, err := cutOff(ctx, b.runner, "sync:"+name); err != nil {
 		return out, err
 	} else if cut {
-		out.InSync, out.Interrupted, out.BehindSeconds = false, true, nil
+		out.InSync, out.Interrupted, out.BehindSeconds, out.BehindChanges = false, true, nil, nil
 	}
 	if out.Paused, err = m.paused(ctx); err != nil {
 		return out, err
 	}
-	out.BehindChanges = m.live.Behind(out.Sequence, out.InSync)
 	failed, busy, err := lastRuns(ctx, b.runner, destinationJobs, name)
 	if failed != nil {
 		out.LastError = failed.Error

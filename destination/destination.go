@@ -69,6 +69,9 @@ func Open(ctx context.Context, store kv.Store, to sink.Sink, cfg keep.Config, o 
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Heard == nil {
+		o.Heard = func() feed.Heard { return feed.Heard{} }
+	}
 	if o.Progress == nil {
 		o.Progress = func(string, int64, int64) {}
 	}

@@ -56,6 +56,7 @@ type AuditOptions struct {
 type Status struct {
 	InSync        bool              `json:"in_sync"`
 	BehindSeconds *float64          `json:"behind_seconds"`
+	BehindChanges *uint64           `json:"behind_changes"`       // the source's changes that are not in the mirror yet; null: not known
 	Resources     int64             `json:"resources"`            // of the source, as far as they are selected
 	NotRDF        int64             `json:"not_rdf,omitempty"`    // of them, resources that are no RDF: Others lists them
 	Unmapped      int64             `json:"unmapped,omitempty"`   // of them, descriptions of which map makes nothing: Differences names them
@@ -71,9 +72,10 @@ type Status struct {
 	Held          string            `json:"held,omitempty"` // why it is not in sync until somebody, or the source, does something
 	Decision      bool              `json:"-"`              // that a person must decide
 	Source        string            `json:"source,omitempty"`
-	Unpublished   uint64            `json:"unpublished,omitempty"` // Unpublished is the source's newest change, where no list or dump of it has that yet.
-	Absent        []string          `json:"absent,omitempty"`      // Absent are lists and dumps that the source names and does not have. The mirror follows the others.
-	Until         *time.Time        `json:"until,omitempty"`       // the mirror is what the source was then, as was asked for
+	Unpublished   uint64            `json:"unpublished,omitempty"`     // Unpublished is the source's newest change, where no list or dump of it has that yet.
+	Absent        []string          `json:"absent,omitempty"`          // Absent are lists and dumps that the source names and does not have. The mirror follows the others.
+	Newest        uint64            `json:"source_sequence,omitempty"` // of the source's newest change, as last told by its lists
+	Until         *time.Time        `json:"until,omitempty"`           // the mirror is what the source was then, as was asked for
 }
 
 // Config of a destination, Options of Open, and the report of an audit, as all rooms have them.

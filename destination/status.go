@@ -12,17 +12,17 @@ import (
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
-// Status tells where the destination stands, from its records alone.
+// Status tells where the destination stands, from its records, and from what was heard since.
 func (d *Destination) Status(ctx context.Context) (Status, error) {
 	m := d.mem.SnapshotMeta()
-	s := Status{InSync: m.IsInSync(), Resources: m.Selected(), NotRDF: m.NotRDF, Unmapped: m.Unmapped, Unselected: m.Unselected, Sequence: m.At.Cursor().Sequence(), LastAudit: m.LastAudit, LastError: m.LastError, Interrupted: m.Interrupted, Held: m.Waits(), Decision: m.Told() != "", Source: m.Source, Absent: m.At.Absent(), Unpublished: m.Unpublished.Sequence}
-	s.BehindSeconds = m.Lag(d.opt.Now(), m.LastError != "")
+	s := Status{InSync: m.IsInSync(), Resources: m.Selected(), NotRDF: m.NotRDF, Unmapped: m.Unmapped, Unselected: m.Unselected, Sequence: m.At.Cursor().Sequence(), LastAudit: m.LastAudit, LastError: m.LastError, Interrupted: m.Interrupted, Held: m.Waits(), Decision: m.Told() != "", Source: m.Source, Absent: m.At.Absent(), Unpublished: m.Unpublished.Sequence, Newest: m.Newest}
 	s.LastPoll, s.LastSync, s.Until = keep.OrNil(m.At.LastPoll()), keep.OrNil(m.LastSync), keep.OrNil(m.At.Until())
 	var err error
 	if s.Pending, err = d.mem.Ledger.CountFaults(ctx); err != nil {
 		return s, fmt.Errorf("status of %s: %w", d.cfg.Name, err)
 	}
 	s.InSync = s.InSync && s.Pending == 0
+	s.BehindSeconds, s.BehindChanges = m.LagBeside(d.opt.Heard(), d.opt.Now(), s.Pending, m.LastError != "")
 	for _, f := range d.mem.Ledger.Faults(ctx) {
 		if f.Err != nil {
 			return s, fmt.Errorf("status of %s: %w", d.cfg.Name, f.Err)

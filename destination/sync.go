@@ -555,10 +555,7 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 	}
 	err := d.mem.SaveMeta(ctx, func(m *keep.Meta) {
 		m.InSync = rep.InSync && r.until.IsZero()
-		if r.complete && r.until.IsZero() {
-			m.At.Polled(start.UTC())
-			m.Behind = oldest
-		}
+		m.HasRead(start, oldest, d.src.Stands(), r.complete && r.until.IsZero())
 		switch m.Interrupted = stopped && runErr != nil; {
 		case runErr == nil:
 			m.LastSync = now.UTC()

@@ -3,6 +3,7 @@ package destination
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
@@ -136,7 +137,15 @@ func (w *window) apply(ctx context.Context, then func(*keep.Meta)) error {
 		return err
 	}
 	if len(items) > 0 && w.ahead == nil && !w.again() { // the cursor moves behind the last of them, and a part may stand in the mirror before
-		if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.At.Cursor().SetAhead(w.at.Newest()) }); err != nil {
+		pending, err := d.mem.Ledger.CountFaults(ctx)
+		if err != nil {
+			return err
+		}
+		first := items[slices.IndexFunc(items, func(it *feed.Item) bool { return it != nil })] // the last one is there
+		if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) {
+			m.At.Cursor().SetAhead(w.at.Newest())
+			m.Reads(first.Time, d.opt.Now(), d.src.Stands(), pending)
+		}); err != nil {
 			return err
 		}
 	}

@@ -48,13 +48,13 @@ var destinationGauges = []struct {
 	{desc("destination_resources", "resources in the mirror", "destination"), func(d bridge.DestinationStatus) (float64, bool) { return float64(d.Resources), true }},
 	{desc("destination_failed", "1 while the destination cannot be opened", "destination"), func(d bridge.DestinationStatus) (float64, bool) { return one(d.Fault != ""), true }},
 	{desc("destination_in_sync", "1 when the last poll found nothing left to do", "destination"), func(d bridge.DestinationStatus) (float64, bool) { return one(d.InSync), true }},
-	{desc("destination_behind_seconds", "age of the oldest change not applied", "destination"), func(d bridge.DestinationStatus) (float64, bool) {
+	{desc("destination_behind_seconds", "age of the oldest change not applied; absent while unknown", "destination"), func(d bridge.DestinationStatus) (float64, bool) {
 		if d.BehindSeconds == nil {
 			return 0, false
 		}
 		return *d.BehindSeconds, true
 	}},
-	{desc("destination_behind_changes", "changes heard of and not applied", "destination"), func(d bridge.DestinationStatus) (float64, bool) {
+	{desc("destination_behind_changes", "changes of the source not applied; absent while unknown", "destination"), func(d bridge.DestinationStatus) (float64, bool) {
 		if d.BehindChanges == nil {
 			return 0, false
 		}

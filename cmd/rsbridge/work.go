@@ -548,10 +548,10 @@ The state of a set or destination is one word:
   removed      it is in the state and not in the configuration: rsbridge forget
 
 in_sync: the last poll succeeded, found nothing newer, and nothing is pending.
-behind_seconds: age of the oldest change not yet applied, null if unknown.
-behind_changes: changes heard of and not yet applied, null if unknown. live: websub,
-websocket, events or polling. held of a set: null, or the reason to wait for rsbridge
-accept.
+behind_seconds: age of the oldest change not yet applied. behind_changes: the number of
+changes not yet applied. Both count from the source's log, as of the last poll and the
+notifications since; null: unknown, as while the source is down. live: websub, websocket,
+events or polling. held of a set: null, or the reason to wait for rsbridge accept.
 
 --json: {"sets":[{"name","state","why","resources","sequence","last_change","last_scan","next_scan","held"}],
 "destinations":[{"name","state","why","in_sync","behind_seconds","behind_changes","live","resources","sequence","last_poll","last_sync","next_sync","last_audit","pending","last_error"}],
@@ -654,10 +654,7 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		fmt.Fprintln(w, "DESTINATION\tSTATE\tRESOURCES\tIN SYNC\tBEHIND\tLAST SYNC\tNEXT\tPENDING\tLAST AUDIT\t")
 	}
 	for _, d := range st.Destinations {
-		behind, audit := "unknown", "never"
-		if d.BehindSeconds != nil {
-			behind = fmt.Sprintf("%.0f s", *d.BehindSeconds)
-		}
+		behind, audit := behindBy(d), "never"
 		if d.LastAudit != nil {
 			audit = d.LastAudit.Verdict + yes(d.LastAudit.Repaired > 0, fmt.Sprintf(" after %s", plural(d.LastAudit.Repaired, "repair")), "") + ", " + ago(&d.LastAudit.Time)
 		}
@@ -674,9 +671,6 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		}
 		if d.Live != "" && d.Live != "polling" {
 			fmt.Fprintf(w, "  hears of changes by %s\n", d.Live)
-		}
-		if d.BehindChanges != nil && *d.BehindChanges > 0 {
-			fmt.Fprintf(w, "  behind by %s that it heard of\n", plural(int64(*d.BehindChanges), "change"))
 		}
 		for _, address := range d.Absent {
 			fmt.Fprintf(w, "  the source names %s and does not have it\n", address)
@@ -706,6 +700,18 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 	}
 	fmt.Fprintln(w)
 	return aligned(out, w.String())
+}
+
+// behindBy is the lag of a mirror.
+func behindBy(d bridge.DestinationStatus) string {
+	var parts []string
+	if d.BehindSeconds != nil {
+		parts = append(parts, fmt.Sprintf("%.0f s", *d.BehindSeconds))
+	}
+	if d.BehindChanges != nil && *d.BehindChanges > 0 {
+		parts = append(parts, plural(int64(*d.BehindChanges), "change"))
+	}
+	return cmp.Or(strings.Join(parts, ", "), "unknown")
 }
 
 // sayWhy prints the reason of a state, unless a line of the held or the last error has it.

@@ -90,6 +90,9 @@ func (src *Source) EachChangeOf(ctx context.Context, dl *Download, r *resourcesy
 func (src *Source) eachChangeOf(ctx context.Context, dl *Download, r *resourcesync.Reader, from *cursor, strict bool, f func(Change) error) error {
 	h := r.Head()
 	stands, numbered := sequenceOf(&h.Meta)
+	if numbered {
+		src.stands = stands
+	}
 	if !strict || !numbered || from.Sequence == nil {
 		return src.changesOf(ctx, dl, r, from, strict, f)
 	}

@@ -144,6 +144,7 @@ func (src *Source) discovery() *discovery { return &discovery{src.Docs, src.keep
 
 // Discover finds the set to be followed.
 func (src *Source) Discover(ctx context.Context) (*Offer, error) {
+	src.stands = 0 // it may be another source
 	return src.discovery().discover(ctx)
 }
 

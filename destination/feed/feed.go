@@ -28,6 +28,12 @@ type Feed interface {
 	Wait(ctx context.Context, from Position) error
 }
 
+// Heard is what notifications tell of a source, zero for nothing.
+type Heard struct {
+	Position uint64    // of its newest change
+	Since    time.Time // of the first change heard of and not read yet
+}
+
 // defaultPause is the time between two polls of Wait.
 const defaultPause = time.Minute
 

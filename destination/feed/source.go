@@ -19,7 +19,12 @@ type Source struct {
 	Docs   *Documents
 	keeper keeper
 	survey survey // of the run under way
+	stands uint64
 }
+
+// Stands is the last position of the source's own log in the lists of its changes, 0 if they
+// have told none.
+func (src *Source) Stands() uint64 { return src.stands }
 
 // Documents opens the documents and packages of a source.
 type Documents struct {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/settings"
 )
@@ -52,6 +53,7 @@ type Options struct {
 	Now       func() time.Time
 	Logger    *slog.Logger
 	Progress  func(stage string, done, total int64) // total is 0 while it is not known
+	Heard     func() feed.Heard                     // of the source by notifications; nil: nothing
 	Pause     time.Duration                         // between two polls of Wait; default 1m
 	Wake      <-chan struct{}                       // ends Wait, as a hub's callback may; nil: polls alone
 }

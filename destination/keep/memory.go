@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -60,6 +59,7 @@ type Reading struct {
 	GapFrom     *feed.Cursor   `json:"gap_from,omitempty"` // before the gap
 	GapSince    time.Time      `json:"gap_since,omitzero"` // when it was met
 	Unpublished Unpublished    `json:"unpublished,omitzero"`
+	Newest      uint64         `json:"newest,omitempty"` // the last told position of the source's own log, 0 without numbers
 }
 
 // Runs is how the last runs ended.
@@ -71,7 +71,7 @@ type Runs struct {
 	// Interrupted tells that the last sync was stopped before its end.
 	Interrupted bool      `json:"interrupted,omitempty"`
 	InSync      bool      `json:"in_sync"`
-	Behind      time.Time `json:"behind,omitzero"`  // commit time of the oldest change not applied, at the last poll
+	Behind      time.Time `json:"behind,omitzero"`  // commit time of the oldest change not applied, as far as it was read
 	Damage      string    `json:"damage,omitempty"` // an audit found the store other than the records
 }
 
@@ -420,7 +420,7 @@ func (was *ResolvedSource) Doubts(now ResolvedSource, rootConfigured bool) bool 
 // alone it shows that some were lost.
 func (m *Meta) LeaveSource() {
 	m.At.LeaveSource()
-	m.Recheck = Recheck{}
+	m.Recheck, m.Newest = Recheck{}, 0
 }
 
 // OwnsGraph tells of the record of a per-entity graph whether it is of this
@@ -459,24 +459,6 @@ func (mem *Memory) NoteCompare(ctx context.Context, why string) error {
 	}
 	mem.Log.Warn("mirror must be compared", "why", why)
 	return mem.SaveMeta(ctx, func(m *Meta) { m.CompareMirror = why })
-}
-
-// Lag is the lag in seconds: now minus the commit time of the oldest change
-// not applied, 0 if there is none, growing since the last successful poll while
-// the source cannot be reached, nil while nothing is known, as after an interrupted sync.
-func (m *Meta) Lag(now time.Time, unreachable bool) *float64 {
-	if m.At.LastPoll().IsZero() || m.Interrupted {
-		return nil
-	}
-	s := 0.0
-	switch {
-	case !m.Behind.IsZero():
-		s = now.Sub(m.Behind).Seconds()
-	case unreachable:
-		s = now.Sub(m.At.LastPoll()).Seconds()
-	}
-	s = max(0, math.Round(s*1000)/1000)
-	return &s
 }
 
 // Unpublished are the changes of a source not published yet.

@@ -128,7 +128,8 @@ type Subscriber struct {
 
 	mu            sync.Mutex
 	way           string
-	announced     uint64
+	announced     feed.Heard
+	last          time.Time                // of the first change of the last notification
 	subscriptions map[string]*subscription // by token
 }
 
@@ -229,40 +230,28 @@ func (s *Subscriber) Way() string {
 	return s.way
 }
 
-// Announced is the position of the newest change heard of and not read yet, 0 for none.
-func (s *Subscriber) Announced() uint64 {
+// Announced is what was heard of and not read yet.
+func (s *Subscriber) Announced() feed.Heard {
 	if s == nil {
-		return 0
+		return feed.Heard{}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.announced
 }
 
-// Behind is how many changes heard of are behind the position of a mirror, nil if that is not known.
-func (s *Subscriber) Behind(position *uint64, inSync bool) *uint64 {
-	var n uint64
-	switch at := s.Announced(); {
-	case position == nil:
-		return nil
-	case at > *position:
-		n = at - *position
-	case !inSync:
-		return nil
-	}
-	return &n
-}
-
 // Read notes that all was read after an announcement; a forged one is forgotten by it. A pause after
 // a channel that could not be opened ends: the source answers.
-func (s *Subscriber) Read(announced uint64) {
+func (s *Subscriber) Read(announced feed.Heard) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.announced == announced {
-		s.announced = 0
+	if s.announced.Position == announced.Position {
+		s.announced = feed.Heard{}
+	} else {
+		s.announced.Since = s.last
 	}
 	select {
 	case s.again <- struct{}{}:
@@ -418,30 +407,45 @@ func (h *hearing) take(body []byte) {
 		h.s.log.Warn("a notification cannot be read; it counts as a hint alone", "channel", h.c.address, "bytes", len(body), "error", told(err))
 	} else {
 		h.heard.Store(true)
-		h.s.mu.Lock()
-		h.s.announced = max(h.s.announced, at)
-		h.s.mu.Unlock()
+		h.s.announce(at)
 	}
 	h.s.hint()
 }
 
-// read gives the position told by a notification, 0 for none. All dialects are taken; one of 0.8
-// has no capability.
-func read(body []byte, address string) (at uint64, err error) {
+// announce notes a position told by a notification, and the time of its first change.
+func (s *Subscriber) announce(at feed.Heard) {
+	if at.Since.IsZero() {
+		at.Since = s.o.Now()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = at.Since
+	if s.announced.Position == 0 {
+		s.announced.Since = at.Since
+	}
+	s.announced.Position = max(s.announced.Position, at.Position)
+}
+
+// read gives the position told by a notification, and the time of its first change; zero for none.
+// All dialects are taken; one of 0.8 has no capability.
+func read(body []byte, address string) (at feed.Heard, err error) {
 	r, err := resourcesync.NewReader(bytes.NewReader(body), resourcesync.ReaderOptions{BaseURL: address, MaxBytes: mostBytes, Expect: resourcesync.ChangeNotification})
 	if err != nil {
-		return 0, err
+		return at, err
 	}
-	at = sequenceOf(&r.Head().Meta)
+	at.Position = sequenceOf(&r.Head().Meta)
 	for {
 		e, err := r.Next()
 		if err == io.EOF {
 			return at, nil
 		}
 		if err != nil {
-			return 0, err
+			return at, err
 		}
-		at = max(at, sequenceOf(&e.Meta))
+		if at.Since.IsZero() {
+			at.Since = e.Meta.DateTime
+		}
+		at.Position = max(at.Position, sequenceOf(&e.Meta))
 	}
 }
 

@@ -178,13 +178,13 @@ func TestWays(t *testing.T) {
 			}
 			s.send <- note(7)
 			<-h.woken
-			if got := h.Announced(); got != 7 {
+			if got := h.Announced().Position; got != 7 {
 				t.Errorf("%+v: announced %d", c, got)
 			}
-			if h.Read(6); h.Announced() != 7 {
+			if h.Read(feed.Heard{Position: 6}); h.Announced().Position != 7 {
 				t.Errorf("%+v: a list read before it has what is announced now", c)
 			}
-			if h.Read(7); h.Announced() != 0 {
+			if h.Read(feed.Heard{Position: 7}); h.Announced().Position != 0 {
 				t.Errorf("%+v: what is read is announced still", c)
 			}
 			if round == 0 {
@@ -225,7 +225,7 @@ func TestPauses(t *testing.T) {
 		h.wait <- struct{}{}
 	}
 	about(longest)
-	h.Read(0)
+	h.Read(feed.Heard{})
 	about(shortest)
 	if n := h.log.count("no notifications are heard"); n < 10 {
 		t.Errorf("told %d times", n)
@@ -270,8 +270,8 @@ func TestBadNotifications(t *testing.T) {
 				t.Errorf("%s: after %.20q told %d times", mode, text, n)
 			}
 		}
-		if h.Announced() != 0 {
-			t.Errorf("%s: announced %d", mode, h.Announced())
+		if h.Announced().Position != 0 {
+			t.Errorf("%s: announced %d", mode, h.Announced().Position)
 		}
 		for range 100 {
 			s.send <- "again"

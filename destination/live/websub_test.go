@@ -140,16 +140,16 @@ func TestSubscribe(t *testing.T) {
 		if status := b.post(form, signature, body); status/100 != 2 {
 			t.Errorf("%s: %d", signature, status)
 		}
-		if n := b.log.count("without a right signature"); b.Announced() != 0 || n != i+1 {
-			t.Errorf("%q: announced %d, told %d times", signature, b.Announced(), n)
+		if n := b.log.count("without a right signature"); b.Announced().Position != 0 || n != i+1 {
+			t.Errorf("%q: announced %d, told %d times", signature, b.Announced().Position, n)
 		}
 	}
 	if status := b.post(form, sign(secret, body), body); status/100 != 2 {
 		t.Errorf("a signed one: %d", status)
 	}
 	<-b.woken
-	if b.Announced() != 8 {
-		t.Errorf("announced %d", b.Announced())
+	if b.Announced().Position != 8 {
+		t.Errorf("announced %d", b.Announced().Position)
 	}
 	if status := b.post(form, "", strings.Repeat("x", mostBytes+1)); status != 413 {
 		t.Errorf("a notification without bound: %d", status)

@@ -45,10 +45,15 @@ type Capabilities struct {
 	Unexplained      []rdfres.Triple     // of the probe, rewritten without a known rule
 	Writable         bool                // a write passed; false when not probed
 	WriteError       error               `json:"-"` // why none passed; nil when not probed
-	Removed          []string            // scratch graphs of killed probes
-	Left             []string            // remaining ones: without ProbeOptions.Write all, else of the last hour
+	Scratch          ScratchGraphs       // of killed probes
 	Failed           map[Reading]error   `json:"-"` // why a way does not work
 	Unanswered       []string            // steps without a finding after a passing failure: busy, restarted, cut off
+}
+
+// ScratchGraphs are those that a probe has found.
+type ScratchGraphs struct {
+	Removed []string
+	Left    []string // remaining ones: without ProbeOptions.Write all, else of the last hour
 }
 
 // NoReading is the reason why no reading of whole graphs works: the failure of each, or the failure

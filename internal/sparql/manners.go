@@ -273,7 +273,7 @@ func (c Capabilities) Advise(m Manners, l Limits) Advice {
 	} else if strings.HasPrefix(m.Describe, "direct") {
 		will("not use DESCRIBE: it was not seen to follow blank nodes")
 	}
-	for _, g := range c.Left {
+	for _, g := range c.Scratch.Left {
 		could("drop the graph %s, which a probe that was killed has left; doctor --write does, an hour after it", g)
 	}
 	if !m.Gzip && c.Sample >= 1000 { // short answers are not compressed
@@ -372,7 +372,7 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 			return err
 		})
 	}
-	out.Graphs, out.Removed, out.WriteSpeed, out.Unanswered = o.Graphs, caps.Removed, caps.WriteSpeed, p.caps.Unanswered
+	out.Graphs, out.Removed, out.WriteSpeed, out.Unanswered = o.Graphs, caps.Scratch.Removed, caps.WriteSpeed, p.caps.Unanswered
 	out.Product, out.Version, out.Readings, out.Speed, out.Sample = caps.Product, caps.Version, caps.Readings, caps.Speed, caps.Sample
 	out.RowLimit, out.BreaksOff, out.UnionDefault, out.ValuesLimit, out.StableLabels = caps.RowLimit, caps.BreaksOff, caps.UnionDefault, caps.ValuesLimit, caps.StableLabels
 	out.Written, out.Writable, out.UpdateTriples, out.Transactional = o.Write && e.Update != "", caps.Writable, caps.UpdateTriples, caps.Transactional

@@ -53,7 +53,7 @@ func (p *prober) leftovers(ctx context.Context, remove bool) error {
 	if err != nil {
 		return err
 	}
-	p.caps.Left = slices.DeleteFunc(found, func(g string) bool {
+	p.caps.Scratch.Left = slices.DeleteFunc(found, func(g string) bool {
 		if !strings.HasPrefix(g, ownProbes) {
 			return true // somebody's copy of one
 		}
@@ -66,7 +66,7 @@ func (p *prober) leftovers(ctx context.Context, remove bool) error {
 			return false
 		}
 		p.c.conn.log.Info("probe: a scratch graph is removed that a probe had left", "graph", g)
-		p.caps.Removed = append(p.caps.Removed, g)
+		p.caps.Scratch.Removed = append(p.caps.Scratch.Removed, g)
 		return true
 	})
 	return nil

@@ -110,36 +110,50 @@ type Scanner struct {
 	// Empty: all are read.
 	Pass []byte
 
-	keep bool   // text is collected
-	text []byte // collected text
+	text text
+	els  elements
+	doc  progress
+}
 
-	open     []byte // names of open elements, one after the other
-	openEnds []int
+// text is the text before the next tag.
+type text struct {
+	kept  bool // it is collected
+	bytes []byte
+}
+
+// elements are the open ones.
+type elements struct {
+	names    []byte // one after the other
+	ends     []int  // of names
 	bindings []binding
-	selfEnd  bool // the start tag was an empty element: its end comes next
-	rooted   bool // the root element has begun
-	typed    bool // a DTD was passed over
+	empty    bool // the start tag was an empty element: its end comes next
+}
+
+// progress is what was read of the document.
+type progress struct {
+	rooted bool // the root element has begun
+	typed  bool // a DTD was passed over
 }
 
 // New makes a Scanner.
 func New(r io.Reader, o Options) *Scanner {
 	return &Scanner{
 		input: input{src: r, o: o, line: 1, buf: make([]byte, 4096)},
-		bindings: []binding{
+		els: elements{bindings: []binding{
 			{prefix: "xml", uri: NamespaceXML, space: XML},
 			{prefix: "", uri: "", space: None},
-		},
+		}},
 	}
 }
 
 // depth is the number of open elements.
-func (s *Scanner) depth() int { return len(s.openEnds) }
+func (s *Scanner) depth() int { return len(s.els.ends) }
 
 // Next gives the next start or end tag. Text before it is collected (keep) or
 // only checked.
 func (s *Scanner) Next() (Token, error) {
-	if s.selfEnd {
-		s.selfEnd = false
+	if s.els.empty {
+		s.els.empty = false
 		s.pop()
 		return End, nil
 	}
@@ -150,7 +164,7 @@ func (s *Scanner) Next() (Token, error) {
 	}
 	for {
 		if err := s.skipText(); err != nil {
-			if err == io.EOF && s.rooted && s.depth() == 0 {
+			if err == io.EOF && s.doc.rooted && s.depth() == 0 {
 				s.tok = s.pos
 				return EOF, nil
 			}
@@ -209,31 +223,31 @@ func (s *Scanner) where() string {
 
 // Skip passes over the element of the start tag just read.
 func (s *Scanner) Skip() error {
-	keep, stray := s.keep, s.Stray
-	s.keep = false
+	keep, stray := s.text.kept, s.Stray
+	s.text.kept = false
 	for depth := s.depth(); s.depth() >= depth; {
 		if _, err := s.Next(); err != nil {
 			return err
 		}
 	}
-	s.keep, s.Stray = keep, stray
+	s.text.kept, s.Stray = keep, stray
 	return nil
 }
 
 // Leaf gives the text of the element of the start tag just read. An element
 // inside is an error, since part of the value might be lost.
 func (s *Scanner) Leaf() ([]byte, error) {
-	s.keep = true
-	s.text = s.text[:0]
+	s.text.kept = true
+	s.text.bytes = s.text.bytes[:0]
 	tok, err := s.Next()
-	s.keep = false
+	s.text.kept = false
 	if err != nil {
 		return nil, err
 	}
 	if tok == Start {
 		return nil, s.Failf(ErrElement, "<%s> stands inside <%s>, which holds text only", s.Name.Raw(), s.Parent())
 	}
-	return s.text, nil
+	return s.text.bytes, nil
 }
 
 func (s *Scanner) endTag() error {
@@ -257,11 +271,11 @@ func (s *Scanner) endTag() error {
 	}
 }
 
-func (s *Scanner) top() []byte { return s.nth(len(s.openEnds) - 1) }
+func (s *Scanner) top() []byte { return s.nth(len(s.els.ends) - 1) }
 
 // Parent is the name of the element around the one just opened.
 func (s *Scanner) Parent() string {
-	if i := len(s.openEnds) - 2; i >= 0 {
+	if i := len(s.els.ends) - 2; i >= 0 {
 		return string(s.nth(i))
 	}
 	return ""
@@ -270,20 +284,20 @@ func (s *Scanner) Parent() string {
 func (s *Scanner) nth(i int) []byte {
 	start := 0
 	if i > 0 {
-		start = s.openEnds[i-1]
+		start = s.els.ends[i-1]
 	}
-	return s.open[start:s.openEnds[i]]
+	return s.els.names[start:s.els.ends[i]]
 }
 
 func (s *Scanner) pop() {
-	depth := len(s.openEnds)
-	s.open = s.open[:len(s.open)-len(s.top())]
-	s.openEnds = s.openEnds[:depth-1]
-	n := len(s.bindings)
-	for s.bindings[n-1].depth == depth {
+	depth := len(s.els.ends)
+	s.els.names = s.els.names[:len(s.els.names)-len(s.top())]
+	s.els.ends = s.els.ends[:depth-1]
+	n := len(s.els.bindings)
+	for s.els.bindings[n-1].depth == depth {
 		n--
 	}
-	if n < len(s.bindings) {
-		s.bindings = slices.Delete(s.bindings, n, len(s.bindings))
+	if n < len(s.els.bindings) {
+		s.els.bindings = slices.Delete(s.els.bindings, n, len(s.els.bindings))
 	}
 }

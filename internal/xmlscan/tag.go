@@ -9,7 +9,7 @@ import (
 // This file takes start tags apart and resolves their names.
 
 func (s *Scanner) startTag() error {
-	if s.rooted && s.depth() == 0 {
+	if s.doc.rooted && s.depth() == 0 {
 		return s.Failf(ErrSyntax, "a second root element; a document has one")
 	}
 	n, empty, err := s.parseTag()
@@ -29,8 +29,8 @@ func (s *Scanner) startTag() error {
 		return err
 	}
 	s.pos += n
-	s.rooted = true
-	s.selfEnd = empty
+	s.doc.rooted = true
+	s.els.empty = empty
 	return nil
 }
 
@@ -156,10 +156,10 @@ func (s *Scanner) finishTag() error {
 		}
 	}
 	if len(s.Name.Prefix) > 0 {
-		s.open = append(append(s.open, s.Name.Prefix...), ':')
+		s.els.names = append(append(s.els.names, s.Name.Prefix...), ':')
 	}
-	s.open = append(s.open, s.Name.Local...)
-	s.openEnds = append(s.openEnds, len(s.open))
+	s.els.names = append(s.els.names, s.Name.Local...)
+	s.els.ends = append(s.els.ends, len(s.els.names))
 	return nil
 }
 
@@ -188,7 +188,7 @@ func (s *Scanner) bind(a *Attr, depth int) error {
 	case b.prefix != "" && b.uri == "":
 		return s.Failf(ErrSyntax, "%s is declared without a namespace", Clip(a.Raw()))
 	}
-	s.bindings = append(s.bindings, b)
+	s.els.bindings = append(s.els.bindings, b)
 	return nil
 }
 
@@ -222,8 +222,8 @@ func (s *Scanner) resolve(n *Name, element bool) error {
 		n.Space, n.URI = XMLNS, NamespaceXMLNS
 		return nil
 	}
-	for i := len(s.bindings) - 1; i >= 0; i-- {
-		if b := &s.bindings[i]; b.prefix == string(n.Prefix) {
+	for i := len(s.els.bindings) - 1; i >= 0; i-- {
+		if b := &s.els.bindings[i]; b.prefix == string(n.Prefix) {
 			n.Space, n.URI = b.space, b.uri
 			return nil
 		}

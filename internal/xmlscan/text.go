@@ -14,7 +14,7 @@ func (s *Scanner) skipText() error {
 	for {
 		w := s.buf[s.pos:s.end]
 		i := 0
-		if !s.keep {
+		if !s.text.kept {
 			for i < len(w) && IsSpace(w[i]) {
 				i++
 			}
@@ -59,7 +59,7 @@ func (s *Scanner) skipText() error {
 // outside looks at text outside of the root element. Behind it, it is forgiven.
 func (s *Scanner) outside(text []byte) error {
 	s.tok = s.pos
-	if !s.rooted || s.o.Slip == nil {
+	if !s.doc.rooted || s.o.Slip == nil {
 		return s.Failf(ErrSyntax, "text %q outside of the root element", Clip(string(text)))
 	}
 	return s.slip(ErrSyntax, "there is text behind the root element; it is left out")
@@ -67,7 +67,7 @@ func (s *Scanner) outside(text []byte) error {
 
 // textBound ends a text too long to collect.
 func (s *Scanner) textBound() error {
-	if !s.keep || len(s.text) <= s.o.MaxValue {
+	if !s.text.kept || len(s.text.bytes) <= s.o.MaxValue {
 		return nil
 	}
 	s.tok = s.pos
@@ -77,7 +77,7 @@ func (s *Scanner) textBound() error {
 // takeText checks text and collects it; it gives how many bytes it took. Unless
 // the text is whole (final), it leaves bytes at the end that may belong to a longer token.
 func (s *Scanner) takeText(w []byte, final bool) (int, error) {
-	s.Stray = s.Stray || !s.keep
+	s.Stray = s.Stray || !s.text.kept
 	start := 0
 	for i := 0; i < len(w); {
 		switch c := w[i]; c {
@@ -130,8 +130,8 @@ func (s *Scanner) takeText(w []byte, final bool) (int, error) {
 }
 
 func (s *Scanner) collect(b []byte) {
-	if s.keep {
-		s.text = append(s.text, b...)
+	if s.text.kept {
+		s.text.bytes = append(s.text.bytes, b...)
 	}
 }
 
@@ -262,11 +262,11 @@ func (s *Scanner) declaration() error {
 // reference to an entity of it is an error.
 func (s *Scanner) doctype() error {
 	const refused = "the document has a DTD (<!DOCTYPE); DTDs and entities are refused"
-	if s.rooted || s.typed || s.o.Slip == nil {
+	if s.doc.rooted || s.doc.typed || s.o.Slip == nil {
 		return s.Fail(ErrNotRead, refused)
 	}
 	s.o.Slip(ErrNotRead, "the document has a DTD (<!DOCTYPE); it is passed over, and its entities are not known")
-	s.typed = true
+	s.doc.typed = true
 	s.pos += len(doctypeStart)
 	inside := false // of [ ]
 	for quote := byte(0); ; {
@@ -357,19 +357,19 @@ func (s *Scanner) comment() error {
 
 func (s *Scanner) cdata() error {
 	return s.until(cdataEnd, "CDATA", func(b []byte, final bool) int {
-		if !s.keep {
+		if !s.text.kept {
 			s.Stray = s.Stray || len(bytes.TrimSpace(b)) > 0
 			return len(b)
 		}
 		for i := 0; i < len(b); i++ {
 			if b[i] != '\r' {
-				s.text = append(s.text, b[i])
+				s.text.bytes = append(s.text.bytes, b[i])
 				continue
 			}
 			if i+1 == len(b) && !final {
 				return i
 			}
-			s.text = append(s.text, '\n')
+			s.text.bytes = append(s.text.bytes, '\n')
 			if i+1 < len(b) && b[i+1] == '\n' {
 				i++
 			}

@@ -78,18 +78,18 @@ func hasWideName(doc []byte) bool {
 func tokens(doc []byte) (string, error) {
 	s := scan(doc)
 	var b strings.Builder
-	s.keep = true
+	s.text.kept = true
 	for {
-		s.text = s.text[:0]
-		if s.depth() == 0 && !s.selfEnd {
-			s.keep = false
+		s.text.bytes = s.text.bytes[:0]
+		if s.depth() == 0 && !s.els.empty {
+			s.text.kept = false
 		}
 		tok, err := s.Next()
 		if err != nil {
 			return "", err
 		}
-		if len(s.text) > 0 {
-			fmt.Fprintf(&b, "text %q\n", s.text)
+		if len(s.text.bytes) > 0 {
+			fmt.Fprintf(&b, "text %q\n", s.text.bytes)
 		}
 		switch tok {
 		case EOF:
@@ -107,7 +107,7 @@ func tokens(doc []byte) (string, error) {
 			}
 			b.WriteString("\n")
 		}
-		s.keep = true
+		s.text.kept = true
 	}
 }
 

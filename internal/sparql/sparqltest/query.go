@@ -458,7 +458,7 @@ func (p *parser) group(graph string, in []solution) []solution {
 
 func (p *parser) names() []string {
 	var out []string
-	for g := range p.s.graphs {
+	for g := range p.s.in.graphs {
 		if g != "" {
 			out = append(out, g)
 		}
@@ -722,7 +722,7 @@ func writeXML(out *bytes.Buffer, vars []string, rows [][]rdfres.Term) {
 // update runs INSERT DATA, DELETE DATA, DROP, CREATE and LOAD (which fails).
 func (s *Store) update(text string) (err error) {
 	before := map[string]map[rdfres.Triple]bool{}
-	for g, ts := range s.graphs {
+	for g, ts := range s.in.graphs {
 		before[g] = maps.Clone(ts)
 	}
 	defer func() {
@@ -730,9 +730,9 @@ func (s *Store) update(text string) (err error) {
 			err = fmt.Errorf("update: %v in %.300s", e, text)
 		}
 		if err != nil && !s.NotAtomic {
-			s.graphs = before
+			s.in.graphs = before
 		}
-		clear(s.index)
+		clear(s.in.index)
 	}()
 	p, err := s.parse(text)
 	if err != nil {
@@ -757,7 +757,7 @@ func (s *Store) update(text string) (err error) {
 					if insert {
 						s.add(graph, []rdfres.Triple{t})
 					} else {
-						delete(s.graphs[graph], t)
+						delete(s.in.graphs[graph], t)
 					}
 				}
 				if inner {
@@ -767,10 +767,10 @@ func (s *Store) update(text string) (err error) {
 		case p.take("DROP"):
 			p.take("SILENT")
 			p.must("GRAPH")
-			delete(s.graphs, rdfres.Term(p.next()).IRI())
+			delete(s.in.graphs, rdfres.Term(p.next()).IRI())
 		case p.take("CREATE"):
 			p.must("GRAPH")
-			if g := rdfres.Term(p.next()).IRI(); len(s.graphs[g]) > 0 {
+			if g := rdfres.Term(p.next()).IRI(); len(s.in.graphs[g]) > 0 {
 				return fmt.Errorf("graph %s exists", g)
 			}
 		default:

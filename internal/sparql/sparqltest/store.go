@@ -58,7 +58,12 @@ type Store struct {
 	// Rewrite changes the body of an answer; nil: none is changed.
 	Rewrite func(op, body string, content []byte) []byte
 
-	mu      sync.Mutex
+	mu sync.Mutex // guards in
+	in inside
+}
+
+// inside is a store's data, and what it was asked.
+type inside struct {
 	graphs  map[string]map[rdfres.Triple]bool // "" is the default graph
 	index   map[string]*index
 	rng     *rand.Rand
@@ -72,7 +77,7 @@ type index struct {
 
 // New makes a store with triples in the default graph.
 func New(ts ...rdfres.Triple) *Store {
-	s := &Store{graphs: map[string]map[rdfres.Triple]bool{}, index: map[string]*index{}, rng: rand.New(rand.NewPCG(1, 2))}
+	s := &Store{in: inside{graphs: map[string]map[rdfres.Triple]bool{}, index: map[string]*index{}, rng: rand.New(rand.NewPCG(1, 2))}}
 	s.Add("", ts...)
 	return s
 }
@@ -85,13 +90,13 @@ func (s *Store) Add(graph string, ts ...rdfres.Triple) {
 }
 
 func (s *Store) add(graph string, ts []rdfres.Triple) {
-	if s.graphs[graph] == nil {
-		s.graphs[graph] = map[rdfres.Triple]bool{}
+	if s.in.graphs[graph] == nil {
+		s.in.graphs[graph] = map[rdfres.Triple]bool{}
 	}
 	for _, t := range ts {
-		s.graphs[graph][t] = true
+		s.in.graphs[graph][t] = true
 	}
-	clear(s.index)
+	clear(s.in.index)
 }
 
 // Remove removes triples.
@@ -99,9 +104,9 @@ func (s *Store) Remove(graph string, ts ...rdfres.Triple) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range ts {
-		delete(s.graphs[graph], t)
+		delete(s.in.graphs[graph], t)
 	}
-	clear(s.index)
+	clear(s.in.index)
 }
 
 // Graph gives the triples of a graph, sorted.
@@ -109,7 +114,7 @@ func (s *Store) Graph(graph string) []rdfres.Triple {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []rdfres.Triple
-	for t := range s.graphs[graph] {
+	for t := range s.in.graphs[graph] {
 		out = append(out, t)
 	}
 	return rdfres.SortUnique(out)
@@ -120,7 +125,7 @@ func (s *Store) Graphs() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []string
-	for g, ts := range s.graphs {
+	for g, ts := range s.in.graphs {
 		if len(ts) > 0 {
 			out = append(out, g)
 		}
@@ -133,25 +138,25 @@ func (s *Store) Graphs() []string {
 func (s *Store) Queries() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := s.queries
-	s.queries = nil
+	out := s.in.queries
+	s.in.queries = nil
 	return out
 }
 
 // at gives the index of a graph; "\x00union" is all of them, with doubles.
 func (s *Store) at(graph string) *index {
-	if ix := s.index[graph]; ix != nil {
+	if ix := s.in.index[graph]; ix != nil {
 		return ix
 	}
 	ix := &index{byS: map[rdfres.Term][]rdfres.Triple{}, byO: map[rdfres.Term][]rdfres.Triple{}}
 	if graph == "" && s.UnionDefault {
-		for _, ts := range s.graphs {
+		for _, ts := range s.in.graphs {
 			for t := range ts {
 				ix.all = append(ix.all, t)
 			}
 		}
 	} else {
-		for t := range s.graphs[graph] {
+		for t := range s.in.graphs[graph] {
 			ix.all = append(ix.all, t)
 		}
 	}
@@ -168,7 +173,7 @@ func (s *Store) at(graph string) *index {
 		ix.byS[t.S] = append(ix.byS[t.S], t)
 		ix.byO[t.O] = append(ix.byO[t.O], t)
 	}
-	s.index[graph] = ix
+	s.in.index[graph] = ix
 	return ix
 }
 
@@ -191,7 +196,7 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mu.Lock()
-	s.queries = append(s.queries, string(body))
+	s.in.queries = append(s.in.queries, string(body))
 	s.mu.Unlock()
 	var fault *Fault
 	if s.Fault != nil {
@@ -278,7 +283,7 @@ func (s *Store) data(out *bytes.Buffer, r *http.Request, body []byte) (mediaType
 	if graph == "" && !r.URL.Query().Has("default") {
 		return "", http.StatusBadRequest, fmt.Errorf("no graph")
 	}
-	_, exists := s.graphs[graph]
+	_, exists := s.in.graphs[graph]
 	switch r.Method {
 	case http.MethodGet:
 		if !exists && graph != "" {
@@ -302,7 +307,7 @@ func (s *Store) data(out *bytes.Buffer, r *http.Request, body []byte) (mediaType
 			ts = append(ts, q.Triple)
 		}
 		if r.Method == http.MethodPut {
-			delete(s.graphs, graph)
+			delete(s.in.graphs, graph)
 		}
 		s.add(graph, ts)
 		return "", http.StatusNoContent, nil
@@ -310,8 +315,8 @@ func (s *Store) data(out *bytes.Buffer, r *http.Request, body []byte) (mediaType
 		if !exists {
 			return "", http.StatusNotFound, fmt.Errorf("no graph %s", graph)
 		}
-		delete(s.graphs, graph)
-		clear(s.index)
+		delete(s.in.graphs, graph)
+		clear(s.in.index)
 		return "", http.StatusNoContent, nil
 	}
 	return "", http.StatusMethodNotAllowed, fmt.Errorf("%s", r.Method)
@@ -326,7 +331,7 @@ func (s *Store) limit(ts []rdfres.Triple) []rdfres.Triple {
 
 func (s *Store) shuffle(n int, swap func(i, j int)) {
 	if s.Shuffle {
-		s.rng.Shuffle(n, swap)
+		s.in.rng.Shuffle(n, swap)
 	}
 }
 
@@ -336,7 +341,7 @@ func (s *Store) labels() func(rdfres.Term) rdfres.Term {
 		return func(t rdfres.Term) rdfres.Term { return t }
 	}
 	names := map[rdfres.Term]rdfres.Term{}
-	salt := s.rng.IntN(1000)
+	salt := s.in.rng.IntN(1000)
 	return func(t rdfres.Term) rdfres.Term {
 		if t.Kind() != rdfres.KindBlank {
 			return t

@@ -38,7 +38,7 @@ func TestFloorPicture(t *testing.T) {
 	}
 	there := map[string]bool{}
 	for _, p := range packages(t) {
-		there[strings.TrimPrefix(p.ImportPath, module)] = true
+		there[room(strings.TrimPrefix(p.ImportPath, module))] = true
 	}
 	for _, room := range slices.Sorted(maps.Keys(floors)) {
 		if floor, ok := drawn[room]; !ok || floor != floors[room] {

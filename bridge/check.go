@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rsbridge/rsbridge/destination/sink/dumpsink"
 	"github.com/rsbridge/rsbridge/internal/configfile"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/jobs"
@@ -52,7 +51,9 @@ func (c *Config) resolve(dir string) (faults []Finding) {
 	c.State = abs(c.State)
 	secret("admin.token_file", c.Admin.TokenFile, &c.Admin.Token)
 	for name, s := range c.Stores {
-		s.Embedded, s.Dump, s.Files = abs(s.Embedded), abs(s.Dump), abs(s.Files)
+		for _, path := range s.paths() {
+			*path = abs(*path)
+		}
 		secret("stores."+name+".password_file", s.PasswordFile, &s.Password)
 		c.Stores[name] = s
 	}
@@ -409,15 +410,19 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 		case s.Embedded != "" && remote:
 			fault(p, "", "is either embedded or has addresses, not both")
 		case s.sink() && (remote || s.Embedded != ""), len(s.kinds()) > 1:
-			fault(p, "", "is either a dump or files, and nothing else")
+			fault(p, "", "is either %s, and nothing else", sinkKeys())
 		case byPreset && !remote: // told
 		case !s.local() && !remote:
-			fault(p, "", "needs a folder (embedded) or addresses (query, update, graph_store), or for destinations dump or files")
+			fault(p, "", "needs a folder (embedded) or addresses (query, update, graph_store), or for destinations %s", sinkKeys())
 		case !s.local() && s.Query == "":
 			fault(p+".query", "", "is needed: the address of SPARQL queries")
 		}
-		if err := dumpsink.Check(s.Dump); s.Dump != "" && err != nil {
-			fault(p+".dump", s.Dump, "%v", err)
+		for _, k := range s.kinds() {
+			if at := *k.at(&s.Sinks); k.check != nil {
+				if err := k.check(at); err != nil {
+					fault(p+"."+k.key, at, "%v", err)
+				}
+			}
 		}
 		if s.Gateway && (s.sink() || s.Embedded == "" && s.Update == "" && s.GraphStore == "") {
 			fault(p+".gateway", "", "needs an address for updates: update, graph_store, or a preset")
@@ -428,15 +433,14 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 		if s.QueryTime < 0 || s.QueryMemory < 0 || s.QueryRows < 0 {
 			fault(p, "", "query_time, query_memory and query_rows are bounds: give a number above 0")
 		}
-		for _, at := range []struct{ key, path string }{{"embedded", s.Embedded}, {"dump", s.Dump}, {"files", s.Files}} {
-			if at.path == "" {
-				continue
-			}
-			path := filepath.Clean(at.path)
+		paths := s.paths()
+		for _, key := range slices.Sorted(maps.Keys(paths)) {
+			at := paths[key]
+			path := filepath.Clean(*at)
 			if other := places[path]; other != "" {
-				fault(p+"."+at.key, at.path, "is also the place of store %s", other)
+				fault(p+"."+key, *at, "is also the place of store %s", other)
 			} else if c.inState(path) {
-				fault(p+"."+at.key, at.path, "is where the state keeps its own files: choose another place")
+				fault(p+"."+key, *at, "is where the state keeps its own files: choose another place")
 			}
 			places[path] = name
 		}

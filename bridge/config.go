@@ -64,9 +64,8 @@ type Admin struct {
 
 // Store is a triple store: embedded, or by its addresses.
 type Store struct {
-	Embedded     string   `yaml:"embedded" doc:"folder of an embedded store; new or empty at first"`
-	Dump         string   `yaml:"dump" doc:"for a destination: one file, sorted N-Triples (.nt) or N-Quads (.nq), also .gz, replaced whole"`
-	Files        string   `yaml:"files" doc:"for a destination: a folder with the representations as files at the paths of their addresses"`
+	Embedded string `yaml:"embedded" doc:"folder of an embedded store; new or empty at first"`
+	Sinks
 	Serve        bool     `yaml:"serve" doc:"embedded only: also serve its query address, read only, on the public listener"`
 	QueryTime    Duration `yaml:"query_time" doc:"embedded only: time limit of one query or update, without waiting for its reader" default:"10m"`
 	QueryMemory  int64    `yaml:"query_memory" doc:"embedded only: memory limit of one query or update, in bytes" default:"268435456"`

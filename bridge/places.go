@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"path/filepath"
 	"slices"
 
 	"github.com/rsbridge/rsbridge/destination"
@@ -21,9 +20,9 @@ import (
 
 // tryPlace is ownfile.Try for the place of a local store.
 func (c Store) tryPlace() error {
-	dir := c.Embedded + c.Files
-	if c.Dump != "" {
-		dir = filepath.Dir(c.Dump)
+	dir := c.folder()
+	if dir == "" {
+		return nil
 	}
 	return ownfile.Try(dir)
 }

@@ -1,28 +1,39 @@
 package bridge
 
 import (
+	"path/filepath"
+	"strings"
+
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/dumpsink"
 	"github.com/rsbridge/rsbridge/destination/sink/filesink"
 )
 
-// sinkKind is a kind of mirror without a triple store.
-type sinkKind struct {
-	key  string              // of a store in the configuration
-	at   func(*Store) string // its value, "" for another kind
-	open func(at string) (sink.Sink, error)
+// Sinks are the kinds of mirrors without a triple store: a store has one of these keys, or none. A
+// new kind has its key here, and a row in sinkKinds.
+type Sinks struct {
+	Dump  string `yaml:"dump" doc:"for a destination: one file, sorted N-Triples (.nt) or N-Quads (.nq), also .gz, replaced whole"`
+	Files string `yaml:"files" doc:"for a destination: a folder with the representations as files at the paths of their addresses"`
 }
 
-// sinkKinds are all of them. A new kind has its key in Store and a line here.
+// sinkKind opens the sinks of a key.
+type sinkKind struct {
+	key    string
+	at     func(*Sinks) *string // the key's value
+	open   func(at string) (sink.Sink, error)
+	check  func(at string) error  // refuses a value as the configuration is read; nil: none
+	folder func(at string) string // on this machine, of its files; nil for a place elsewhere
+}
+
 var sinkKinds = []sinkKind{
-	{"dump", func(s *Store) string { return s.Dump }, func(at string) (sink.Sink, error) { return dumpsink.Open(at) }},
-	{"files", func(s *Store) string { return s.Files }, func(at string) (sink.Sink, error) { return filesink.Open(at) }},
+	{key: "dump", at: func(s *Sinks) *string { return &s.Dump }, open: func(at string) (sink.Sink, error) { return dumpsink.Open(at) }, check: dumpsink.Check, folder: filepath.Dir},
+	{key: "files", at: func(s *Sinks) *string { return &s.Files }, open: func(at string) (sink.Sink, error) { return filesink.Open(at) }, folder: filepath.Clean},
 }
 
 // kinds are those of a store: one in a valid configuration, none for a triple store.
-func (s *Store) kinds() (all []sinkKind) {
+func (s *Sinks) kinds() (all []sinkKind) {
 	for _, k := range sinkKinds {
-		if k.at(s) != "" {
+		if *k.at(s) != "" {
 			all = append(all, k)
 		}
 	}
@@ -30,18 +41,66 @@ func (s *Store) kinds() (all []sinkKind) {
 }
 
 // sink tells of a mirror without a triple store.
-func (s *Store) sink() bool { return len(s.kinds()) > 0 }
+func (s *Sinks) sink() bool { return len(s.kinds()) > 0 }
+
+// openSink opens a sink without a triple store.
+func (s *Sinks) openSink() (sink.Sink, error) {
+	k := s.kinds()[0]
+	return k.open(*k.at(s))
+}
 
 // place names a sink or an embedded store, "" for a remote store.
 func (s *Store) place() string {
 	for _, k := range s.kinds() {
-		return k.key + ":" + k.at(s)
+		return k.key + ":" + *k.at(&s.Sinks)
 	}
 	return s.Embedded
 }
 
-// openSink opens a sink without a triple store.
-func (s *Store) openSink() (sink.Sink, error) {
-	k := s.kinds()[0]
-	return k.open(k.at(s))
+// paths are the keys of a store with a path on this machine.
+func (s *Store) paths() map[string]*string {
+	all := map[string]*string{}
+	if s.Embedded != "" {
+		all["embedded"] = &s.Embedded
+	}
+	for _, k := range s.kinds() {
+		if k.folder != nil {
+			all[k.key] = k.at(&s.Sinks)
+		}
+	}
+	return all
+}
+
+// folder is where a store keeps its files, "" for a place elsewhere.
+func (s *Store) folder() string {
+	for _, k := range s.kinds() {
+		if k.folder != nil {
+			return k.folder(*k.at(&s.Sinks))
+		}
+	}
+	return s.Embedded
+}
+
+// Into gives an empty store a place like embedded:DIR, files:DIR or dump:FILE. It refuses other ones
+// by false.
+func (s *Store) Into(place string) bool {
+	key, at, _ := strings.Cut(place, ":")
+	if key == "embedded" {
+		s.Embedded = at
+	}
+	for _, k := range sinkKinds {
+		if k.key == key {
+			*k.at(&s.Sinks) = at
+		}
+	}
+	return s.local()
+}
+
+// sinkKeys are the keys of Sinks, for people.
+func sinkKeys() string {
+	var all []string
+	for _, k := range sinkKinds {
+		all = append(all, k.key)
+	}
+	return strings.Join(all, " or ")
 }

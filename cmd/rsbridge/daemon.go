@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -303,7 +302,6 @@ are pending, failed or held.`,
 			cfg.NameSettings(mirrorFlags)
 			cfg.State, cfg.Public, cfg.Admin.Listen = state, bridge.Public{}, admin
 			st := bridge.NewStore()
-			kind, place, _ := strings.Cut(into, ":")
 			switch {
 			case into != "" && query+update+graphStore != "":
 				return usage("give --into or the addresses of a store, not both")
@@ -315,13 +313,7 @@ are pending, failed or held.`,
 				return usage("say where to: --into embedded:DIR, files:DIR or dump:FILE, or --query URL with --update URL or --graph-store URL")
 			case into == "":
 				st.Query, st.Update, st.GraphStore, st.Username, st.PasswordFile = query, update, graphStore, user, passwordFile
-			case kind == "embedded" && place != "":
-				st.Embedded = place
-			case kind == "files" && place != "":
-				st.Files = place
-			case kind == "dump" && place != "":
-				st.Dump = place
-			default:
+			case !st.Into(into):
 				return usage("--into %s: it is embedded:DIR, files:DIR or dump:FILE", into)
 			}
 			cfg.Stores["mirror"] = st

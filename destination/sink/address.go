@@ -10,12 +10,12 @@ import (
 // Shown is the address of a sink for people: the path of a dump or folder, the name of an
 // embedded store, any other address without secrets.
 func Shown(address string) string {
-	if u, err := url.Parse(address); err == nil && strings.HasSuffix(u.Host, ".embedded.invalid") {
-		return "embedded:" + strings.TrimSuffix(u.Host, ".embedded.invalid")
-	}
-	for _, kind := range []string{"dump", "files"} {
-		if path, ok := strings.CutPrefix(address, "http://"+kind+".invalid"); ok {
-			return kind + ":" + strings.TrimSuffix(path, "?query")
+	if u, err := url.Parse(address); err == nil {
+		if kind, ours := strings.CutSuffix(u.Host, ".invalid"); ours {
+			if store, embedded := strings.CutSuffix(kind, ".embedded"); embedded {
+				return "embedded:" + store
+			}
+			return kind + ":" + u.Path
 		}
 	}
 	return sparql.Redact(sparql.WithoutToken(address))

@@ -336,8 +336,8 @@ func join(path, key string) string {
 }
 
 func fieldByKey(t reflect.Type, key string) (reflect.StructField, bool) {
-	for i := range t.NumField() {
-		if f := t.Field(i); f.IsExported() && f.Tag.Get("yaml") == key {
+	for _, f := range reflect.VisibleFields(t) {
+		if f.IsExported() && f.Tag.Get("yaml") == key {
 			return f, true
 		}
 	}
@@ -356,8 +356,8 @@ func shortField(t reflect.Type) (reflect.StructField, bool) {
 
 func keys(t reflect.Type) []string {
 	var out []string
-	for i := range t.NumField() {
-		if k := t.Field(i).Tag.Get("yaml"); k != "" {
+	for _, f := range reflect.VisibleFields(t) {
+		if k := f.Tag.Get("yaml"); k != "" {
 			out = append(out, k)
 		}
 	}

@@ -31,8 +31,7 @@ func section(b *strings.Builder, t reflect.Type, title, path string) {
 		title, path string
 	}
 	var subs []sub
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for _, f := range reflect.VisibleFields(t) {
 		key := f.Tag.Get("yaml")
 		if key == "" {
 			continue
@@ -76,8 +75,8 @@ func schemaOf(t reflect.Type, doc, allowed string) map[string]any {
 		s["type"], s["pattern"] = "string", `^([0-9.]+(ns|us|µs|ms|s|m|h))+$|^0$`
 	case t.Kind() == reflect.Struct:
 		props := map[string]any{}
-		for i := range t.NumField() {
-			if f := t.Field(i); f.Tag.Get("yaml") != "" {
+		for _, f := range reflect.VisibleFields(t) {
+			if f.Tag.Get("yaml") != "" {
 				props[f.Tag.Get("yaml")] = schemaOf(f.Type, f.Tag.Get("doc"), f.Tag.Get("allowed"))
 			}
 		}

@@ -1179,6 +1179,20 @@ func TestDoubles(t *testing.T) {
 			}
 		}
 	}
+	st := sparqltest.New()
+	st.Add("http://example.org/g", ts...)
+	st.Add("http://example.org/h", ts...)
+	grown := 0
+	st.Fault = func(_, body string) *sparqltest.Fault {
+		if strings.Contains(body, "COUNT") && strings.Contains(body, "DISTINCT ?s ?p ?o") {
+			st.Add("http://example.org/g", rdfres.Triple{S: "<http://example.org/new>", P: "<http://example.org/p>", O: rdfres.NewLiteral(fmt.Sprint(grown), "", "")})
+			grown++
+		}
+		return nil
+	}
+	if err := try(st, Config{Graphs: []string{"http://example.org/g", "http://example.org/h"}}, 0); err != nil || grown == 0 {
+		t.Errorf("a store that grows while its different triples are counted: %v, %d", err, grown)
+	}
 	for _, twin := range []rdfres.Triple{{S: "<http://example.org/e1>", P: "<http://example.org/t>", O: `"twin"`}, {S: "_:b1", P: "<http://example.org/t>", O: `"twin"`}} {
 		st := sparqltest.New(append(slices.Clone(ts), twin)...)
 		st.Twins, st.NoConstruct = true, true

@@ -4,11 +4,34 @@ import (
 	"context"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/storelog"
 	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
 )
 
 // roomPause is between two looks whether a store has room.
 const roomPause = 2 * time.Second
+
+// behind is what goes on behind an open bridge.
+type behind struct {
+	unwatch   context.CancelFunc // ends watchRoom
+	followers storelog.Group
+}
+
+// follow follows the logs of the stores of all sets, until the end of ctx.
+func (b *behind) follow(ctx context.Context, sets map[string]*set) {
+	for _, s := range sets {
+		if f := storeLog(s); f != nil {
+			b.followers.Go(ctx, f)
+		}
+	}
+}
+
+func (b *behind) end() {
+	if b.unwatch != nil {
+		b.unwatch()
+	}
+	b.followers.End()
+}
 
 // IsFull tells whether an error comes from a disk without room.
 func IsFull(err error) bool { return guardfs.IsFull(err) }

@@ -64,7 +64,7 @@ type Bridge struct {
 	again     chan struct{}
 	reopen    reopening
 	settled   <-chan struct{} // of the state: see watchRoom
-	unwatch   context.CancelFunc
+	behind    behind
 }
 
 // Key prefixes of the packages with records in the state.
@@ -162,7 +162,7 @@ func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
 	if err := b.memory().tellRemoved(ctx); err != nil {
 		return err
 	}
-	ctx, b.unwatch = context.WithCancel(context.WithoutCancel(ctx)) // ended by Close
+	ctx, b.behind.unwatch = context.WithCancel(context.WithoutCancel(ctx)) // ended by Close
 	watchRoom(ctx, b.settled, fullFolders(b.cfg, b.stores), b.again)
 	return nil
 }
@@ -256,7 +256,7 @@ func (b *Bridge) transport() http.RoundTripper {
 	return inproc.OwnOrWeb{Bases: b.pub.Bases, Own: inproc.Transport{Handler: b.PublicHandler()}, Web: t}
 }
 
-// Start starts the schedules, and begins the kept requests for named entities and the jobs
+// Start starts the schedules, follows the logs of stores, and begins the kept requests for named entities and the jobs
 // for missing or damaged files. It logs the sets not published yet. After ctx has ended it starts nothing.
 func (b *Bridge) Start(ctx context.Context) {
 	if ctx.Err() != nil {
@@ -271,6 +271,7 @@ func (b *Bridge) Start(ctx context.Context) {
 	for _, m := range b.dests {
 		m.live.Start()
 	}
+	b.behind.follow(ctx, b.sets)
 	for _, name := range b.ConfiguredSets() {
 		if err := b.sets[name].beginDue(ctx); err != nil {
 			b.log.Error("what was named is not begun again; the next full scan has it", "set", name, "error", err)
@@ -318,9 +319,7 @@ func (b *Bridge) Close() error {
 // closeExcept closes everything not in use by the other bridge.
 func (b *Bridge) closeExcept(other *Bridge) error {
 	var errs []error
-	if b.unwatch != nil {
-		b.unwatch()
-	}
+	b.behind.end()
 	if b.runner != nil && b.runner != other.runner {
 		errs = append(errs, b.runner.End())
 	}

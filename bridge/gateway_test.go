@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
@@ -26,10 +27,6 @@ type gated struct {
 func newGated(t *testing.T, st Store, sets map[string]func(*Set)) *gated {
 	g := &gated{t: t, cfg: small(t.TempDir())}
 	clear(g.cfg.Destinations)
-	if st.Query == "" {
-		st = g.cfg.Stores["source"]
-	}
-	st.Gateway = true
 	g.cfg.Stores["source"] = st
 	for name, change := range sets {
 		set := NewSet()
@@ -46,9 +43,26 @@ func newGated(t *testing.T, st Store, sets map[string]func(*Set)) *gated {
 	return g
 }
 
+// served is a remote store with a gateway: an embedded one behind its addresses.
+func served(t *testing.T) Store {
+	es, err := embedstore.Open(t.TempDir(), embedstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(es.Handler())
+	t.Cleanup(func() {
+		server.Close()
+		if err := es.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	st := NewStore()
+	st.Query, st.Update, st.GraphStore, st.Gateway = server.URL+"/query", server.URL+"/update", server.URL+"/data", true
+	return st
+}
+
 func (g *gated) open() {
 	g.b = mustOpen(g.t, g.cfg)
-	g.b.Start(g.t.Context())
 	server := httptest.NewServer(g.b.StoreHandler("source"))
 	g.t.Cleanup(server.Close)
 	g.at = server.URL
@@ -84,6 +98,14 @@ func (g *gated) update(text string) {
 // settle waits for the runs that the gateway began. It accepts what is held, and tells so.
 func (g *gated) settle(set string) (held bool) {
 	g.t.Helper()
+	if f := storeLog(g.b.sets[set]); f != nil {
+		if err := f.Step(g.t.Context(), 0); err != nil {
+			g.t.Fatal(err)
+		}
+		if err := g.b.sets[set].beginDue(g.t.Context()); err != nil {
+			g.t.Fatal(err)
+		}
+	}
 	for run, busy := g.b.runner.Busy("hint:" + set); busy; run, busy = g.b.runner.Busy("hint:" + set) {
 		if run, err := g.b.runner.Wait(g.t.Context(), run.ID); err != nil || run.State != jobs.Done {
 			g.t.Fatalf("%+v %v\n%s", run, err, g.said)
@@ -102,15 +124,24 @@ func (g *gated) settle(set string) (held bool) {
 	return st.Held != nil
 }
 
+// allKinds are sets of each kind.
+var allKinds = map[string]func(*Set){
+	"data":   func(*Set) {},
+	"named":  func(s *Set) { s.Graphs = []string{"urn:g1", "urn:g2"} },
+	"graphs": func(s *Set) { s.Describe = "graph" },
+	"class":  func(s *Set) { s.Graphs, s.Select.Classes = []string{"*"}, []string{"urn:C"} },
+}
+
 // TestGatewayTellsAll: after any updates, a full scan of each set finds nothing new.
 func TestGatewayTellsAll(t *testing.T) {
-	g := newGated(t, Store{}, map[string]func(*Set){
-		"data":   func(*Set) {},
-		"named":  func(s *Set) { s.Graphs = []string{"urn:g1", "urn:g2"} },
-		"graphs": func(s *Set) { s.Describe = "graph" },
-		"class":  func(s *Set) { s.Graphs, s.Select.Classes = []string{"*"}, []string{"urn:C"} },
-	})
-	g.random("data", "urn:g", true, 50)
+	newGated(t, served(t), allKinds).random("data", "urn:g", true, 50)
+}
+
+// TestCommitsTellAll is TestGatewayTellsAll of an embedded store: its commits tell.
+func TestCommitsTellAll(t *testing.T) {
+	st := NewStore()
+	st.Embedded = t.TempDir()
+	newGated(t, st, allKinds).random("data", "urn:g", true, 50)
 }
 
 // TestGatewayOfServers is TestGatewayTellsAll in two graphs of real stores.
@@ -123,7 +154,7 @@ func TestGatewayOfServers(t *testing.T) {
 			t.Parallel() // the stores take their time
 			at := of(t)
 			st := NewStore()
-			st.Query, st.Update, st.GraphStore = at.Query, at.Update, at.GraphStore
+			st.Query, st.Update, st.GraphStore, st.Gateway = at.Query, at.Update, at.GraphStore, true
 			t.Cleanup(func() { at.Clear(t, at.Graph+"1"); at.Clear(t, at.Graph+"2") })
 			g := newGated(t, st, map[string]func(*Set){"named": func(s *Set) { s.Graphs = []string{at.Graph + "1", at.Graph + "2"} }})
 			g.random("named", at.Graph, false, 25)
@@ -170,7 +201,13 @@ func (g *gated) random(set, graph string, all bool, steps int) {
 		return in(s)
 	}
 	one := func() string {
-		switch r.IntN(10) {
+		switch r.IntN(13) {
+		case 10: // inside of a description
+			return "INSERT { " + in("?b "+p()+" "+o()) + " } WHERE { " + in(e()+" "+p()+" ?b FILTER(isBlank(?b))") + " }"
+		case 11: // shared, or led to no more
+			return pick("INSERT", "DELETE") + " { " + in(e()+" "+p()+" ?b") + " } WHERE { " + in("?s "+p()+" ?b FILTER(isBlank(?b))") + " }"
+		case 12:
+			return "DELETE WHERE { " + in(e()+" "+p()+" ?b . ?b ?q ?o") + " }"
 		case 0, 1, 2:
 			return "INSERT DATA { " + data() + " }"
 		case 3:
@@ -196,8 +233,8 @@ func (g *gated) random(set, graph string, all bool, steps int) {
 		g.update("INSERT DATA { <urn:e0> a <urn:C> }")
 	}
 	for name := range g.cfg.Sets {
-		g.settle(name)
 		do[ScanReport](t, g.b, "scan", name)
+		g.settle(name)
 	}
 	byName := 0
 	for n := range steps {

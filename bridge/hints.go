@@ -298,6 +298,14 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run, told *named.Told) 
 		return everything("the hints are new")
 	case told != nil && told.Unknown:
 		return everything("what has changed is not known")
+	case told != nil && told.Blank:
+		rep, err := s.memory().report(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if rep == nil || rep.Orphans > 0 {
+			return everything("blank nodes have changed, and some belong to no entity")
+		}
 	case told != nil && len(told.Entities) > MaxNamed && int64(len(told.Entities)) > known/5:
 		return everything(fmt.Sprintf("%d of %d entities are named", len(told.Entities), known))
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge/named"
+	"github.com/rsbridge/rsbridge/bridge/storelog"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/content"
 	"github.com/rsbridge/rsbridge/internal/jobs"
@@ -447,18 +448,20 @@ func (s *set) retain(ctx context.Context, _ *jobs.Run) (any, error) {
 	return map[string]int64{"dropped": n}, nil
 }
 
-// forgetOther forgets the position in the dumps after a scan of a store, and the position of
-// the hints after a dump: the log no longer follows from them.
+// forgetOther forgets the position in the dumps after a scan of a store, and the positions of
+// the hints and in the store's log after a dump: the log no longer follows from them.
 func (s *set) forgetOther(ctx context.Context) error {
-	key := dumpKey(s.name)
+	keys := [][]byte{dumpKey(s.name)}
 	if s.files != nil {
-		key = hintKey(s.name)
+		keys = [][]byte{hintKey(s.name), storelog.Key(s.name)}
 	}
-	if _, err := s.bridge.records.Get(ctx, key); errors.Is(err, kv.ErrNotFound) {
-		return nil
-	}
-	if err := s.bridge.memory().put(ctx, key, nil); err != nil {
-		return fmt.Errorf("forget where %s was read before: %w", s.name, err)
+	for _, key := range keys {
+		if _, err := s.bridge.records.Get(ctx, key); errors.Is(err, kv.ErrNotFound) {
+			continue
+		}
+		if err := s.bridge.memory().put(ctx, key, nil); err != nil {
+			return fmt.Errorf("forget where %s was read before: %w", s.name, err)
+		}
 	}
 	return nil
 }

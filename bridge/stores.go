@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge/gateway"
+	"github.com/rsbridge/rsbridge/bridge/named"
+	"github.com/rsbridge/rsbridge/bridge/storelog"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
@@ -140,41 +142,49 @@ func (o *storeOpener) one(ctx context.Context, name string, c Store) (*store, er
 	return s, nil
 }
 
-// StoreHandler is the SPARQL and Graph Store handler of an embedded store, with the gateway of the
-// store if it has one; nil without both.
+// StoreHandler is the SPARQL and Graph Store handler of an embedded store, or the gateway of another
+// one; nil without both.
 func (b *Bridge) StoreHandler(name string) http.Handler {
 	s := b.stores[name]
-	if s == nil || s.fault != nil {
-		return nil
+	switch {
+	case s == nil || s.fault != nil:
+	case s.embedded != nil:
+		return s.embedded.Handler()
+	case b.cfg.Stores[name].Gateway:
+		g := &gateway.Gateway{Client: s.client, Order: &s.order, Log: b.log.With("component", "gateway", "store", name)}
+		for _, set := range b.sets {
+			if set.source != nil && set.cfg.Store == name {
+				g.Sets = append(g.Sets, toldOf(set, "gateway"))
+			}
+		}
+		return g.Before(nil)
 	}
-	var own http.Handler
-	if s.embedded != nil {
-		own = s.embedded.Handler()
-	}
-	if b.cfg.Stores[name].Gateway {
-		own = s.gateway(name, b.sets, own, b.log.With("component", "gateway", "store", name))
-	}
-	return own
+	return nil
 }
 
-// gateway tells all sets made from the store of its updates. own answers the rest, which changes
-// nothing.
-func (s *store) gateway(name string, sets map[string]*set, own http.Handler, log *slog.Logger) http.Handler {
-	g := &gateway.Gateway{Client: s.client, Order: &s.order, Log: log}
-	for _, set := range sets {
-		if set.removed || set.source == nil || set.cfg.Store != name {
-			continue
-		}
-		by := set.cfg.Describe
-		if set.cfg.Select.Query != "" {
-			by = ""
-		}
-		g.Sets = append(g.Sets, gateway.Set{Queue: set.due, By: by, Begin: func() error {
-			_, _, err := set.bridge.runner.Start("hint:"+set.name, "gateway", hintArgs{Named: true})
-			return err
-		}})
+// toldOf is a set for those who find changes.
+func toldOf(s *set, cause string) named.Set {
+	by := s.cfg.Describe
+	if s.cfg.Select.Query != "" {
+		by = ""
 	}
-	return g.Before(own)
+	return named.Set{Queue: s.due, By: by, Begin: func() error {
+		_, _, err := s.bridge.runner.Start("hint:"+s.name, cause, hintArgs{Named: true})
+		return err
+	}}
+}
+
+// storeLog follows the log of a set's store; nil for a store without one.
+func storeLog(s *set) *storelog.Follower {
+	if s.source == nil {
+		return nil
+	}
+	f := &storelog.Follower{Store: s.cfg.Store, Set: s.name, Tell: toldOf(s, "store"), Records: s.bridge.records, Log: s.bridge.log.With("component", "storelog")}
+	if st := s.bridge.stores[s.cfg.Store]; st.embedded != nil {
+		f.Feed = &storelog.Commits{Store: st.embedded, Skip: sparql.IsOwnGraph}
+		return f
+	}
+	return nil
 }
 
 // LoadStore loads a document into an embedded store as one transaction; replace

@@ -10,7 +10,6 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"mime"
@@ -29,46 +28,10 @@ import (
 // mostText is the longest text read for its entities; those of a longer one are unknown.
 const mostText = 8 << 20
 
-// Set is one set made from the store.
-type Set struct {
-	Queue *named.Queue
-	By    string       // its entities are subjects ("cbd") or graphs ("graph"); else a change of one triple may be a change of any entity
-	Begin func() error // begins a look at the queue
-}
-
-// told is the message of an update to the set.
-func (s Set) told(t embedstore.Touched) named.Told {
-	list := t.Subjects
-	anyGraph := t.Bindings != nil && t.Bindings.AnyGraph
-	switch {
-	case s.By == "graph" && !anyGraph:
-		list = slices.DeleteFunc(slices.Clone(t.Graphs), func(g string) bool { return g == "" })
-	case s.By != "cbd":
-		return named.Told{Unknown: true}
-	}
-	if t.Unknown || len(list) > mostEntities || slices.ContainsFunc(list, odd) {
-		return named.Told{Unknown: true}
-	}
-	list = slices.Sorted(slices.Values(list)) // a copy: other sets read the same
-	return named.Told{Entities: slices.Compact(list)}
-}
-
-// mostEntities bounds the entities told by name of one update.
-const mostEntities = 10_000
-
-// odd tells of an IRI with another spelling in some stores.
-func odd(iri string) bool {
-	scheme, rest, _ := strings.Cut(iri, ":")
-	host, path, slash := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
-	hierarchical := strings.HasPrefix(rest, "//")
-	return strings.Contains(iri, "/.") || scheme != strings.ToLower(scheme) ||
-		hierarchical && (host != strings.ToLower(host) || strings.Contains(host, ":") || !slash && path == "")
-}
-
 // Gateway is the gateway of one store.
 type Gateway struct {
 	Client *sparql.Client
-	Sets   []Set
+	Sets   named.Sets
 	// Order keeps others out between a question and its update.
 	Order *sync.RWMutex
 	Log   *slog.Logger
@@ -146,7 +109,7 @@ func (g *Gateway) write(w http.ResponseWriter, r *http.Request, address string, 
 		g.Order.RLock()
 		defer g.Order.RUnlock()
 	}
-	held, err := g.hold(ctx, t)
+	held, err := g.Sets.Hold(ctx, t, g.Log)
 	if err != nil {
 		g.Log.Error("an update was not forwarded", "error", err)
 		http.Error(w, "what the update touches cannot be kept, and nothing was sent: "+err.Error(), http.StatusServiceUnavailable)
@@ -159,12 +122,12 @@ func (g *Gateway) write(w http.ResponseWriter, r *http.Request, address string, 
 	}
 	switch {
 	case err == nil && slices.Contains(refusals, res.StatusCode):
-		held.drop(ctx, g.Log)
+		held.Drop(ctx)
 	case err != nil || res.StatusCode >= 500 || res.StatusCode >= 300 && res.StatusCode < 400:
 		g.Log.Warn("what an update did is not known: its sets are read whole", "error", err)
-		held.confirm(ctx, g.Log, true)
+		held.Confirm(ctx, true)
 	default:
-		held.confirm(ctx, g.Log, false)
+		held.Confirm(ctx, false)
 	}
 	if res == nil {
 		http.Error(w, "the store gave no answer, and may have done the update: "+err.Error(), http.StatusBadGateway)
@@ -176,56 +139,6 @@ func (g *Gateway) write(w http.ResponseWriter, r *http.Request, address string, 
 
 // refusals are answers before anything was done.
 var refusals = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusTooManyRequests}
-
-// holds are the kept requests of one update.
-type holds []hold
-
-type hold struct {
-	set Set
-	req *named.Held
-}
-
-// hold keeps the touched entities of an update, for all sets.
-func (g *Gateway) hold(ctx context.Context, t embedstore.Touched) (out holds, err error) {
-	for _, s := range g.Sets {
-		told := s.told(t)
-		if len(told.Entities) == 0 && !told.Unknown {
-			continue
-		}
-		req, err := s.Queue.Hold(ctx, told)
-		if errors.Is(err, named.ErrMany) {
-			req, err = s.Queue.Hold(ctx, named.Told{Unknown: true})
-		}
-		if err != nil {
-			out.drop(ctx, g.Log)
-			return nil, err
-		}
-		out = append(out, hold{s, req})
-	}
-	return out, nil
-}
-
-func (hs holds) drop(ctx context.Context, log *slog.Logger) {
-	for _, h := range hs {
-		if err := h.req.Drop(ctx); err != nil { // it is looked at, for nothing
-			log.Warn("an update that was not done is not forgotten", "error", err)
-		}
-	}
-}
-
-// confirm makes the requests due, and begins to look. unknown: more may have changed.
-func (hs holds) confirm(ctx context.Context, log *slog.Logger, unknown bool) {
-	for _, h := range hs {
-		h.req.Release()
-		var err error
-		if unknown {
-			err = h.set.Queue.Keep(ctx, named.Told{Unknown: true})
-		}
-		if err = errors.Join(err, h.set.Begin()); err != nil {
-			log.Error("what an update touched is not looked at now; the next run, or a restart, does it", "error", err)
-		}
-	}
-}
 
 // read forwards a request without effect.
 func (g *Gateway) read(w http.ResponseWriter, r *http.Request, address string) {

@@ -72,7 +72,7 @@ func newWorld(t testing.TB, records kv.Store) *world {
 		t.Fatal(err)
 	}
 	g := &Gateway{Client: client, Order: new(sync.RWMutex), Log: slog.New(slog.DiscardHandler),
-		Sets: []Set{{Queue: w.queue, By: "cbd", Begin: func() error { w.begun.Add(1); return nil }}}}
+		Sets: named.Sets{{Queue: w.queue, By: "cbd", Begin: func() error { w.begun.Add(1); return nil }}}}
 	front := httptest.NewServer(g.Before(nil))
 	t.Cleanup(front.Close)
 	w.at, w.bare = front.URL, behind.URL

@@ -29,6 +29,7 @@ var ErrMany = errors.New("too much that was named before has not been looked at 
 type Told struct {
 	Entities []string `json:"entities,omitempty"`
 	Unknown  bool     `json:"unknown,omitempty"` // others may have changed: everything is to be read
+	Blank    bool     `json:"blank,omitempty"`   // blank nodes have changed: orphans may have, too
 }
 
 // Request is a kept request.
@@ -46,6 +47,7 @@ func Gather(due []Request) (*Told, error) {
 			return nil, err
 		}
 		all.Entities, all.Unknown = append(all.Entities, one.Entities...), all.Unknown || one.Unknown
+		all.Blank = all.Blank || one.Blank
 	}
 	slices.Sort(all.Entities)
 	all.Entities = slices.Compact(all.Entities)

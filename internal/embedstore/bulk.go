@@ -65,7 +65,11 @@ func (l *load) writeBulk(ctx context.Context, g id, replacing bool) (added, remo
 	}
 	meta := w.sibling()
 	defer meta.discard()
-	if err := b.writeFacts(meta); err != nil {
+	last := l.s.commits.last
+	if b.added+b.gone > 0 {
+		last = last.next()
+	}
+	if err := b.writeFacts(meta, last); err != nil {
 		return 0, 0, err
 	}
 	if err := w.ingest(ctx); err != nil {
@@ -73,6 +77,7 @@ func (l *load) writeBulk(ctx context.Context, g id, replacing bool) (added, remo
 	}
 	done = true
 	l.s.next = b.next
+	l.s.committed(last)
 	return b.added, b.gone, nil
 }
 
@@ -317,8 +322,12 @@ func writeIndex(ctx context.Context, w *tables, from *sorter, index int) error {
 	return w.finish()
 }
 
-// writeFacts writes the counts and the next free number.
-func (b *bulk) writeFacts(w *tables) error {
+// writeFacts writes the counts, the next free number, and the place of the commit: the journal has
+// no record of it.
+func (b *bulk) writeFacts(w *tables, last commitMark) error {
+	if err := w.set(keyCommits, last.bytes()); err != nil {
+		return err
+	}
 	if err := w.set(keyNext, putNext(b.next)); err != nil {
 		return err
 	}

@@ -11,26 +11,28 @@ import (
 // The key space, in this order. All numbers are big endian: the order of keys is the order of
 // numbers.
 //
-//	00 name                  facts about the store: "next", "version"
+//	00 name                  facts about the store: "commits", "next", "version"
 //	01 graph                 triples of a graph, 8 bytes; no key: the graph is empty
 //	02 hash                  id of a term by the first 16 bytes of its SHA-256
 //	03 id                    the literal of an id, in canonical N-Triples, or a page of them
 //	04 id                    the IRI of an id, in canonical N-Triples, or a page of them
+//	05 number                the places touched by a commit (journal.go)
 //	10 s p o g, 11 p o s g, 12 o s p g, 13 g s p o    the quads, empty values
 //
 // An id takes 5 bytes. Blank nodes have no keys in 02 to 04: their label is their id. Literals come
 // with the first description using them, and are read again with it. IRIs are used from everywhere:
 // they stand apart, close together.
 const (
-	spaceMeta  = 0x00
-	spaceCount = 0x01
-	spaceHash  = 0x02
-	spaceTerm  = 0x03
-	spaceIRI   = 0x04
-	spaceSPOG  = 0x10
-	spacePOSG  = 0x11
-	spaceOSPG  = 0x12
-	spaceGSPO  = 0x13
+	spaceMeta    = 0x00
+	spaceCount   = 0x01
+	spaceHash    = 0x02
+	spaceTerm    = 0x03
+	spaceIRI     = 0x04
+	spaceJournal = 0x05
+	spaceSPOG    = 0x10
+	spacePOSG    = 0x11
+	spaceOSPG    = 0x12
+	spaceGSPO    = 0x13
 )
 
 const (
@@ -43,6 +45,7 @@ const (
 )
 
 var (
+	keyCommits = append([]byte{spaceMeta}, "commits"...)
 	keyNext    = append([]byte{spaceMeta}, "next"...)
 	keyVersion = append([]byte{spaceMeta}, "version"...)
 )

@@ -68,6 +68,7 @@ type Store struct {
 	// leftTerms: the dictionary holds terms from next on, left by a failed write; owned by the
 	// writer.
 	leftTerms bool
+	commits   commits
 
 	// users counts the readers of the database, for Close to wait.
 	mu     sync.Mutex
@@ -127,7 +128,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
-	s := &Store{dir: abs, opts: o, log: o.Logger, lock: lock, writer: make(chan struct{}, 1), idle: make(chan struct{})}
+	s := &Store{dir: abs, opts: o, log: o.Logger, lock: lock, writer: make(chan struct{}, 1), idle: make(chan struct{}), commits: commits{news: make(chan struct{})}}
 	s.SetBudget(o.Budget)
 	s.quit, s.stop = context.WithCancel(context.Background())
 	if err := s.open(); err != nil {
@@ -219,7 +220,7 @@ func (s *Store) open() (err error) {
 	return s.readNext()
 }
 
-// readNext reads the number of the next term, and removes terms left by an unfinished write.
+// readNext reads the numbers of the next term and the last commit, and removes terms left by an unfinished write.
 func (s *Store) readNext() error {
 	val, ok, err := pebbleView{s.db}.get(keyNext)
 	if err != nil {
@@ -229,6 +230,9 @@ func (s *Store) readNext() error {
 		return err
 	}
 	s.next = binary.BigEndian.Uint64(val)
+	if s.commits.last, err = readMark(pebbleView{s.db}); err != nil {
+		return err
+	}
 	return s.dropTermsFrom(s.next)
 }
 

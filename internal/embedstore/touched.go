@@ -14,8 +14,15 @@ type Touched struct {
 	Graphs   []string // IRIs of graphs; "" is the default graph
 	// Unknown: the text does not say all.
 	Unknown bool
+	// Blank: blank nodes are touched too. The subjects are those that lead to them now.
+	Blank bool
 	// Bindings tells the rest, asked before the update; nil: there is none.
 	Bindings *Bindings
+}
+
+// IsEmpty tells that nothing was touched.
+func (t *Touched) IsEmpty() bool {
+	return len(t.Subjects)+len(t.Graphs) == 0 && !t.Unknown && !t.Blank && t.Bindings == nil
 }
 
 // Bindings is the pattern of the one operation with variables: the first one, which sees the store

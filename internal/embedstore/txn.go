@@ -41,11 +41,13 @@ type txn struct {
 	key     [quadKeyLen]byte
 	known   map[string]id // terms of this transaction, bounded
 	changed bool
+	places  map[[2]id]struct{} // touched, for the journal
+	wiped   bool
 }
 
 // newTxn begins a transaction; the caller holds the right to write.
 func (s *Store) newTxn() *txn {
-	t := &txn{s: s, batch: s.db.NewIndexedBatch(), first: s.next, next: s.next, counts: map[id]int64{}, known: map[string]id{}}
+	t := &txn{s: s, batch: s.db.NewIndexedBatch(), first: s.next, next: s.next, counts: map[id]int64{}, known: map[string]id{}, places: map[[2]id]struct{}{}}
 	t.v = pebbleView{t.batch}
 	return t
 }
@@ -169,6 +171,7 @@ func (t *txn) insert(q *quad) (bool, error) {
 		}
 	}
 	t.counts[q[posG]]++
+	t.note(q)
 	return true, nil
 }
 
@@ -189,6 +192,7 @@ func (t *txn) removeHeld(q *quad) error {
 		}
 	}
 	t.counts[q[posG]]--
+	t.note(q)
 	return nil
 }
 
@@ -201,7 +205,7 @@ func (t *txn) untouched() bool {
 // hidden by their deletion records, and their terms stay for ever. Numbers are not given a second
 // time. Nothing else may be done in the transaction.
 func (t *txn) wipe() error {
-	t.changed = true
+	t.changed, t.wiped = true, true
 	return t.batch.DeleteRange([]byte{spaceCount}, []byte{spaceGSPO + 1}, nil)
 }
 
@@ -248,6 +252,13 @@ func (t *txn) commit(ctx context.Context) (err error) {
 	if !changed {
 		return nil
 	}
+	m := t.s.commits.last
+	if t.changed {
+		m = m.next()
+		if err := t.journal(m); err != nil {
+			return err
+		}
+	}
 	if t.over == nil {
 		b := t.batch
 		t.batch = nil
@@ -258,6 +269,7 @@ func (t *txn) commit(ctx context.Context) (err error) {
 		return err
 	}
 	t.s.next = t.next
+	t.s.committed(m)
 	return nil
 }
 

@@ -1,0 +1,160 @@
+// Package storelog reads what a store tells of its own changes, and tells a set made from it.
+//
+// Each set has its place in the log of its store, kept in the state. What the log tells is kept
+// before the place after it: a killed process tells it again.
+package storelog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rsbridge/rsbridge/bridge/named"
+	"github.com/rsbridge/rsbridge/internal/embedstore"
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// Feed is the log of a store.
+type Feed interface {
+	// Since gives what was touched after a place of the log, and the place of its end. Without
+	// that place in the log it is unknown.
+	Since(ctx context.Context, place string) (t embedstore.Touched, end string, err error)
+	// Wait ends when there may be more than the last Since gave; false: ctx has ended.
+	Wait(ctx context.Context) bool
+}
+
+// After something unknown the log is told at rest, or after a time at the latest: a bulk load, or a
+// mirror being filled, is read whole once and not again and again.
+const (
+	rest     = time.Second
+	mostRest = 30 * time.Second
+)
+
+// retry is the pause after a failure.
+const retry = 5 * time.Second
+
+// Follower follows the log of a store for one set.
+type Follower struct {
+	Store, Set string // names
+	Feed       Feed
+	Tell       named.Set
+	Records    kv.Store // of the bridge
+	Log        *slog.Logger
+}
+
+// Key is the record of a set's place: the name of its store, a space, and the place.
+func Key(set string) []byte { return []byte("storelog/" + set) }
+
+// run follows until the end of ctx.
+func (f *Follower) run(ctx context.Context) {
+	failed := false
+	for ctx.Err() == nil {
+		err := f.Step(ctx, rest)
+		if err == nil {
+			failed = false
+			f.Feed.Wait(ctx)
+			continue
+		}
+		if ctx.Err() == nil && !failed {
+			f.Log.Error("changes are not found at once; the next scan has them", "set", f.Set, "store", f.Store, "error", err)
+		}
+		failed = true
+		select {
+		case <-ctx.Done():
+		case <-time.After(retry):
+		}
+	}
+}
+
+// Step tells what has come since the kept place. After something unknown it waits until the log has
+// been at rest for a time.
+func (f *Follower) Step(ctx context.Context, rest time.Duration) error {
+	record, err := f.Records.Get(ctx, Key(f.Set))
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return fmt.Errorf("read the place: %w", err)
+	}
+	store, place, _ := strings.Cut(string(record), " ")
+	if store != f.Store {
+		place = ""
+	}
+	t, end, err := f.Feed.Since(ctx, place)
+	for began := time.Now(); err == nil && t.Unknown && len(record) > 0 && time.Since(began) < mostRest && f.moves(ctx, rest); {
+		t, end, err = f.Feed.Since(ctx, place)
+	}
+	if err != nil || end == place {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	held, err := named.Sets{f.Tell}.Hold(ctx, t, f.Log)
+	if err != nil {
+		return err
+	}
+	if len(record) == 0 { // followed for the first time: the set begins at its own time
+		held.Release()
+	} else {
+		held.Confirm(ctx, false)
+	}
+	b := f.Records.Batch()
+	defer b.Close()
+	b.Set(Key(f.Set), []byte(f.Store+" "+end))
+	if err := b.Commit(ctx, false); err != nil { // what was told is told again
+		return fmt.Errorf("keep the place: %w", err)
+	}
+	return nil
+}
+
+// moves tells whether the log goes on within the time.
+func (f *Follower) moves(ctx context.Context, rest time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, rest)
+	defer cancel()
+	return f.Feed.Wait(ctx)
+}
+
+// Group are running followers.
+type Group struct {
+	ends []context.CancelFunc
+	wg   sync.WaitGroup
+}
+
+// Go starts a follower. It ends with ctx, or End.
+func (g *Group) Go(ctx context.Context, f *Follower) {
+	ctx, cancel := context.WithCancel(ctx)
+	g.ends = append(g.ends, cancel)
+	g.wg.Go(func() { f.run(ctx) })
+}
+
+// End ends all, and waits for them.
+func (g *Group) End() {
+	for _, end := range g.ends {
+		end()
+	}
+	g.wg.Wait()
+}
+
+// Commits is the feed of an embedded store.
+type Commits struct {
+	Store *embedstore.Store
+	Skip  func(graph string) bool // graphs without data
+
+	news <-chan struct{}
+}
+
+// Since is TouchedSince of the store.
+func (c *Commits) Since(_ context.Context, place string) (embedstore.Touched, string, error) {
+	c.news = c.Store.Committed()
+	return c.Store.TouchedSince(place, c.Skip)
+}
+
+// Wait waits for the next commit.
+func (c *Commits) Wait(ctx context.Context) bool {
+	select {
+	case <-c.news:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -81,5 +81,14 @@ func TestQueue(t *testing.T) {
 }
 
 func TestQueueConforms(t *testing.T) {
-	sinktest.Run(t, sink.Layout{}, func(*testing.T) sink.Sink { return make(queue, 1) })
+	sinktest.Run(t, sink.Layout{}, func(*testing.T) sink.Sink { return make(queue, 100) })
+}
+
+// Received makes it a sinktest.Queue.
+func (q queue) Received() (all []string) {
+	for len(q) > 0 {
+		c := <-q
+		all = append(all, c.Kind+" "+c.Location)
+	}
+	return all
 }

@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// Batch is one write. Writing it twice changes nothing.
+// Batch is one write, in one of two views: statements and graphs for stores, changes by resource for
+// queues. Writing it twice changes nothing. Nothing in it is kept after the call.
 type Batch struct {
-	Remove        []Statement
+	Remove        []Statement // from the mirror: no resource has them any more
 	Add           []Statement
 	DropGraphs    []string // per-entity graphs to remove, with their ownership
 	OwnGraphs     []string // per-entity graphs, ours from now on
 	FreeGraphs    []string // per-entity graphs, ours no more; they stay
 	Put           []Graph  // per-entity graphs, as they are now
 	ClearSubjects []string // subjects to remove from the state graph
-	// Changes are the same by resource, for sinks of messages: also of resources without
-	// triples. nil for repairs.
+	// Changes are the same by resource, as they are applied, and also of resources without
+	// triples. nil for a repair of the mirror: it is no news.
 	Changes iter.Seq[Change]
 	Apart   bool // to the sink, something added is the same as something removed
 }
@@ -36,11 +37,11 @@ type Graph struct {
 	Statements []Statement
 }
 
-// Change is one resource of a batch.
+// Change is one resource of a batch. A baseline gives each of its resources as created.
 type Change struct {
-	Kind     string // created, updated, deleted
-	Location string
-	Entity   string
-	Time     time.Time // of the change at the source, zero for unknown
-	Old, New []Statement
+	Kind     string      // created, updated, deleted
+	Location string      // its address at the source
+	Entity   string      // the IRI behind it, "" for a page without triples
+	Time     time.Time   // of the change at the source, zero for unknown
+	Old, New []Statement // all of it, before and after; also statements shared with other resources
 }

@@ -11,14 +11,16 @@ import (
 )
 
 // Sink is a store, a file, a folder or a queue for mirrors. Several destinations may
-// share one.
+// share one, and use it at once.
 type Sink interface {
-	// Name is for people.
+	// Name is for people, in errors and reports.
 	Name() string
-	// Address tells one sink from another in the records, without secrets.
+	// Address is a URL, the same in each process: the records know the sink by it. It has
+	// no secrets. Of a path on this machine it is http://KIND.invalid/PATH.
 	Address() string
-	// Open gives the mirror of one destination, and asks nothing yet. It refuses a
-	// layout it cannot hold. The caller may change the place between calls.
+	// Open gives the mirror of one destination. It connects to nothing: the first call of
+	// the mirror does. It refuses a layout it cannot hold; without graphs, Layout.PerEntity.
+	// The caller may change the place between calls of the mirror.
 	Open(*Place) (Mirror, error)
 	// Close ends the sink, after its destinations.
 	Close() error
@@ -35,9 +37,12 @@ type Place struct {
 // Mirror takes the changes of one destination. Further interfaces below are for mirrors
 // with more to offer: an implementer needs none of them.
 type Mirror interface {
-	// Apply makes a batch true, and then writes the checkpoint, durably. After an error
-	// any part may stand. The same batch again is right, and so is a batch without data. A
-	// mirror without Reader gets each change, also of a resource without triples: a page.
+	// Apply makes a batch true, and then writes the checkpoint, both durably. Calls of one
+	// mirror never overlap.
+	//
+	// After an error any part may stand, and the same batch comes again: perhaps from another
+	// process, after a crash. A batch may be without data. A queue (a mirror without Reader)
+	// gets each change, also of a page without triples, at least once.
 	Apply(ctx context.Context, b *Batch, cp *Checkpoint) error
 }
 

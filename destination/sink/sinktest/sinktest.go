@@ -38,6 +38,11 @@ func Run(t *testing.T, layout sink.Layout, open func(t *testing.T) sink.Sink) {
 	t.Run("batches", in((*suite).batches))
 	t.Run("whole", in((*suite).whole))
 	t.Run("files", in((*suite).files))
+	t.Run("messages", in((*suite).messages))
+	t.Run("learned", in((*suite).learned))
+	t.Run("kept", in((*suite).kept))
+	t.Run("uploaded", in((*suite).uploaded))
+	t.Run("owned", in((*suite).owned))
 }
 
 type suite struct {
@@ -183,6 +188,16 @@ func (s *suite) empty(want bool) {
 	}
 }
 
+// graphs are those of entities with some statements each, none in a single graph.
+func (s *suite) graphs(all ...[]sink.Statement) (gs []sink.Graph) {
+	for _, sts := range all {
+		if s.layout.PerEntity {
+			gs = append(gs, sink.Graph{IRI: sts[0].Graph, Statements: sts})
+		}
+	}
+	return gs
+}
+
 // batches add, remove and replace, and mean the same when they come again.
 func (s *suite) batches() {
 	if _, ok := s.mirror.(sink.Whole); ok {
@@ -193,19 +208,11 @@ func (s *suite) batches() {
 	}
 	one, two := s.statements("http://ex.org/1", "a", "b\"\\\n\u00e9"), s.statements("http://ex.org/2", "c")
 	s.empty(true)
-	put := func(all ...[]sink.Statement) (gs []sink.Graph) {
-		for _, sts := range all {
-			if s.layout.PerEntity {
-				gs = append(gs, sink.Graph{IRI: sts[0].Graph, Statements: sts})
-			}
-		}
-		return gs
-	}
-	s.apply(s.mirror, &sink.Batch{Add: slices.Concat(one, two), Put: put(one, two)}, checkpoint(1))
+	s.apply(s.mirror, &sink.Batch{Add: slices.Concat(one, two), Put: s.graphs(one, two)}, checkpoint(1))
 	s.holds(slices.Concat(one, two)...)
 	s.empty(false)
 	three := s.statements("http://ex.org/2", "d")
-	b := &sink.Batch{Remove: two, Add: three, Put: put(three)}
+	b := &sink.Batch{Remove: two, Add: three, Put: s.graphs(three)}
 	s.apply(s.mirror, b, checkpoint(2))
 	s.holds(slices.Concat(one, three)...)
 	b = &sink.Batch{Remove: one}

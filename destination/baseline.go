@@ -196,16 +196,12 @@ func (r *run) dumpNewer(ctx context.Context, o *feed.Offer, when feed.When) (fun
 		if v.Hole = true; !v.Stale(&c) {
 			return true, nil
 		}
-		from, unproven := v.Cursor(), false
-		from.Doubt(&unproven)
-		err := feed.Again(func() error {
-			return feed.MissingOf(o, d.src.EachChange(ctx, o, &from, true, func(feed.Change) error { return nil }))
-		})
+		on, err := d.src.LeadsOn(ctx, o, v)
 		var gap *feed.GapError
 		if errors.As(err, &gap) {
 			return gap.Behind, nil
 		}
-		return err == nil && !unproven, err
+		return on, err
 	})
 }
 

@@ -10,13 +10,13 @@ import (
 // bridgeGap applies the changes between the cursor and the present lists from archives, or from
 // a Change Dump. It tells whether the gap is closed; if not, nothing is changed but what they
 // had in order.
-func (r *run) bridgeGap(ctx context.Context, o *feed.Offer, dl *feed.Download) (bool, error) {
+func (r *run) bridgeGap(ctx context.Context, o *feed.Offer, poll *feed.Poll) (bool, error) {
 	d := r.d
 	m := d.mem.SnapshotMeta()
 	if m.At.Cursor().Time().IsZero() {
 		return false, nil
 	}
-	bridges, err := d.src.Bridges(ctx, o, dl)
+	bridges, err := poll.Bridges(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -27,8 +27,7 @@ func (r *run) bridgeGap(ctx context.Context, o *feed.Offer, dl *feed.Download) (
 			r.mode("incremental")
 			w := r.window(o, r.stands())
 			b.Cross(ctx, &w.at, end)
-			address, _ := o.Changes()
-			return true, w.finish(ctx, dl, address)
+			return true, w.finish(ctx, poll)
 		}
 		if err != nil && (i == len(bridges)-1 || ctx.Err() != nil || d.ownFailure(err)) {
 			return false, err

@@ -35,7 +35,7 @@ func (r *run) cheapest(ctx context.Context, o *feed.Offer, m *keep.Meta) (v *fee
 	case !part && !rest:
 		return nil, true, nil
 	}
-	ofDump, told, err := d.src.Docs.DumpCost(ctx, o)
+	ofDump, told, err := d.src.DumpCost(ctx, o)
 	if err != nil {
 		return nil, m.Resources == 0, ctx.Err() // told when it is read again
 	}

@@ -26,10 +26,7 @@ func (d *Destination) unlessBack(ctx context.Context, o *feed.Offer, m *keep.Met
 		if !o.Followed() || !m.At.Cursor().IsInList() {
 			return true, nil
 		}
-		from := v.Cursor()
-		err := feed.Again(func() error {
-			return feed.MissingOf(o, d.src.EachChange(ctx, o, &from, true, func(feed.Change) error { return nil }))
-		})
+		_, err := d.src.LeadsOn(ctx, o, v)
 		var gap *feed.GapError
 		if errors.As(err, &gap) && gap.Missing != nil {
 			v.Missing = gap

@@ -69,23 +69,22 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 	}
 	from := *m.At.Cursor()
 	d.fates.TellThrough(&from) // a run that was killed may not have said so
-	address, kind := o.Changes()
-	dl, rd, err := d.src.ChangesSince(ctx, address, kind, &from)
+	poll, err := d.src.Poll(ctx, o, &from)
 	var gap *feed.GapError
-	if errors.As(feed.MissingOf(o, err), &gap) {
-		return r.closeGap(ctx, o, gap, depth, nil)
+	if errors.As(err, &gap) {
+		return r.closeGap(ctx, o, gap, depth, poll)
 	}
 	if err != nil {
 		return err
 	}
-	if dl == nil {
+	if poll == nil {
 		r.complete = true
 		r.why("no change since the last poll")
 		return nil
 	}
-	defer dl.Close()
+	defer poll.Close()
 	if m.At.Lacks() != "" && !o.Listed() {
-		switch back, err := d.src.Returned(ctx, o, dl); {
+		switch back, err := poll.Returned(ctx); {
 		case err != nil:
 			return err
 		case back:
@@ -96,12 +95,12 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 	w := r.window(o, from)
 	defer w.close()
 	reaches := from.ReachesBack(!r.gap.askedNewer && !r.compared && o.Listed())
-	err = feed.MissingOf(o, d.src.EachChangeOf(ctx, dl, rd, &from, true, func(c feed.Change) error {
+	err = poll.Each(ctx, &from, true, func(c feed.Change) error {
 		if err := reaches(); err != nil {
 			return err
 		}
 		return w.add(ctx, c)
-	}))
+	})
 	if errors.Is(err, feed.ErrUnreached) {
 		r.gap.askedNewer = true
 		done, err := r.takeNewer(ctx, o, &m, feed.ErrUnreached.Error())
@@ -119,22 +118,22 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 			r.plan = planning{}
 			return r.incrementOnce(ctx, o, depth)
 		}
-		if gap.Behind && kind == resourcesync.ChangeDump {
-			if done, err := r.aheadOfDump(ctx, o, &m, dl); err != nil {
+		if gap.Behind && poll.IsDump() {
+			if done, err := r.aheadOfDump(ctx, o, &m, poll); err != nil {
 				return err
 			} else if done {
-				return d.src.Found(ctx, o, dl, &from)
+				return poll.Found(ctx, &from)
 			}
 		}
-		return r.closeGap(ctx, o, gap, depth, dl)
+		return r.closeGap(ctx, o, gap, depth, poll)
 	}
 	if err != nil {
 		return err
 	}
-	if err := w.finish(ctx, dl, address); err != nil {
+	if err := w.finish(ctx, poll); err != nil {
 		return err
 	}
-	return d.src.Found(ctx, o, dl, &from)
+	return poll.Found(ctx, &from)
 }
 
 // takeNewer compares with a list or dump that is newer than the one that was taken, where the changes
@@ -175,21 +174,11 @@ func (r *run) takeNewer(ctx context.Context, o *feed.Offer, m *keep.Meta, why st
 // aheadOfDump is for a Change Dump that ends before the list or Resource Dump at which we
 // stand, as those are made at other times: there is nothing to apply, and what such a list
 // or dump has later is taken from it. If the source was set back, it is not done.
-func (r *run) aheadOfDump(ctx context.Context, o *feed.Offer, m *keep.Meta, dl *feed.Download) (done bool, err error) {
+func (r *run) aheadOfDump(ctx context.Context, o *feed.Offer, m *keep.Meta, poll *feed.Poll) (done bool, err error) {
 	d := r.d
-	rd, err := d.src.Docs.Reader(dl)
-	if err != nil {
-		return false, err
-	}
-	packages, err := d.src.Docs.ListPackages(ctx, dl, rd)
-	if err != nil {
-		return false, err
-	}
 	at := m.At.Cursor()
-	for i := range packages.List {
-		if until := packages.List[i].Until; until.IsZero() || until.After(at.Time()) {
-			return false, nil
-		}
+	if ends, err := poll.EndsBefore(ctx, at); !ends || err != nil {
+		return false, err
 	}
 	there := func(v *feed.Inventory) (bool, error) { return v.Sequence != nil && *v.Sequence >= at.Number(), nil }
 	var end func(*keep.Meta)
@@ -226,7 +215,7 @@ func (r *run) aheadOfDump(ctx context.Context, o *feed.Offer, m *keep.Meta, dl *
 }
 
 // closeGap does what is configured when changes are lost.
-func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, depth int, dl *feed.Download) error {
+func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, depth int, poll *feed.Poll) error {
 	d := r.d
 	d.mem.Log.Warn("changes are missing", "why", gap.Why)
 	if r.gap.why != gap.Why {
@@ -237,7 +226,7 @@ func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 		r.plan = planning{}
 	}
 	if depth == 0 && (gap.Missing == nil || gap.Timed) {
-		closed, err := r.bridgeGap(ctx, o, dl)
+		closed, err := r.bridgeGap(ctx, o, poll)
 		if m := d.mem.SnapshotMeta(); closed && err == nil && o.Listed() && !m.At.HasDropped() { // else the cursor was behind what is missing
 			return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.At.FoundMissing() })
 		}
@@ -251,7 +240,7 @@ func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 		r.plan = planning{}
 	}
 	if gap.Missing != nil {
-		if err := d.src.Miss(ctx, o, gap, dl); err != nil {
+		if err := poll.Miss(ctx, gap); err != nil {
 			return err
 		}
 	}
@@ -277,7 +266,7 @@ func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 			end, err = r.dumpNewer(ctx, o, feed.Always)
 		}
 		if errors.Is(err, feed.ErrStale) {
-			return r.leaveGap(ctx, o, gap, depth, dl)
+			return r.leaveGap(ctx, o, gap, depth, poll)
 		}
 		r.why("%s", how)
 		if err != nil {
@@ -297,7 +286,7 @@ func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 		}
 		return r.increment(ctx, o, depth+1)
 	}
-	return r.leaveGap(ctx, o, gap, depth, dl)
+	return r.leaveGap(ctx, o, gap, depth, poll)
 }
 
 const gapStops = "; on_gap is stop: run sync with --full to "
@@ -305,7 +294,7 @@ const gapStops = "; on_gap is stop: run sync with --full to "
 // leaveGap is for a gap that nothing can close: what is there is applied, and it stays
 // told. Behind an inventory that this run has taken it is only what came later. For lists that
 // are missing nothing is applied where there is an inventory, whose next one closes it.
-func (r *run) leaveGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, depth int, dl *feed.Download) error {
+func (r *run) leaveGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, depth int, poll *feed.Poll) error {
 	d := r.d
 	if r.dry || gap.Missing != nil && o.Listed() {
 		return nil
@@ -321,20 +310,15 @@ func (r *run) leaveGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 			return err
 		}
 	}
-	rd, err := d.src.Docs.Reader(dl)
-	if err != nil {
-		return err
-	}
 	from := r.stands()
-	address, _ := o.Changes()
 	w := r.window(o, from)
 	defer w.close()
 	from.Lose(depth == 0 && gap.Missing == nil)
 	w.ahead = nil // told with the gap
-	if err := d.src.EachChangeOf(ctx, dl, rd, &from, false, func(c feed.Change) error { return w.add(ctx, c) }); err != nil {
+	if err := poll.Each(ctx, &from, false, func(c feed.Change) error { return w.add(ctx, c) }); err != nil {
 		return err
 	}
-	return w.finish(ctx, dl, address)
+	return w.finish(ctx, poll)
 }
 
 // incrementBySnapshot follows a source that does not tell its changes: its list or dump is

@@ -26,7 +26,7 @@ type window struct {
 	ahead *feed.Newest // the last change of a window that was cut off before, until it is met
 	stays bool         // so does the cursor: what was added is not proven to follow it yet
 
-	dump     string // the Change Dump, "" for none
+	dump     *feed.Offer // with a Change Dump beside the changes, nil for none
 	packages *feed.ChangePackages
 	packaged bool // some of the collected are in a package that is read as a list
 }
@@ -46,8 +46,8 @@ func (r *run) window(o *feed.Offer, from feed.Cursor) *window {
 	d := r.d
 	from.NextPoll()
 	w := &window{d: d, r: r, items: map[ledger.Hash]int{}, at: from, ahead: from.Ahead()}
-	if _, kind := o.Changes(); kind == resourcesync.ChangeList {
-		w.dump = o.ChangeDump
+	if _, kind := o.Changes(); kind == resourcesync.ChangeList && o.ChangeDump != "" {
+		w.dump = o
 	}
 	return w
 }
@@ -108,7 +108,7 @@ func (w *window) again() bool {
 
 // limit is how many changes are applied together.
 func (w *window) limit() int {
-	if w.dump != "" {
+	if w.dump != nil {
 		return max(w.d.lim.window, feed.PackageWindow)
 	}
 	return w.d.lim.window
@@ -224,8 +224,8 @@ func (w *window) apply(ctx context.Context, then func(*keep.Meta)) error {
 	return err
 }
 
-// finish applies the rest and remembers the finished document.
-func (w *window) finish(ctx context.Context, dl *feed.Download, address string) error {
+// finish applies the rest, up to the end of a poll.
+func (w *window) finish(ctx context.Context, poll *feed.Poll) error {
 	w.r.complete, w.stays = true, false
 	if w.any {
 		w.r.mode("incremental")
@@ -233,7 +233,7 @@ func (w *window) finish(ctx context.Context, dl *feed.Download, address string) 
 	} else if w.r.rep.Mode == "" {
 		w.r.why("no change since the last poll")
 	}
-	w.at.Finish(address, dl)
+	poll.Finish(&w.at)
 	if w.r.dry {
 		return w.apply(ctx, nil)
 	}
@@ -252,7 +252,7 @@ func (w *window) fromPackage(it *feed.Item) apply.Job {
 // packagesFor reads the Change Dump when there is much to fetch.
 func (w *window) packagesFor(ctx context.Context, items []*feed.Item) error {
 	d := w.d
-	if w.dump == "" || w.r.dry {
+	if w.dump == nil || w.r.dry {
 		return nil
 	}
 	var wanted []*feed.Item
@@ -265,18 +265,18 @@ func (w *window) packagesFor(ctx context.Context, items []*feed.Item) error {
 		return nil
 	}
 	if w.packages == nil {
-		c, err := d.src.Docs.ReadChangeDump(ctx, w.dump)
+		c, err := d.src.ReadChangeDump(ctx, w.dump)
 		if err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
 			d.mem.Log.Warn("the Change Dump could not be used; changes are fetched one by one", "error", err)
-			w.dump = ""
+			w.dump = nil
 			return nil
 		}
 		w.packages = c
 	}
-	w.packages.Choose(ctx, d.src, wanted)
+	w.packages.Choose(ctx, wanted)
 	return ctx.Err()
 }
 
@@ -294,7 +294,7 @@ func (w *window) close() {
 // packagedElsewhere is the job of a change whose bytes one of the packages has, nil for none.
 func (w *window) packagedElsewhere(it *feed.Item) apply.Job {
 	d := w.d
-	body := w.packages.Body(d.src, it)
+	body := w.packages.Body(it)
 	if body == nil {
 		return nil
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
-	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 import ()
@@ -44,8 +43,7 @@ type Feed interface {
 	InventoryNode(ctx context.Context, address string) (*feed.InventoryDoc, error)
 	ReadInventory(ctx context.Context, o *feed.Offer, when feed.When) (*feed.Inventory, error)
 	EachChange(ctx context.Context, o *feed.Offer, from *feed.Cursor, strict bool, f func(feed.Change) error) error
-	ChangesSince(ctx context.Context, address string, kind resourcesync.Capability, at *feed.Cursor) (*feed.Download, *resourcesync.Reader, error)
-	EachChangeOf(ctx context.Context, dl *feed.Download, r *resourcesync.Reader, from *feed.Cursor, strict bool, f func(feed.Change) error) error
+	Poll(ctx context.Context, o *feed.Offer, at *feed.Cursor) (*feed.Poll, error)
 }
 
 // Audit compares source, records and mirror.

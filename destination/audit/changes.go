@@ -66,22 +66,21 @@ func (a *pass) unread(ctx context.Context, v *feed.Inventory, open bool) error {
 		return nil
 	}
 	from := *m.At.Cursor()
-	address, kind := a.Offer.Changes()
-	dl, r, err := a.Feed.ChangesSince(ctx, address, kind, &from)
+	poll, err := a.Feed.Poll(ctx, a.Offer, &from)
 	var gap *feed.GapError
-	if errors.As(feed.MissingOf(a.Offer, err), &gap) {
+	if errors.As(err, &gap) {
 		a.told.lost = cmp.Or(a.told.lost, error(fmt.Errorf("gap: %w", gap)))
 		return nil
 	}
-	if err != nil || dl == nil {
+	if err != nil || poll == nil {
 		return err
 	}
-	defer dl.Close()
+	defer poll.Close()
 	begin := v.Order
 	err = feed.Again(func() error {
 		v.Void = [2]uint64{begin, v.Order}
 		ahead := from.Ahead()
-		err := feed.MissingOf(a.Offer, a.Feed.EachChangeOf(ctx, dl, r, &from, true, func(c feed.Change) error {
+		err := poll.Each(ctx, &from, true, func(c feed.Change) error {
 			if c.Item == nil {
 				return nil
 			}
@@ -92,7 +91,7 @@ func (a *pass) unread(ctx context.Context, v *feed.Inventory, open bool) error {
 				return nil
 			}
 			return v.Add(c.Item)
-		}))
+		})
 		if err == nil && ahead != nil {
 			err = ahead.Dropped()
 		}

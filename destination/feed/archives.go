@@ -90,7 +90,7 @@ func (src *Documents) archivedPackages(ctx context.Context, address string) ([]p
 	}
 	var all []part
 	for _, p := range dumps {
-		c, err := src.ReadChangeDump(ctx, p.URL)
+		c, err := src.changeDump(ctx, p.URL)
 		if err != nil {
 			return nil, err
 		}

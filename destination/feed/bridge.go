@@ -17,8 +17,9 @@ type Bridge struct {
 	left    []part // present ones within the older ones
 }
 
-// Bridges are the archives and the Change Dump of an offer; dl is the root of its changes.
-func (src *Source) Bridges(ctx context.Context, o *Offer, dl *Download) ([]*Bridge, error) {
+// Bridges are the archives and the Change Dump of the offer.
+func (poll *Poll) Bridges(ctx context.Context) ([]*Bridge, error) {
+	src, o, dl := poll.src, poll.offer, poll.root
 	rd, err := src.Docs.Reader(dl)
 	if err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func (src *Source) Bridges(ctx context.Context, o *Offer, dl *Download) ([]*Brid
 	}
 	if o.ChangeDump != "" && kind == resourcesync.ChangeList {
 		add("the Change Dump", func(ctx context.Context) ([]part, error) {
-			c, err := src.Docs.ReadChangeDump(ctx, o.ChangeDump)
+			c, err := src.ReadChangeDump(ctx, o)
 			if err != nil {
 				return nil, err
 			}

@@ -23,15 +23,16 @@ const (
 
 // ChangePackages are the packages of a Change Dump, read once in a run.
 type ChangePackages struct {
+	docs    *Documents
 	indexed []string // documents below an index
-	List    []changePackage
+	list    []changePackage
 	Used    int // packages
 	Served  int // changes
 }
 
 type changePackage struct {
 	Package
-	from, Until time.Time
+	from, until time.Time
 	lastmod     time.Time
 	old         bool // of a dialect with the newest first
 	worth       bool // another place of bytes: its cost is known, and it can be read
@@ -42,8 +43,8 @@ type changePackage struct {
 }
 
 func (c *ChangePackages) Close() {
-	for i := range c.List {
-		c.List[i].dl.Close()
+	for i := range c.list {
+		c.list[i].dl.Close()
 	}
 }
 
@@ -60,8 +61,12 @@ func changeKey(loc string, p fetch.Promise) (ledger.Hash, bool) {
 	return ledger.HashOf(loc + " " + h), h != ""
 }
 
-// ReadChangeDump lists the packages of the source's Change Dump.
-func (src *Documents) ReadChangeDump(ctx context.Context, address string) (*ChangePackages, error) {
+// ReadChangeDump lists the packages of the Change Dump.
+func (src *Source) ReadChangeDump(ctx context.Context, o *Offer) (*ChangePackages, error) {
+	return src.Docs.changeDump(ctx, o.ChangeDump)
+}
+
+func (src *Documents) changeDump(ctx context.Context, address string) (*ChangePackages, error) {
 	dl, rd, err := src.Document(ctx, fetch.Request{URL: address}, resourcesync.ChangeDump)
 	if err != nil {
 		return nil, fmt.Errorf("Change Dump: %w", err)
@@ -71,13 +76,13 @@ func (src *Documents) ReadChangeDump(ctx context.Context, address string) (*Chan
 }
 
 func (src *Documents) ListPackages(ctx context.Context, dl *Download, rd *resourcesync.Reader) (*ChangePackages, error) {
-	c := &ChangePackages{}
+	c := &ChangePackages{docs: src}
 	collect := func(r *resourcesync.Reader, address string) error {
 		return EachEntry(r, address, func(e *resourcesync.Entry) error {
-			if len(c.List) >= src.lim.Parts {
+			if len(c.list) >= src.lim.Parts {
 				return fmt.Errorf("%s names more than %d packages", clip.Middle(address), src.lim.Parts)
 			}
-			p := changePackage{Package: Package{URL: e.Loc, Promise: fetch.Promise{Hashes: e.Meta.Hash, Length: e.Meta.Length, Type: fetch.Essence(e.Meta.Type)}}, from: e.Meta.From, Until: e.Meta.Until, lastmod: e.LastMod, old: r.Head().LegacyLinks}
+			p := changePackage{Package: Package{URL: e.Loc, Promise: fetch.Promise{Hashes: e.Meta.Hash, Length: e.Meta.Length, Type: fetch.Essence(e.Meta.Type)}}, from: e.Meta.From, until: e.Meta.Until, lastmod: e.LastMod, old: r.Head().LegacyLinks}
 			if e.Loc == "" {
 				return fmt.Errorf("%s line %d: a package has no loc; without it nothing can be concluded", clip.Middle(address), e.Line)
 			}
@@ -88,7 +93,7 @@ func (src *Documents) ListPackages(ctx context.Context, dl *Download, rd *resour
 				p.Contents = l.Href
 			}
 			p.worth = p.IsZIP() && p.Promise.Length > 0 && p.Promise.Length <= src.lim.Package
-			c.List = append(c.List, p)
+			c.list = append(c.list, p)
 			return nil
 		})
 	}
@@ -136,15 +141,15 @@ func (p *changePackage) open(ctx context.Context, src *Documents) error {
 }
 
 // Choose downloads the packages cheaper than their changes one by one.
-func (c *ChangePackages) Choose(ctx context.Context, src *Source, wanted []*Item) {
-	for i := range c.List {
-		p := &c.List[i]
+func (c *ChangePackages) Choose(ctx context.Context, wanted []*Item) {
+	for i := range c.list {
+		p := &c.list[i]
 		if p.tried || !p.worth {
 			continue
 		}
 		n, cost := 0, int64(0)
 		for _, it := range wanted {
-			if !it.Time.IsZero() && !it.Time.Before(p.from) && (p.Until.IsZero() || !it.Time.After(p.Until)) {
+			if !it.Time.IsZero() && !it.Time.Before(p.from) && (p.until.IsZero() || !it.Time.After(p.until)) {
 				n++
 				cost += RequestCost + max(0, it.Promise.Length)
 			}
@@ -153,8 +158,8 @@ func (c *ChangePackages) Choose(ctx context.Context, src *Source, wanted []*Item
 			continue
 		}
 		p.tried = true
-		if err := p.open(ctx, src.Docs); err != nil {
-			src.Docs.log.Warn("a package of the Change Dump could not be used; its changes are fetched one by one", "error", err)
+		if err := p.open(ctx, c.docs); err != nil {
+			c.docs.log.Warn("a package of the Change Dump could not be used; its changes are fetched one by one", "error", err)
 			continue
 		}
 		c.Used++
@@ -163,13 +168,13 @@ func (c *ChangePackages) Choose(ctx context.Context, src *Source, wanted []*Item
 
 // DumpCost is the cost of the dump's packages; told is false if one of them does not tell its
 // length.
-func (src *Documents) DumpCost(ctx context.Context, o *Offer) (cost int64, told bool, err error) {
-	dl, rd, err := src.Document(ctx, fetch.Request{URL: o.ResourceDump}, resourcesync.ResourceDump)
+func (src *Source) DumpCost(ctx context.Context, o *Offer) (cost int64, told bool, err error) {
+	dl, rd, err := src.Docs.Document(ctx, fetch.Request{URL: o.ResourceDump}, resourcesync.ResourceDump)
 	if err != nil {
 		return 0, false, err
 	}
 	defer dl.Close()
-	packages, err := src.dumpPackages(ctx, dl, rd, &listState{})
+	packages, err := src.Docs.dumpPackages(ctx, dl, rd, &listState{})
 	told = true
 	for _, p := range packages {
 		told = told && p.Promise.Length >= 0
@@ -179,23 +184,23 @@ func (src *Documents) DumpCost(ctx context.Context, o *Offer) (cost int64, told 
 }
 
 // Body gives a change's bytes from a package, nil if none has them.
-func (c *ChangePackages) Body(src *Source, it *Item) []byte {
+func (c *ChangePackages) Body(it *Item) []byte {
 	k, ok := changeKey(it.Loc, it.Promise)
 	if c == nil || !ok || it.Bad != "" {
 		return nil
 	}
-	for i := range c.List {
-		p := &c.List[i]
+	for i := range c.list {
+		p := &c.list[i]
 		path, ok := p.paths[k]
 		if !ok {
 			continue
 		}
-		body, err := src.Docs.ReadMember(p.ZIP, path)
+		body, err := c.docs.ReadMember(p.ZIP, path)
 		if err == nil {
 			err = it.Promise.Verify(body)
 		}
 		if err != nil {
-			src.Docs.log.Warn("package member is not as promised; fetching it by itself", "loc", it.Loc, "path", path, "error", err)
+			c.docs.log.Warn("package member is not as promised; fetching it by itself", "loc", it.Loc, "path", path, "error", err)
 			return nil
 		}
 		c.Served++

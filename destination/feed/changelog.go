@@ -77,10 +77,10 @@ func (c *cursor) unlisted(names []uint64, passed func(i int) bool) int {
 }
 
 func (c *ChangePackages) parts() []part {
-	parts := make([]part, len(c.List))
-	for i := range c.List {
-		p := &c.List[i]
-		parts[i] = part{URL: p.URL, From: p.from, Until: p.Until, lastmod: p.lastmod, old: p.old, meta: true, pkg: p}
+	parts := make([]part, len(c.list))
+	for i := range c.list {
+		p := &c.list[i]
+		parts[i] = part{URL: p.URL, From: p.from, Until: p.until, lastmod: p.lastmod, old: p.old, meta: true, pkg: p}
 	}
 	return parts
 }
@@ -145,7 +145,7 @@ func (p *changePackage) complete(h *resourcesync.Head) {
 		h.Meta.From = p.from
 	}
 	if h.Meta.Until.IsZero() {
-		h.Meta.Until = p.Until
+		h.Meta.Until = p.until
 	}
 }
 

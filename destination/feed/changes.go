@@ -66,6 +66,17 @@ func (src *Source) EachChange(ctx context.Context, o *Offer, from *Cursor, stric
 	return src.eachChangeOf(ctx, dl, r, &from.at, strict, f)
 }
 
+// LeadsOn tells whether the changes go on from an inventory, as far as the lists tell. A gap is a
+// *GapError.
+func (src *Source) LeadsOn(ctx context.Context, o *Offer, v *Inventory) (bool, error) {
+	from, unproven := v.cursor(), false
+	from.unproven = &unproven
+	err := Again(func() error {
+		return MissingOf(o, src.EachChange(ctx, o, &Cursor{from}, true, func(Change) error { return nil }))
+	})
+	return err == nil && !unproven, err
+}
+
 // AddChanges adds all changes that the source offers, and tells the time of the first one: zero if
 // there is none, or one has no time.
 func (src *Source) AddChanges(ctx context.Context, o *Offer, v *Inventory) (first time.Time, err error) {

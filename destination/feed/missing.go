@@ -134,7 +134,8 @@ func (src *Source) noteThere(ctx context.Context, address string, err error) err
 }
 
 // missedAt is when an index was as it is; servers tell whole seconds.
-func (src *Source) missedAt(dl *Download) time.Time {
+func (poll *Poll) missedAt() time.Time {
+	src, dl := poll.src, poll.root
 	if dl == nil { // there is none
 		return src.Docs.opt.Now().Add(time.Second)
 	}
@@ -169,13 +170,13 @@ func (src *Source) named(ctx context.Context, o *Offer, dl *Download) (map[strin
 // NotClosed ends the message of a gap without a newer inventory.
 const NotClosed = "; the source has no newer inventory to close it with"
 
-// Miss keeps the missing lists of a gap; dl is the root of the changes, nil if it is missing.
-func (src *Source) Miss(ctx context.Context, o *Offer, gap *GapError, dl *Download) error {
-	return src.keeper.Keep(ctx, func(p *Position) {
-		next := missing{At: src.missedAt(dl), Why: "gap: " + gap.Why + cmp.Or(gap.then, NotClosed), Dropped: p.at.Missing.Dropped, Digest: p.at.Inventory.mark()}
+// Miss keeps the missing lists of a gap.
+func (poll *Poll) Miss(ctx context.Context, gap *GapError) error {
+	return poll.src.keeper.Keep(ctx, func(p *Position) {
+		next := missing{At: poll.missedAt(), Why: "gap: " + gap.Why + cmp.Or(gap.then, NotClosed), Dropped: p.at.Missing.Dropped, Digest: p.at.Inventory.mark()}
 		next.Lists = bounded(append(slices.Clone(p.at.Missing.Lists), gap.Missing...))
 		next.Root = gap.root && len(next.Lists) == 1
-		if o.Listed() { // else they are read
+		if poll.offer.Listed() { // else they are read
 			next.Unread = bounded(append(p.unread(), gap.unread...))
 		}
 		p.at.Missing = next
@@ -206,19 +207,20 @@ func (p *Position) CloseMissing() {
 // are missing no more. Unnamed ones stay missing, and the cursor is behind them. One list with
 // everything since the former cursor leaves none missing, as when the missing one has another
 // address. The root of the changes may be any list, dump or index.
-func (src *Source) Found(ctx context.Context, o *Offer, dl *Download, from *Cursor) error {
+func (poll *Poll) Found(ctx context.Context, from *Cursor) error {
+	src, o := poll.src, poll.offer
 	at := src.keeper.Position()
 	if len(at.at.Missing.Lists) == 0 || at.at.Missing.Dropped || !o.Listed() {
 		return nil
 	}
-	r, err := src.Docs.Reader(dl)
+	r, err := src.Docs.Reader(poll.root)
 	if err != nil {
 		return err
 	}
 	if h := r.Head(); (at.at.Missing.Root || h.Meta.Capability == resourcesync.ChangeList && !h.Index) && !h.Meta.From.IsZero() && from.at.before(h.Meta.From) {
 		return src.keeper.Keep(ctx, func(p *Position) { p.at.Missing = missing{} })
 	}
-	named, err := src.named(ctx, o, dl)
+	named, err := src.named(ctx, poll.offer, poll.root)
 	if err != nil {
 		return err
 	}
@@ -234,14 +236,15 @@ func (src *Source) Found(ctx context.Context, o *Offer, dl *Download, from *Curs
 		if len(unread) > 0 {
 			p.at.Missing.Why = fmt.Sprintf("gap: Change List %s is named no more, and it was not read, since another one was named and not there%s", clip.Middle(unread[0]), NotClosed)
 		}
-		p.at.Missing.Dropped, p.at.Missing.At, p.at.Missing.Digest = true, src.missedAt(dl), p.at.Inventory.mark()
+		p.at.Missing.Dropped, p.at.Missing.At, p.at.Missing.Digest = true, poll.missedAt(), p.at.Inventory.mark()
 	})
 }
 
 // Returned is for a source without an inventory: the changes after missing lists were applied.
 // With one of the lists back, everything is applied again from the first change on.
-func (src *Source) Returned(ctx context.Context, o *Offer, dl *Download) (some bool, err error) {
-	named, err := src.named(ctx, o, dl)
+func (poll *Poll) Returned(ctx context.Context) (some bool, err error) {
+	src := poll.src
+	named, err := src.named(ctx, poll.offer, poll.root)
 	if err != nil {
 		return false, err
 	}

@@ -86,7 +86,12 @@ func (s *suite) kept() {
 			s.t.Fatal(err)
 		}
 	}
-	for _, st := range s.statements("http://ex.org/1", "", " a\tb\r\n", `\u0041 \\ "`, "\u0000\u007f", "\U0001F600 e\u0301 \u00e9", strings.Repeat("long ", 20_000)) {
+	hard := s.statements("http://ex.org/1", "", " a\tb\r\n", `\u0041 \\ "`, "\u0000\u007f", "\U0001F600 e\u0301 \u00e9", strings.Repeat("long ", 20_000))
+	long, err := s.layout.Statements("http://ex.org/1", []rdfres.Triple{{S: rdfres.NewIRI("http://ex.org/1"), P: rdfres.NewIRI("http://ex.org/p"), O: rdfres.NewIRI("http://ex.org/" + strings.Repeat("long", 500))}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, st := range append(hard, long...) {
 		one := []sink.Statement{st}
 		err := m.Keeps(&st)
 		if all := m.KeepsAll(one); (all == nil) != (err == nil) {

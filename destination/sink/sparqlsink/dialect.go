@@ -8,11 +8,9 @@ import (
 )
 
 // dialect is the difference of one product to the others. A new product gets a type with
-// common in it and a line in dialectOf; nothing else asks for products.
+// common in it and a case in dialectOf; nothing else of this package asks for products.
 type dialect interface {
 	traits() traits
-	// refuses names a part of a statement the store cannot hold, and why; "" for none.
-	refuses(graph string, t rdfres.Triple) (what, why string)
 	// uploads tells of an object for the Graph Store Protocol.
 	uploads(o rdfres.Term) bool
 	// isForm tells of a literal the store has made of a given one.
@@ -20,6 +18,13 @@ type dialect interface {
 	// removal is an update for deletions beyond the reach of DELETE DATA, with the other
 	// operations.
 	removal(m *Mirror, ops []updateOp) (string, []updateOp)
+}
+
+// refuser is a dialect of a store that cannot hold some statements. They are not sent, and their
+// resources fail by name.
+type refuser interface {
+	// refuses names a part of a statement the store cannot hold, and why; "" for none.
+	refuses(graph string, t rdfres.Triple) (what, why string)
 }
 
 // traits are the numbers and habits of a product.
@@ -30,12 +35,12 @@ type traits struct {
 	deletesApart bool     // each graph needs a DELETE DATA of its own
 	packs        bool     // it takes packed triples
 	longUploads  bool     // it takes uploads of many seconds
-	picky        bool     // it refuses some statements
 	copiesXML    bool     // a removal needs the shown form of an rdf:XMLLiteral
 	ownGraphs    []string // beginnings of the names of graphs in a new store
 }
 
-// dialectOf chooses by the product, or the Server header before a probe.
+// dialectOf chooses by the Server header, or by the product of a probe: the name at its begin. RDF4J
+// does not name itself there.
 func dialectOf(c *sparql.Client, product string) dialect {
 	switch {
 	case strings.HasPrefix(product, "Virtuoso"):
@@ -55,7 +60,6 @@ type common struct{}
 func (common) traits() traits {
 	return traits{bulkTriples: 50_000, packs: true, longUploads: true}
 }
-func (common) refuses(string, rdfres.Triple) (what, why string)       { return "", "" }
 func (common) uploads(rdfres.Term) bool                               { return true }
 func (common) isForm(_, _ rdfres.Term) bool                           { return false }
 func (common) removal(_ *Mirror, ops []updateOp) (string, []updateOp) { return "", ops }

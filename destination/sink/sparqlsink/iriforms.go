@@ -168,8 +168,10 @@ func (m *Mirror) Postable(sts []sink.Statement) bool {
 
 // Keeps refuses a statement no way of writing keeps as it is.
 func (m *Mirror) Keeps(st *sink.Statement) error {
-	if what, why := m.dialect.refuses(m.graphFor(st), st.Triple); why != "" {
-		return fmt.Errorf("%w: %s: the store %s (%s) %s", sink.ErrUnusable, what, m.Client.Endpoint().Name, m.Caps.Product, why)
+	if d, ok := m.dialect.(refuser); ok {
+		if what, why := d.refuses(m.graphFor(st), st.Triple); why != "" {
+			return fmt.Errorf("%w: %s: the store %s (%s) %s", sink.ErrUnusable, what, m.Client.Endpoint().Name, m.Caps.Product, why)
+		}
 	}
 	iri := ""
 	if m.updates() {
@@ -197,7 +199,7 @@ func (m *Mirror) Exact(st *sink.Statement) bool {
 
 // KeepsAll is keeps of each, as far as the store changes anything.
 func (m *Mirror) KeepsAll(sts []sink.Statement) error {
-	if !m.IRIs.some() && !m.traits.picky {
+	if _, refuses := m.dialect.(refuser); !refuses && !m.IRIs.some() {
 		return nil
 	}
 	for i := range sts {
@@ -211,7 +213,7 @@ func (m *Mirror) KeepsAll(sts []sink.Statement) error {
 // KeepsGraph refuses the name of a graph too long for the store.
 func (m *Mirror) KeepsGraph(graph string) error {
 	if most := m.traits.longestGraph; most > 0 && len(graph) > most {
-		return fmt.Errorf("%w: a native store of RDF4J takes no writes after a graph's name of this length: %s", sink.ErrUnusable, clip.Middle(graph))
+		return fmt.Errorf("%w: the store %s (%s) breaks at a graph's name above %d bytes: %s", sink.ErrUnusable, m.Client.Endpoint().Name, m.Caps.Product, most, clip.Middle(graph))
 	}
 	return nil
 }

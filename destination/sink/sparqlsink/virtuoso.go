@@ -111,7 +111,6 @@ type virtuoso struct{ common }
 
 func (virtuoso) traits() traits {
 	t := common{}.traits()
-	t.picky = true
 	// Of an rdf:XMLLiteral it holds a copy for each triple, and DELETE DATA finds one of them.
 	t.copiesXML = true
 	// The time of a request grows with the square of its operations, and some 700 are refused.

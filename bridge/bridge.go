@@ -112,6 +112,9 @@ func newBridge(cfg *Config, o Options) *Bridge {
 	return b
 }
 
+// holderWait is the time for a command with the state to end.
+const holderWait = 10 * time.Second
+
 // engines are the ways to keep a state.
 var engines = kv.Engines{"": pebblekv.Engine, "pebble": pebblekv.Engine}
 
@@ -120,7 +123,7 @@ func (c *Config) stateAddress() string { return "pebble:" + filepath.Join(c.Stat
 
 // openState takes the state folder and opens the records in it.
 func (b *Bridge) openState(ctx context.Context) (err error) {
-	if b.holder, err = holder.Take(ctx, b.cfg.State, b.o.Command, cmp.Or(b.o.Wait, 10*time.Second)); err != nil {
+	if b.holder, err = holder.Take(ctx, b.cfg.State, b.o.Command, cmp.Or(b.o.Wait, holderWait)); err != nil {
 		return err
 	}
 	if err := b.cfg.vacant(); err != nil {

@@ -100,6 +100,9 @@ func (b *Bridge) ChangeLine(ctx context.Context, set string, c changetrack.Chang
 		}
 		return line
 	}
+	if b.pub == nil { // of a state that is only read, without an address
+		return line
+	}
 	if loc, err := b.pub.Location(ctx, set, c.Entity); err == nil {
 		line.Location = loc
 	}

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -10,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/rsbridge/rsbridge/destination"
-	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -28,9 +28,9 @@ func (c Store) tryPlace() error {
 }
 
 // CheckPlaces gives the refusals of a next sync, by "destination NAME": the mirror's place has data of somebody
-// else. It writes nothing. Stores in unreachable are left out, and all while a daemon has the state.
+// else, is gone, or cannot be asked. It writes nothing. Stores in unreachable are left out, and all while a daemon has the state.
 func CheckPlaces(ctx context.Context, cfg *Config, unreachable map[string]string, log *slog.Logger) (_ map[string]error, err error) {
-	store, end, err := reading(ctx, cfg, log)
+	store, end, err := reading(ctx, cfg, log, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		store, end = memkv.New(), func() error { return nil }
 	} else if err != nil {
@@ -43,32 +43,22 @@ func CheckPlaces(ctx context.Context, cfg *Config, unreachable map[string]string
 		if unreachable["store "+c.Store] != "" {
 			continue
 		}
-		dc := cfg.destination(name, "")
-		if ownfile.IsMissing(dc.Files) { // opening would make it
-			dc.Files = ""
-		}
 		err := cfg.Stores[c.Store].reading(c.Store, log, func(to sink.Sink, absent bool) error {
-			d, err := destination.Open(ctx, kv.Forget(kv.Prefix(store, prefixDest)), to, dc, destination.Options{})
+			d, err := destination.Open(ctx, kv.Forget(kv.Prefix(store, prefixDest)), to, cfg.destination(name, ""), destination.Options{})
 			if err != nil {
 				return err
 			}
 			return errors.Join(d.CheckPlace(ctx, absent), d.Close())
 		})
-		var foreign *keep.ForeignPlaceError
-		if errors.As(err, &foreign) {
-			out["destination "+name] = foreign
-		} else if err != nil {
-			log.Info("it is not known whether the place of the mirror holds data of somebody else", "destination", name, "error", err)
+		if err != nil && ctx.Err() == nil {
+			out["destination "+name] = err
 		}
 	}
 	return out, nil
 }
 
-// reading gives f the sink of a store, to be asked only, none for a missing folder of files.
+// reading gives f the sink of a store, to be asked only.
 func (c Store) reading(name string, log *slog.Logger, f func(to sink.Sink, absent bool) error) error {
-	if c.Files != "" && ownfile.IsMissing(c.Files) {
-		return nil
-	}
 	there := c.Embedded == ""
 	ask := func(transport http.RoundTripper) error {
 		to, err := c.closedSink(name, log, transport)
@@ -78,12 +68,14 @@ func (c Store) reading(name string, log *slog.Logger, f func(to sink.Sink, absen
 		return errors.Join(f(to, !there), to.Close())
 	}
 	if !there {
+		var asked error
 		err := embedstore.Read(c.Embedded, func(s *embedstore.Store) error {
 			there = true
-			return ask(s.Transport())
+			asked = ask(s.Transport())
+			return nil
 		})
 		if there || err != nil {
-			return err
+			return cmp.Or(asked, err)
 		}
 	}
 	return ask(nil)

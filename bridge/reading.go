@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge/holder"
@@ -22,29 +21,26 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/publish"
 )
 
 // This file looks at a state without writing into its folder.
 
-// reading opens the records of a state for reading. A state never opened so far gives
-// fs.ErrNotExist.
-func reading(ctx context.Context, cfg *Config, log *slog.Logger) (_ kv.Store, end func() error, err error) {
+// reading opens the records of a state for reading, and waits so long for a command that has it. A
+// state never opened so far gives fs.ErrNotExist.
+func reading(ctx context.Context, cfg *Config, log *slog.Logger, wait time.Duration) (_ kv.Store, end func() error, err error) {
 	if _, err := os.Stat(filepath.Join(cfg.State, "kv")); err != nil {
 		return nil, nil, err
 	}
-	unlock := func() error { return nil }
-	lock, err := os.Open(filepath.Join(cfg.State, "lock"))
+	unlock, err := holder.Look(ctx, cfg.State, wait)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // removed: a process with the state open has a lock in it too
+		unlock = func() error { return nil }
 	case err != nil:
-		return nil, nil, holder.Fault(err)
-	default:
-		unlock = lock.Close
-		if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-			return nil, nil, errors.Join(holder.Read(cfg.State), unlock())
-		}
+		return nil, nil, err
 	}
 	store, err := engines.Open(ctx, cfg.stateAddress(), kv.OpenOptions{Logger: log, ReadOnly: true})
 	if err != nil {
@@ -93,7 +89,7 @@ func CheckRecords(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[str
 		log = slog.New(slog.DiscardHandler)
 	}
 	out := map[string]error{}
-	store, end, err := reading(ctx, cfg, log)
+	store, end, err := reading(ctx, cfg, log, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
 	}
@@ -130,7 +126,7 @@ func CheckState(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[strin
 		log = slog.New(slog.DiscardHandler)
 	}
 	out := map[string]error{}
-	store, end, err := reading(ctx, cfg, log)
+	store, end, err := reading(ctx, cfg, log, 0)
 	var held *HeldError
 	if !errors.As(err, &held) { // its holder can write it
 		if fault := ownfile.Try(cfg.State); fault != nil {
@@ -158,19 +154,13 @@ func CheckState(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[strin
 func findRemoved(ctx context.Context, cfg *Config, store kv.Store, out map[string]error) (err error) {
 	b := newBridge(cfg, Options{})
 	b.kv, b.records = store, kv.Prefix(store, prefixOwn)
-	b.tracker, err = changetrack.Open(ctx, kv.Prefix(store, prefixTrack), changetrack.Options{Dir: filepath.Join(cfg.State, "stage"), Reading: true})
-	if err != nil {
-		return nil // --records finds damage
-	}
-	defer func() { err = errors.Join(err, b.tracker.Close()) }()
-	for name := range cfg.Sets {
-		if slices.Contains(b.tracker.Sets(), name) {
-			s := &set{bridge: b, name: name, cfg: cfg.Sets[name]}
-			if s.log, err = b.tracker.Log(ctx, name); err != nil {
-				return err
-			}
-			b.sets[name] = s
+	defer func() {
+		if b.tracker != nil {
+			err = errors.Join(err, b.tracker.Close())
 		}
+	}()
+	if readSets(ctx, b) != nil {
+		return nil // --records finds damage
 	}
 	removed, err := b.openRemoved(ctx)
 	for _, s := range removed {
@@ -186,58 +176,69 @@ func findRemoved(ctx context.Context, cfg *Config, store kv.Store, out map[strin
 	return err
 }
 
-// ReadStatus is Status without opening the bridge. It writes nothing, so it works on a full
-// disk. It has no next runs and no generation.
-func ReadStatus(ctx context.Context, cfg *Config, o Options) (_ Status, err error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	store, end, err := reading(ctx, cfg, o.Logger)
+// endedBy is a store that a function closes.
+type endedBy struct {
+	kv.Store
+	end func() error
+}
+
+func (s endedBy) Close() error { return s.end() }
+
+// readSets opens the logs of all configured sets for reading; a new one is forgotten.
+func readSets(ctx context.Context, b *Bridge) (err error) {
+	b.tracker, err = changetrack.Open(ctx, kv.Forget(kv.Prefix(b.kv, prefixTrack)), changetrack.Options{Dir: filepath.Join(b.cfg.State, "stage"), Now: b.now, Reading: true})
 	if err != nil {
-		return Status{}, err
+		return fmt.Errorf("read the change log: %w", err)
 	}
-	defer func() { err = errors.Join(err, end()) }()
-	b := &Bridge{cfg: cfg, log: o.Logger, now: o.Now, kv: store, records: kv.Prefix(store, prefixOwn), sets: map[string]*set{}, dests: map[string]*mirror{}}
-	b.tracker, err = changetrack.Open(ctx, kv.Prefix(store, prefixTrack), changetrack.Options{Dir: filepath.Join(cfg.State, "stage"), Now: o.Now, Reading: true})
-	if err != nil {
-		return Status{}, fmt.Errorf("read the change log: %w", err)
-	}
-	defer func() { err = errors.Join(err, b.tracker.Close()) }()
-	for name, c := range cfg.Sets {
-		if !slices.Contains(b.tracker.Sets(), name) {
-			continue // never scanned
-		}
+	for name, c := range b.cfg.Sets {
 		s := &set{bridge: b, name: name, cfg: c}
 		if s.log, err = b.tracker.Log(ctx, name); err != nil {
-			return Status{}, err
+			return err
 		}
 		b.sets[name] = s
 	}
-	if _, err := b.openRemoved(ctx); err != nil {
-		return Status{}, err
+	return nil
+}
+
+// OpenReading opens the state for reading: Status, SetHeld, DestinationHeld, Changes, Diff, Describe and
+// DescribeMirror answer, and nothing is written, so it works on a full disk. There are no next runs
+// and no generation. Of a state never opened so far every set and destination is new. A held one
+// gives a *HeldError, of a command after Options.Wait.
+func OpenReading(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error) {
+	b := newBridge(cfg, o)
+	store, end, err := reading(ctx, cfg, b.log, cmp.Or(o.Wait, holderWait))
+	if errors.Is(err, fs.ErrNotExist) {
+		store, err = memkv.New(), nil
+		end = store.Close
 	}
-	open, faults := openForReading(ctx, cfg, store, o.Now, o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	b.kv, b.records = endedBy{store, end}, kv.Prefix(store, prefixOwn)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.Close())
+		}
+	}()
+	if err := readSets(ctx, b); err != nil {
+		return nil, err
+	}
+	if _, err := b.openRemoved(ctx); err != nil {
+		return nil, err
+	}
+	if base := cfg.Public.BaseURL; base != "" && len(b.sets) > 0 {
+		var published []publish.SetConfig
+		for _, name := range b.ConfiguredSets() {
+			published = append(published, b.sets[name].publishConfig(ctx))
+		}
+		if b.pub, err = publish.Open(ctx, kv.Prefix(store, prefixPub), published, publish.Options{BaseURL: base, Reading: true}); err != nil {
+			return nil, fmt.Errorf("read the publication: %w", err)
+		}
+	}
+	open, faults := openForReading(ctx, cfg, store, b.now, b.log)
 	for name, c := range cfg.Destinations {
 		b.dests[name] = &mirror{bridge: b, name: name, cfg: c, dest: open[name], fault: faults[name]}
 	}
-	for _, m := range b.dests {
-		defer func() { err = errors.Join(err, m.close()) }()
-	}
-	if b.runner, err = jobs.Open(ctx, kv.Forget(kv.Prefix(store, prefixJobs)), nil, jobs.Options{Now: o.Now}); err != nil {
-		return Status{}, err
-	}
-	defer func() { err = errors.Join(err, b.runner.Close(0)) }()
-	st, err := b.Status(ctx)
-	for _, name := range slices.Sorted(maps.Keys(cfg.Sets)) {
-		if b.sets[name] == nil {
-			unknown := SetStatus{Name: name}
-			unknown.judge(true, nil, false)
-			st.Sets = append(st.Sets, unknown)
-		}
-	}
-	slices.SortFunc(st.Sets, func(a, b SetStatus) int { return strings.Compare(a.Name, b.Name) })
-	return st, err
+	b.runner, err = jobs.Open(ctx, kv.Forget(kv.Prefix(store, prefixJobs)), nil, jobs.Options{Now: b.now})
+	return b, err
 }

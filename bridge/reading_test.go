@@ -68,12 +68,24 @@ func do[R any](t *testing.T, b *Bridge, action, name string) (rep R) {
 	return rep
 }
 
+// readStatus is the status of a state that is only read.
+func readStatus(t *testing.T, cfg *Config, o Options) (Status, error) {
+	t.Helper()
+	o.Wait = time.Millisecond
+	b, err := OpenReading(t.Context(), cfg, o)
+	if err != nil {
+		return Status{}, err
+	}
+	st, err := b.Status(t.Context())
+	return st, errors.Join(err, b.Close())
+}
+
 // TestReadStatus: what is read from a state that is not opened is what an open
 // bridge says, and nothing in the folder changes.
 func TestReadStatus(t *testing.T) {
 	cfg := small(t.TempDir())
-	if _, err := ReadStatus(t.Context(), cfg, Options{}); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("of a state that is not there: %v", err)
+	if st, err := readStatus(t, cfg, Options{}); err != nil || st.Sets[0].State != StateNever || st.Destinations[0].State != StateNever || len(folder(t, filepath.Dir(cfg.State))) != 0 {
+		t.Fatalf("of a state that is not there: %+v %v", st, err)
 	}
 	now := time.Now()
 	b := mustOpen(t, cfg)
@@ -86,14 +98,14 @@ func TestReadStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	var held *HeldError
-	if _, err := ReadStatus(t.Context(), cfg, Options{}); !errors.As(err, &held) {
+	if _, err := readStatus(t, cfg, Options{}); !errors.As(err, &held) {
 		t.Errorf("of a state that is held: %v", err)
 	}
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
 	before := folder(t, cfg.State)
-	got, err := ReadStatus(t.Context(), cfg, Options{Now: func() time.Time { return now }})
+	got, err := readStatus(t, cfg, Options{Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +173,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		t.Fatalf("Open on a full disk: %v", err)
 	}
-	st, err := ReadStatus(t.Context(), cfg, Options{})
+	st, err := readStatus(t, cfg, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

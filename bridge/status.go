@@ -153,7 +153,7 @@ func (b *Bridge) SetStatus(ctx context.Context, name string) (SetStatus, error) 
 		Name: name, Resources: v.Resources(), Sequence: seq, LastChange: moment(changed), LastScan: moment(scanned),
 		NextScan: moment(b.runner.Next("scan:" + name)), NextHint: moment(b.runner.Next("hint:" + name)), Held: s.held(ctx, v.Held(ctx)), Address: s.capabilityList(ctx),
 	}
-	if b.pub != nil { // not when the state is only read
+	if b.pub != nil {
 		out.missing = b.pub.Missing(name)
 		if g, ok := b.pub.Generation(name); ok {
 			out.Generation = g.Number
@@ -256,7 +256,7 @@ func (b *Bridge) StateFault(ctx context.Context) error {
 // noneBegins makes a state failing while no run can begin: the last runs, its basis, are not
 // recorded then.
 func (b *Bridge) noneBegins(ctx context.Context, state *State, why *string) {
-	if b.pub == nil { // the state is only read
+	if b.holder == nil { // the state is only read
 		return
 	}
 	if err := b.StateFault(ctx); err != nil {

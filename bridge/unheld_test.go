@@ -40,7 +40,7 @@ func TestSettingsBeforePublication(t *testing.T) {
 				if err := b.Close(); err != nil {
 					t.Fatal(err)
 				}
-				st, err := ReadStatus(t.Context(), cfg, Options{})
+				st, err := readStatus(t, cfg, Options{})
 				if err != nil || (st.Sets[0].Held != nil) != (st.Sets[0].Sequence > 0 && (name == "base_url" || name == "prefix")) {
 					t.Errorf("%s: read only: %+v, %v", name, st.Sets[0].Held, err)
 				}

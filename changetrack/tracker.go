@@ -108,8 +108,10 @@ func (t *Tracker) open(ctx context.Context) error {
 	case marker[0] > recordVersion:
 		return fmt.Errorf("records have version %d, this program knows %d: %w", marker[0], recordVersion, ErrNewer)
 	}
-	if err := ownfile.MkdirAll(t.o.Dir); err != nil {
-		return err
+	if !t.o.Reading {
+		if err := ownfile.MkdirAll(t.o.Dir); err != nil {
+			return err
+		}
 	}
 	type entry struct {
 		name string

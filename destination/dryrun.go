@@ -43,17 +43,25 @@ type PlanDocument struct {
 func (d *Destination) shadow(p *planning) (*Destination, error) {
 	s := &Destination{planning: p, cfg: d.cfg, opt: d.opt, lim: d.lim, fetch: d.fetch, repeats: d.repeats, to: d.to, secrets: d.secrets}
 	s.assemble(&keep.Memory{Store: kv.Forget(d.mem.Store), Ledger: d.mem.Ledger.Forgetful(), Dest: d.mem.Dest, Space: d.mem.Space, Log: d.mem.Log, SpaceLock: d.mem.SpaceLock, Meta: d.mem.SnapshotMeta()}, d.stand.Target)
-	s.stand.Files, s.stand.Beside = d.stand.Files, d.stand.Beside
 	s.src = sourceOf(s)
 	o := d.obtains.Options
 	o.Docs, o.Ledger = s.src.Docs, s.mem.Ledger
 	s.obtains = obtain.New(o)
 	place := *d.mirror.Place
-	return s, s.openMirror(&place)
+	if err := s.openMirror(&place); err != nil || d.stand.Beside == nil {
+		return s, err
+	}
+	beside := *d.stand.Beside.Place
+	return s, s.useBeside(d.stand.Beside.Folder, &beside)
 }
 
-// known takes the kept probe of the mirror. Probing an unknown one would write.
+// known takes the kept probe of the mirror, and makes nothing. Probing an unknown one would write.
 func (pr *prober) known(ctx context.Context) error {
+	if pr.stand.Files != nil {
+		if err := pr.stand.Files.Again(pr.stand.FirstFiles(), true); err != nil {
+			return err
+		}
+	}
 	if pr.mirror.Learner == nil {
 		return nil
 	}

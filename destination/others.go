@@ -45,12 +45,17 @@ func (d *Destination) openBeside() error {
 	if err != nil {
 		return fmt.Errorf("files: %w", err)
 	}
-	place := &sink.Place{Source: d.cfg.Source, Log: d.mem.Log}
+	d.cfg.Files = path
+	return d.useBeside(folder, &sink.Place{Source: d.cfg.Source, Log: d.mem.Log})
+}
+
+// useBeside opens the mirror in the folder of files beside a store.
+func (d *Destination) useBeside(folder *filesink.Folder, place *sink.Place) error {
 	m, err := folder.Open(place)
 	if err != nil {
-		return errors.Join(fmt.Errorf("files: %w", err), folder.Close())
+		return fmt.Errorf("files: %w", err)
 	}
-	d.cfg.Files, d.stand.Beside = path, &keep.Beside{Full: sink.NewFull(place, m), Folder: folder}
+	d.stand.Beside = &keep.Beside{Full: sink.NewFull(place, m), Folder: folder}
 	d.stand.Files = &keep.Files{Files: d.stand.Beside.Files, Memory: d.mem, State: func(rec *ledger.Record) rdfres.Digest { return rec.Graph }, Key: func(name ledger.Hash) []byte { return ledger.Key(ledger.KindFile, d.mem.Dest, name) }}
 	return nil
 }

@@ -29,7 +29,7 @@ type probed struct {
 // form.
 func (pr *prober) ready(ctx context.Context) error {
 	if pr.stand.Files != nil {
-		if err := pr.stand.Files.Again(); err != nil {
+		if err := pr.stand.Files.Again(pr.stand.FirstFiles(), false); err != nil {
 			return err
 		}
 	}

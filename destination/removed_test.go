@@ -70,7 +70,7 @@ func TestFolderIsRemoved(t *testing.T) {
 		if err := os.RemoveAll(filepath.Dir(dir)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.Sync(t.Context(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), "which was removed") {
+		if _, err := d.Sync(t.Context(), SyncOptions{}); err == nil || !strings.Contains(err.Error(), " of the mirror is gone, and so is ") {
 			t.Errorf("beside %v: the folder above is not there, and the run says %v", beside, err)
 		}
 	}

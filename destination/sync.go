@@ -340,10 +340,8 @@ func (r *run) checkMirror(ctx context.Context, m *keep.Meta) error {
 			Todo: fmt.Sprintf("choose another %s, bring the state back, or give %s to take it over", d.cfg.Settings.Of("graph_iri"), d.cfg.Settings.Of("adopt: true")),
 		}
 	case earlier != "":
-		if !r.dry {
-			if err := d.stand.TakeOver(ctx, earlier); err != nil {
-				return err
-			}
+		if err := d.stand.TakeOver(ctx, earlier); err != nil {
+			return err
 		}
 		r.why("the mirror was kept by an earlier state of this destination, which is lost")
 		return d.mem.NoteCompare(ctx, "the mirror was written by an earlier state of this destination")
@@ -363,7 +361,7 @@ func (r *run) checkMirror(ctx context.Context, m *keep.Meta) error {
 }
 
 // CheckPlace tells why the next sync would refuse the place of the mirror: it holds data of somebody
-// else. It changes nothing. A mirror that is absent has an empty place.
+// else, or is gone. It changes nothing. A mirror that is absent has an empty place.
 func (d *Destination) CheckPlace(ctx context.Context, absent bool) error {
 	r := &run{dry: true}
 	s, err := d.shadow(&r.plan)

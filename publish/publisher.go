@@ -98,6 +98,7 @@ type Options struct {
 	Logger                 *slog.Logger     // nil: silent
 	Missing                func(set string) // called once a request met a missing or cut file of a set, for Dump to make it again; may be nil
 	Changed                func(set string) // called once documents have changed, and at once; may be nil
+	Reading                bool             // the store takes no writes: only Location answers
 }
 
 // Publisher publishes all sets of one base URL. Safe for concurrent use.
@@ -279,13 +280,16 @@ func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Pu
 		p.put(s)
 		p.names = append(p.names, cfg.Name)
 	}
+	slices.Sort(p.names)
+	if o.Reading {
+		return p, nil
+	}
 	for _, cfg := range sets { // each finds the others
 		if err := p.lookup(cfg.Name).open(ctx); err != nil {
 			p.Close()
 			return nil, fmt.Errorf("publish: opening the set %s: %w", cfg.Name, err)
 		}
 	}
-	slices.Sort(p.names)
 	if err := p.openFormer(ctx, store); err != nil {
 		p.Close()
 		return nil, err
@@ -351,7 +355,7 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 		at, former = Addresses{Base: p.base, Prefix: cfg.Prefix}, nil
 	}
 	s.settle(at, former)
-	if p.o.Dir != "" {
+	if p.o.Dir != "" && !p.o.Reading {
 		s.files.dir = filepath.Join(p.o.Dir, cfg.Name)
 		if err := ownfile.MkdirAll(s.files.dir); err != nil {
 			return nil, fmt.Errorf("publish: the folder of the set %s: %w", cfg.Name, err)
@@ -446,9 +450,17 @@ func (p *Publisher) Location(ctx context.Context, name, entity string) (string, 
 	}
 	s, snap := p.present(ctx, name)
 	format := s.cfg.Format
-	if snap != nil {
+	var view *changetrack.View
+	switch {
+	case snap != nil:
 		defer snap.release()
-		st, err := snap.view.Entity(ctx, entity)
+		view = snap.view
+	case p.o.Reading:
+		view = s.cfg.Log.View(ctx)
+		defer view.Close()
+	}
+	if view != nil {
+		st, err := view.Entity(ctx, entity)
 		switch {
 		case err == nil && st.Current != nil:
 			format = st.Current.Format

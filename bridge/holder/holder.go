@@ -53,35 +53,51 @@ func Take(ctx context.Context, dir, command string, wait time.Duration) (*Lock, 
 	if err != nil {
 		return nil, Fault(err)
 	}
+	if err := lock(ctx, f, dir, wait); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	// The note of a killed holder is stale now.
+	h := &Lock{file: f, note: filepath.Join(dir, "holder.json")}
+	return h, h.Tell(HeldError{PID: os.Getpid(), Command: command, Since: time.Now().UTC()})
+}
+
+// Look is Take for a reader: it makes nothing, and tells nobody. A folder without a lock gives
+// fs.ErrNotExist.
+func Look(ctx context.Context, dir string, wait time.Duration) (release func() error, err error) {
+	f, err := os.Open(filepath.Join(dir, "lock"))
+	if err != nil {
+		return nil, Fault(err)
+	}
+	if err := lock(ctx, f, dir, wait); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f.Close, nil
+}
+
+// lock takes the lock of a folder.
+func lock(ctx context.Context, f *os.File, dir string, wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	note := filepath.Join(dir, "holder.json")
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
-			break
+			return nil
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			f.Close()
-			return nil, fmt.Errorf("lock the state folder %s: %w", dir, err)
+			return fmt.Errorf("lock the state folder %s: %w", dir, err)
 		}
 		held := Read(dir)
 		if held.Admin != "" {
-			f.Close()
-			return nil, held // a daemon: no use waiting
+			return held // a daemon: no use waiting
 		}
 		select {
 		case <-ctx.Done():
-			f.Close()
-			return nil, held
+			return held
 		case <-tick.C:
 		}
 	}
-	// The note of a killed holder is stale now.
-	h := &Lock{file: f, note: note}
-	return h, h.Tell(HeldError{PID: os.Getpid(), Command: command, Since: time.Now().UTC()})
 }
 
 // Read reads the note in a state folder.

@@ -65,7 +65,7 @@ items; next goes on with the addresses /held of the API`,
 // held finds the held run of a set or destination, and prints its items with show. If both have
 // the name, the held one with the id is meant.
 func (a *app) held(ctx context.Context, name string, of kindFlags, o bridge.AcceptArgs, show bool) (kind string, held *bridge.Held, err error) {
-	s, cfg, end, err := a.session(ctx)
+	s, cfg, end, err := a.reading(ctx)
 	if err != nil {
 		return "", nil, err
 	}

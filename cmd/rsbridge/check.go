@@ -23,7 +23,7 @@ type checked struct {
 	Findings    []bridge.Finding            `json:"findings"`
 	Unreachable map[string]string           `json:"unreachable"`
 	State       map[string]string           `json:"state"`
-	Places      map[string]string           `json:"places,omitempty"`      // data of somebody else where a mirror is to be
+	Places      map[string]string           `json:"places,omitempty"`      // why the next sync would refuse the place of a mirror
 	Dumps       map[string]string           `json:"dumps,omitempty"`       // the newest file, by set
 	Empty       map[string][]string         `json:"empty,omitempty"`       // empty graphs, by set
 	Unpublished map[string]sparql.Remainder `json:"unpublished,omitempty"` // triples in graphs of no set, by store
@@ -40,7 +40,7 @@ allowed values (exit code 2). Then it tries everything in it (exit code 1):
   sources       is the mirrored set there?
   other graphs  is there data in graphs of no set?
   folders       can state and embedded stores be made, written and opened?
-  destinations  do they agree with the state? does a mirror's place hold other data?
+  destinations  do they agree with the state? would the next sync refuse a mirror's place?
 
 A set or destination that is in the state and no longer in the configuration is told
 (exit code 3).
@@ -85,6 +85,9 @@ Nothing stays written. A running daemon is asked for its state over the API.
 				return err
 			}
 			for name, err := range places {
+				if doc.State[name] != "" { // it cannot be opened
+					continue
+				}
 				if doc.Places == nil {
 					doc.Places = map[string]string{}
 				}

@@ -27,7 +27,7 @@ with - and added triples with +, in canonical N-Triples.
 					return err
 				}
 			}
-			s, end, err := a.setSession(cmd.Context(), args[0])
+			s, end, err := a.setSession(cmd.Context(), args[0], a.reading)
 			if err != nil {
 				return err
 			}

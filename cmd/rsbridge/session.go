@@ -34,8 +34,8 @@ type session interface {
 	MirrorDescription(ctx context.Context, destination, entity string, at time.Time, f rdfres.Format) ([]byte, error)
 }
 
-// setSession is session for a command on one configured set.
-func (a *app) setSession(ctx context.Context, set string) (s session, end func() error, err error) {
+// setSession is session or reading for a command on one configured set.
+func (a *app) setSession(ctx context.Context, set string, open func(context.Context) (session, *bridge.Config, func() error, error)) (s session, end func() error, err error) {
 	cfg, err := bridge.Load(a.config)
 	if err != nil {
 		return nil, nil, err
@@ -43,8 +43,40 @@ func (a *app) setSession(ctx context.Context, set string) (s session, end func()
 	if _, ok := cfg.Sets[set]; !ok {
 		return nil, nil, usage("set %s is not in the configuration; there are: %s", set, listed(slices.Sorted(maps.Keys(cfg.Sets))))
 	}
-	s, _, end, err = a.session(ctx)
+	s, _, end, err = open(ctx)
 	return s, end, err
+}
+
+// reading is session for a command that only reads: without a daemon it reads the state, and writes nothing.
+func (a *app) reading(ctx context.Context) (s session, cfg *bridge.Config, end func() error, err error) {
+	if cfg, err = bridge.Load(a.config); err != nil {
+		return nil, nil, nil, err
+	}
+	b, err := bridge.OpenReading(ctx, cfg, bridge.Options{Logger: a.commandLog()})
+	var held *bridge.HeldError
+	if errors.As(err, &held) && held.Admin != "" {
+		s, err := remoteSession(ctx, a, cfg, held)
+		return s, cfg, func() error { return nil }, err
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return local{b}, cfg, b.Close, nil
+}
+
+// remoteSession is a session on the daemon that holds the state.
+func remoteSession(ctx context.Context, a *app, cfg *bridge.Config, held *bridge.HeldError) (session, error) {
+	c := httpapi.NewClient(held.Admin, string(cfg.Admin.Token))
+	probe, stop := context.WithTimeout(ctx, holderPatience)
+	_, err := c.Status(probe)
+	stop()
+	if ctx.Err() == nil && (httpapi.IsUnreachable(err) || probe.Err() == context.DeadlineExceeded) {
+		return nil, fmt.Errorf("%w; its API does not answer: %w", held, err)
+	}
+	if held.Public != "" { // the system may have given it another port
+		cfg.Public.Listen = held.Public
+	}
+	return remote{c, cfg.Public, a}, nil
 }
 
 // session opens the configuration's state, or reaches the daemon holding it. Call end.
@@ -65,17 +97,8 @@ func (a *app) session(ctx context.Context) (s session, cfg *bridge.Config, end f
 	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.commandLog(), Command: "rsbridge command"})
 	var held *bridge.HeldError
 	if errors.As(err, &held) && held.Admin != "" {
-		c := httpapi.NewClient(held.Admin, string(cfg.Admin.Token))
-		probe, stop := context.WithTimeout(ctx, holderPatience)
-		_, err := c.Status(probe)
-		stop()
-		if ctx.Err() == nil && (httpapi.IsUnreachable(err) || probe.Err() == context.DeadlineExceeded) {
-			return nil, nil, nil, fmt.Errorf("%w; its API does not answer: %w", held, err)
-		}
-		if held.Public != "" { // the system may have given it another port
-			cfg.Public.Listen = held.Public
-		}
-		return remote{c, cfg.Public, a}, cfg, func() error { return nil }, nil
+		s, err := remoteSession(ctx, a, cfg, held)
+		return s, cfg, func() error { return nil }, err
 	}
 	if err != nil {
 		return nil, nil, nil, err

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -560,10 +559,7 @@ events or polling. held of a set: null, or the reason to wait for rsbridge accep
 failed resources; "until": the time of a mirror made by sync --until`,
 		Example: "  rsbridge status --watch",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			s, _, end, err := a.session(cmd.Context())
-			if errors.Is(err, syscall.ENOSPC) {
-				return a.readStatus(cmd.Context(), err)
-			}
+			s, _, end, err := a.reading(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -589,20 +585,6 @@ failed resources; "until": the time of a mirror made by sync --until`,
 		}}
 	c.Flags().BoolVar(&watch, "watch", false, "show it again every two seconds")
 	return c
-}
-
-// readStatus tells the status on a full disk: reading the state needs no room.
-func (a *app) readStatus(ctx context.Context, why error) error {
-	cfg, err := bridge.Load(a.config)
-	if err != nil {
-		return err
-	}
-	st, err := bridge.ReadStatus(ctx, cfg, bridge.Options{Logger: a.log})
-	if err != nil {
-		return errors.Join(why, err)
-	}
-	a.note("rsbridge: the state is only read, nothing can run: %v", why)
-	return a.tellStatus(st)
 }
 
 // tellStatus prints a status; it is part when something in it is not well.
@@ -768,7 +750,7 @@ scan, hint or files; for a file "kind" is "file", "location" its address, "entit
 					}
 				}
 			}
-			s, end, err := a.setSession(cmd.Context(), args[0])
+			s, end, err := a.setSession(cmd.Context(), args[0], a.reading)
 			if err != nil {
 				return err
 			}
@@ -847,7 +829,7 @@ file's record, as JSON.`,
 			if err != nil {
 				return err
 			}
-			s, _, end, err := a.session(cmd.Context())
+			s, _, end, err := a.reading(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -256,6 +256,12 @@ func Damage(why error) string {
 	return "an audit found the mirror changed or incomplete; audit --repair restores it"
 }
 
+// FirstFiles tells of files that no run has kept in their folder yet.
+func (stand *Standing) FirstFiles() bool {
+	m := stand.SnapshotMeta()
+	return m.Stage == ledger.None || stand.Beside != nil && m.Files != stand.Config.Files
+}
+
 // ClaimBeside makes the folder ours, and tells whether it is new: its files are to be fetched.
 func (stand *Standing) ClaimBeside(ctx context.Context) (fresh bool, err error) {
 	m := stand.Beside

@@ -24,3 +24,10 @@ func (e *ForeignFileError) Error() string {
 
 // Is tells of a refusal by the mirror.
 func (e *ForeignFileError) Is(target error) bool { return target == ErrRefused }
+
+// NoPlaceError refuses to make the folder of a mirror again: the folder above it is gone too.
+type NoPlaceError struct{ Folder, Above string }
+
+func (e *NoPlaceError) Error() string {
+	return fmt.Sprintf("the folder %s of the mirror is gone, and so is %s above it; nothing was changed: mount its disk, or make %s to have the files fetched again", e.Folder, e.Above, e.Above)
+}

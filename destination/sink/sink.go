@@ -174,8 +174,10 @@ type PutPart func(authority string, lines []byte) error
 // choice. One destination has such a mirror. A file is its former bytes or its new ones,
 // whatever happens, and each write may come again.
 type Files interface {
-	// Again opens the folder that is there now, after it was removed or replaced.
-	Again() error
+	// Again opens the folder that is there now, and makes a missing one: the first with all folders
+	// above it, a removed one only below the folder that it was in, else NoPlaceError. A dry call
+	// makes nothing.
+	Again(first, dry bool) error
 	// Begin starts a write of about n representations.
 	Begin(names Names, n int) FileBatch
 	// Find gives the path of an address, "" for none.

@@ -60,9 +60,3 @@ func Size(dir string) (n int64) {
 	})
 	return n
 }
-
-// IsMissing tells of nothing at a path.
-func IsMissing(path string) bool {
-	_, err := os.Stat(path)
-	return errors.Is(err, fs.ErrNotExist)
-}

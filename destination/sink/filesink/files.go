@@ -17,6 +17,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/marks"
 	"github.com/rsbridge/rsbridge/internal/clip"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -37,7 +38,7 @@ func (m *mirror) Find(ctx context.Context, names sink.Names, loc string) (string
 // InTheWay looks at the path of an address without a recorded one.
 func (m *mirror) InTheWay(ctx context.Context, names sink.Names, loc string, body []byte) error {
 	for _, name := range pathsOf(m.Source, loc)[:2] {
-		st, err := m.root().Lstat(name)
+		st, err := m.lstat(name)
 		if err == nil && st.IsDir() || errors.Is(err, syscall.ENOTDIR) {
 			continue // Put goes on to the hashed path
 		}
@@ -64,7 +65,11 @@ func (m *mirror) InTheWay(ctx context.Context, names sink.Names, loc string, bod
 
 // Digest is the SHA-256 of a file.
 func (m *mirror) Digest(name string) (sum rdfres.Digest, err error) {
-	f, err := m.root().Open(name)
+	root, err := m.root()
+	if err != nil {
+		return sum, err
+	}
+	f, err := root.Open(name)
 	if err != nil {
 		return sum, err
 	}
@@ -79,14 +84,20 @@ func (m *mirror) Digest(name string) (sum rdfres.Digest, err error) {
 
 // Remove removes a file, and folders without any.
 func (m *mirror) Remove(name string) error {
-	if err := m.root().Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+	root, err := m.root()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if err := root.Remove(name); err != nil && !ownfile.IsAbsent(err) {
 		return err
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if st, err := m.root().Lstat(dir); err == nil && !st.IsDir() { // a file has taken its place
+		if st, err := root.Lstat(dir); err == nil && !st.IsDir() { // a file has taken its place
 			break
 		}
-		if m.root().Remove(dir) != nil {
+		if root.Remove(dir) != nil {
 			break
 		}
 	}
@@ -96,7 +107,14 @@ func (m *mirror) Remove(name string) error {
 // All gives the paths of all files, without the bookkeeping.
 func (m *mirror) All(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		err := fs.WalkDir(m.root().FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		root, err := m.root()
+		if errors.Is(err, fs.ErrNotExist) {
+			return
+		} else if err != nil {
+			yield("", err)
+			return
+		}
+		err = fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
 				return err
@@ -117,11 +135,11 @@ func (m *mirror) All(ctx context.Context) iter.Seq2[string, error] {
 
 // blocked tells of a path unfit for a file here: it is a folder, or a part of it is a file.
 func (m *mirror) blocked(name string) bool {
-	if st, err := m.root().Lstat(name); err == nil {
+	if st, err := m.lstat(name); err == nil {
 		return st.IsDir()
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if st, err := m.root().Lstat(dir); err == nil {
+		if st, err := m.lstat(dir); err == nil {
 			return !st.IsDir()
 		}
 	}
@@ -212,7 +230,7 @@ func (b *batch) Clear(ctx context.Context, loc string) error {
 		} else if ok {
 			continue
 		}
-		if st, err := b.root().Lstat(name); err == nil && st.Mode().IsRegular() {
+		if st, err := b.lstat(name); err == nil && st.Mode().IsRegular() {
 			if err := b.mirror.Remove(name); err != nil {
 				return err
 			}
@@ -227,10 +245,14 @@ func (b *batch) folder(dir string) (*os.Root, error) {
 		return b.at, nil
 	}
 	b.Close()
-	if err := b.root().MkdirAll(dir, 0o777); err != nil {
+	root, err := b.root()
+	if err == nil {
+		err = root.MkdirAll(dir, 0o777)
+	}
+	if err != nil {
 		return nil, err
 	}
-	at, err := b.root().OpenRoot(dir)
+	at, err := root.OpenRoot(dir)
 	if err == nil {
 		b.at, b.dir = at, dir
 	}
@@ -278,5 +300,9 @@ func (b *batch) Flush() error {
 	if !b.later || !b.written {
 		return nil
 	}
-	return flushAll(b.root())
+	root, err := b.root()
+	if err != nil {
+		return err
+	}
+	return flushAll(root)
 }

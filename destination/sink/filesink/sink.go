@@ -25,54 +25,86 @@ const StateFile = ".rsbridge.json"
 type Folder struct {
 	mu    sync.Mutex // of marks
 	path  string
-	at    atomic.Pointer[os.Root]
+	at    atomic.Pointer[os.Root] // nil: not opened yet
 	marks marks.File
 }
 
-// Open keeps a mirror as files in a folder, and makes it if need be.
+// Open keeps a mirror as files in a folder. Nothing is asked and nothing made before the first run.
 func Open(dir string) (*Folder, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("folder %s: %w", dir, err)
 	}
-	if err := os.MkdirAll(abs, 0o777); err != nil {
-		return nil, fmt.Errorf("folder of a mirror: %w", err)
-	}
-	root, err := os.OpenRoot(abs)
-	if err != nil {
-		return nil, fmt.Errorf("folder of a mirror: %w", err)
-	}
-	s := &Folder{path: abs, marks: marks.File(filepath.Join(abs, StateFile))}
-	s.at.Store(root)
-	return s, nil
+	return &Folder{path: abs, marks: marks.File(filepath.Join(abs, StateFile))}, nil
 }
 
-func (s *Folder) root() *os.Root { return s.at.Load() }
+// root is the folder, opened at its first use. A reader never makes it.
+func (s *Folder) root() (*os.Root, error) {
+	if at := s.at.Load(); at != nil {
+		return at, nil
+	}
+	at, err := os.OpenRoot(s.path)
+	if err == nil && !s.at.CompareAndSwap(nil, at) {
+		return s.at.Load(), at.Close()
+	}
+	return at, err
+}
+
+// lstat is Lstat of a file, fs.ErrNotExist also without the folder.
+func (s *Folder) lstat(name string) (fs.FileInfo, error) {
+	root, err := s.root()
+	if err != nil {
+		return nil, err
+	}
+	return root.Lstat(name)
+}
 
 // Again opens the folder that is there now: after it was removed or replaced, an open one still
-// means that of before. A removed one is made again, if the folder above is there: without that
-// its place is another's, as of a disk that is not mounted.
-func (s *mirror) Again() error {
+// means that of before.
+func (s *mirror) Again(first, dry bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	is, err := os.Stat(s.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.Mkdir(s.path, 0o777); err != nil {
-			return fmt.Errorf("folder of a mirror, which was removed: %w", err)
+	was := s.at.Load()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := s.make(first, dry); err != nil || dry {
+			return err
 		}
-		if s.Log != nil {
-			s.Log.Warn("the folder of the files was removed, and is made again: its files are fetched again", "folder", s.path)
-		}
-	} else if err != nil {
+	case err != nil:
 		return fmt.Errorf("folder of a mirror: %w", err)
-	} else if was, err := s.root().Stat("."); err == nil && os.SameFile(was, is) {
-		return nil
+	case was != nil:
+		if open, err := was.Stat("."); err == nil && os.SameFile(open, is) {
+			return nil
+		}
 	}
 	root, err := os.OpenRoot(s.path)
 	if err != nil {
 		return fmt.Errorf("folder of a mirror: %w", err)
 	}
-	return s.at.Swap(root).Close()
+	if was = s.at.Swap(root); was != nil {
+		return was.Close()
+	}
+	return nil
+}
+
+// make makes the folder. One of before had a folder above it: without that its place is another's,
+// as of a disk that is not mounted.
+func (s *mirror) make(first, dry bool) error {
+	above := filepath.Dir(s.path)
+	if _, err := os.Stat(above); !first && errors.Is(err, fs.ErrNotExist) {
+		return &sink.NoPlaceError{Folder: s.path, Above: above}
+	}
+	if dry {
+		return nil
+	}
+	if err := os.MkdirAll(s.path, 0o777); err != nil {
+		return fmt.Errorf("folder of a mirror: %w", err)
+	}
+	if !first && s.Log != nil {
+		s.Log.Warn("the folder of the files was removed, and is made again: its files are fetched again", "folder", s.path)
+	}
+	return nil
 }
 
 // Name has the path.
@@ -84,7 +116,12 @@ func (s *Folder) Address() string {
 }
 
 // Close closes the folder.
-func (s *Folder) Close() error { return s.root().Close() }
+func (s *Folder) Close() error {
+	if at := s.at.Load(); at != nil {
+		return at.Close()
+	}
+	return nil
+}
 
 // Open gives the mirror.
 func (s *Folder) Open(p *sink.Place) (sink.Mirror, error) {

@@ -102,9 +102,6 @@ func (g *gated) settle(set string) (held bool) {
 		if err := f.Step(g.t.Context(), 0); err != nil {
 			g.t.Fatal(err)
 		}
-		if err := g.b.sets[set].beginDue(g.t.Context()); err != nil {
-			g.t.Fatal(err)
-		}
 	}
 	for run, busy := g.b.runner.Busy("hint:" + set); busy; run, busy = g.b.runner.Busy("hint:" + set) {
 		if run, err := g.b.runner.Wait(g.t.Context(), run.ID); err != nil || run.State != jobs.Done {

@@ -202,6 +202,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	var dump *DumpStatus
 	var marks *hintRecord
 	var known uint64
+	follows := func(context.Context) error { return nil } // the store's log from here on
 	if s.files != nil {
 		seen, err := s.lookAtDumps(ctx, args.Accept != "" || args.Rebase)
 		if err != nil {
@@ -216,6 +217,13 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		var err error
 		if marks, err = s.markHints(ctx, true); err != nil {
 			return nil, err
+		}
+		if follower := storeLog(s); follower != nil {
+			mark, err := follower.Mark(ctx)
+			if err != nil {
+				return nil, err
+			}
+			follows = func(ctx context.Context) error { return follower.Begin(ctx, mark) }
 		}
 		answer := ""
 		if answer, known, err = s.knownAnswer(ctx); err != nil {
@@ -285,6 +293,9 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 			if err := s.memory().saveHints(ended, marks); err != nil {
 				return rep, err
 			}
+		}
+		if err := follows(ended); err != nil {
+			return rep, err
 		}
 		vocabulary := counts.record()
 		if rep.Same {

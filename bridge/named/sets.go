@@ -83,13 +83,6 @@ func (s Sets) Hold(ctx context.Context, t embedstore.Touched, log *slog.Logger) 
 	return out, nil
 }
 
-// Release makes the requests due for the next look.
-func (hs *Holds) Release() {
-	for _, h := range hs.list {
-		h.req.Release()
-	}
-}
-
 // Drop forgets the requests: nothing came of them.
 func (hs *Holds) Drop(ctx context.Context) {
 	for _, h := range hs.list {

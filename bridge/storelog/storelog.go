@@ -70,19 +70,15 @@ func (f *Follower) run(ctx context.Context) {
 	}
 }
 
-// Step tells what has come since the kept place. After something unknown it waits until the log has
-// been at rest for a time.
+// Step tells what has come since the kept place; without one the set waits for its full scan. After
+// something unknown it waits until the log has been at rest for a time.
 func (f *Follower) Step(ctx context.Context, rest time.Duration) error {
-	record, err := f.Records.Get(ctx, Key(f.Set))
-	if err != nil && !errors.Is(err, kv.ErrNotFound) {
-		return fmt.Errorf("read the place: %w", err)
-	}
-	store, place, _ := strings.Cut(string(record), " ")
-	if store != f.Store {
-		place = ""
+	place, err := f.place(ctx)
+	if err != nil || place == "" {
+		return err
 	}
 	t, end, err := f.Feed.Since(ctx, place)
-	for began := time.Now(); err == nil && t.Unknown && len(record) > 0 && time.Since(began) < mostRest && f.moves(ctx, rest); {
+	for began := time.Now(); err == nil && t.Unknown && time.Since(began) < mostRest && f.moves(ctx, rest); {
 		t, end, err = f.Feed.Since(ctx, place)
 	}
 	if err != nil || end == place {
@@ -93,16 +89,47 @@ func (f *Follower) Step(ctx context.Context, rest time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if len(record) == 0 { // followed for the first time: the set begins at its own time
-		held.Release()
-	} else {
-		held.Confirm(ctx, false)
+	held.Confirm(ctx, false)
+	return f.keep(ctx, end)
+}
+
+// Mark is the place of the log's end: what a full scan begun afterwards does not see comes after it.
+func (f *Follower) Mark(ctx context.Context) (string, error) {
+	_, end, err := f.Feed.Since(ctx, "")
+	return end, err
+}
+
+// Begin begins to follow after a mark, if the set has no place in the log yet.
+func (f *Follower) Begin(ctx context.Context, mark string) error {
+	place, err := f.place(ctx)
+	if err == nil && place == "" {
+		if err = f.keep(ctx, mark); err == nil {
+			err = f.Step(ctx, 0)
+		}
 	}
+	return err
+}
+
+// place is the kept place in the log of the store, "" for none.
+func (f *Follower) place(ctx context.Context) (string, error) {
+	record, err := f.Records.Get(ctx, Key(f.Set))
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return "", fmt.Errorf("place of set %s in the log of store %s: %w", f.Set, f.Store, err)
+	}
+	store, place, _ := strings.Cut(string(record), " ")
+	if store != f.Store {
+		return "", nil
+	}
+	return place, nil
+}
+
+// keep keeps a place. One that is lost has the log told again.
+func (f *Follower) keep(ctx context.Context, place string) error {
 	b := f.Records.Batch()
 	defer b.Close()
-	b.Set(Key(f.Set), []byte(f.Store+" "+end))
-	if err := b.Commit(ctx, false); err != nil { // what was told is told again
-		return fmt.Errorf("keep the place: %w", err)
+	b.Set(Key(f.Set), []byte(f.Store+" "+place))
+	if err := b.Commit(ctx, false); err != nil {
+		return fmt.Errorf("keep the place of set %s in the log of store %s: %w", f.Set, f.Store, err)
 	}
 	return nil
 }

@@ -248,7 +248,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	}
 	obtains := d.obtains
 	if len(moves.Unlisted) > 0 {
-		obtains = obtains.Beside(moves.Unlisted)
+		obtains = obtains.Beside(moves.Unlisted.Names())
 	}
 	bulk := d.mem.Meta.Stage == ledger.Baseline
 	b := d.applier.Batch(ctx, &r.c, bulk)
@@ -370,6 +370,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	empty := v.Listed == 0 && (v.Until.IsZero() || !v.Alone())
 	if r.dry {
 		r.plan.gone, r.plan.empty = int64(len(gone))-goneOutside, empty && len(gone) > 0
+		r.plan.unread = v.Unread.Asks() && len(gone) > 0
 		planned.Outside += outside + goneOutside + toldOutside
 		planned.Deleted += int64(len(gone)+len(told)) - goneOutside - toldOutside
 		planned.Unchanged = unchanged
@@ -386,7 +387,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 		}
 	}
 	for _, loc := range gone {
-		if err := b.Leave(ctx, loc, nil, ledger.Leaving{Implied: true, Empty: empty}); err != nil {
+		if err := b.Leave(ctx, loc, nil, ledger.Leaving{Implied: true, Empty: empty, Unread: v.Unread.Asks()}); err != nil {
 			return nil, err
 		}
 	}
@@ -494,13 +495,19 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, when feed.When, wanted 
 		return nil, err
 	}
 	b := d.applier.Batch(ctx, &r.c, d.mem.Meta.Stage == ledger.Baseline) // else no write by Graph Store POST would count
+	b.Compares()
 	defer b.Wait()
-	var listed *extsort.Sorter // nil: all records will be from this dump, and nothing is pending
+	var listed *extsort.Sorter  // nil: all records will be from this dump, and nothing is pending
+	var suspect *extsort.Sorter // new members that may be lists
 	if !b.IsFirst() || !d.mem.Ledger.NoFaults() {
 		if listed, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/4); err != nil {
 			return nil, err
 		}
 		defer listed.Close()
+		if suspect, err = extsort.New(d.cfg.TempDir, 0); err != nil {
+			return nil, err
+		}
+		defer suspect.Close()
 	}
 	n := int64(0)
 	var bad error // of the first broken package; the others are read all the same
@@ -514,6 +521,12 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, when feed.When, wanted 
 				}
 				r.note(out)
 				dump.Inventory.Look(out.Item)
+				if listed != nil && d.obtains.Suspect(ctx, &out.Outcome) {
+					loc := ledger.HashOf(out.Item.Loc)
+					if err := suspect.Add(loc[:], out.Item.Encode()); err != nil {
+						return err
+					}
+				}
 				return b.Take(ctx, out)
 			})
 		}
@@ -543,7 +556,7 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, when feed.When, wanted 
 		r.why("a package cannot be used (%v), so what is still missing is fetched one by one", bad)
 		return r.compare(ctx, o, when)
 	}
-	if err := r.dropUnlisted(ctx, b, &dump.Inventory.Unread, listed); err != nil {
+	if err := r.dropUnlisted(ctx, b, &dump.Inventory.Unread, listed, suspect); err != nil {
 		return nil, err
 	}
 	if !o.Followed() {
@@ -595,7 +608,7 @@ func list(listed *extsort.Sorter, it *feed.Item) error {
 }
 
 // dropUnlisted lets resources leave if a fully read dump does not have them.
-func (r *run) dropUnlisted(ctx context.Context, b *apply.Batcher, unread *feed.Unread, listed *extsort.Sorter) error {
+func (r *run) dropUnlisted(ctx context.Context, b *apply.Batcher, unread *feed.Unread, listed, suspect *extsort.Sorter) error {
 	d := r.d
 	if listed == nil {
 		return nil
@@ -620,12 +633,15 @@ func (r *run) dropUnlisted(ctx context.Context, b *apply.Batcher, unread *feed.U
 			continue
 		}
 		if !ok || have != loc {
-			gone.Add(loc, rec.Entity)
+			gone.Add(loc, rec.Record)
 		}
 	}
 	stop()
 	gone, err = d.moveUnlisted(ctx, b, listed, gone)
 	if err != nil {
+		return err
+	}
+	if err := r.lookAgain(ctx, b, suspect, gone); err != nil {
 		return err
 	}
 	unread.Add(b.Lacks())
@@ -634,7 +650,7 @@ func (r *run) dropUnlisted(ctx context.Context, b *apply.Batcher, unread *feed.U
 		gone = nil
 	}
 	for _, g := range gone {
-		if err := b.Leave(ctx, g.Loc, nil, ledger.Leaving{Implied: true, Empty: listed.Len() == 0}); err != nil {
+		if err := b.Leave(ctx, g.Loc, nil, ledger.Leaving{Implied: true, Empty: listed.Len() == 0, Unread: unread.Asks()}); err != nil {
 			return err
 		}
 	}
@@ -644,6 +660,31 @@ func (r *run) dropUnlisted(ctx context.Context, b *apply.Batcher, unread *feed.U
 		}
 	}
 	return b.Settle(ctx)
+}
+
+// lookAgain looks for the addresses of what would go in the new members of a dump without RDF.
+func (r *run) lookAgain(ctx context.Context, b *apply.Batcher, suspect *extsort.Sorter, gone pairs.Departures) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	obtains := r.d.obtains.Beside(gone.Names())
+	jobs := func(yield func(apply.Job, error) bool) {
+		for rec, err := range suspect.Sort() {
+			var it *feed.Item
+			if err == nil {
+				it, err = feed.DecodeItem(rec.Value)
+			}
+			if !yield(apply.JobOf(obtains.Again(it)), err) || err != nil {
+				return
+			}
+		}
+	}
+	return r.d.applier.Pipeline(ctx, jobs, func(out *apply.Outcome) error {
+		if out.Err == nil || ctx.Err() != nil || errors.Is(out.Err, fetch.ErrSourceGone) {
+			return cmp.Or(ctx.Err(), out.Err)
+		}
+		return b.Take(ctx, out)
+	})
 }
 
 // settleUnlisted forgets pending resources neither recorded nor in a dump: there is nothing to wait for.

@@ -83,6 +83,7 @@ type planning struct {
 	counts  apply.Counts
 	gone    int64 // resources missing from a list
 	empty   bool  // that list is empty
+	unread  bool  // an entry of that list may be a further list
 }
 
 func (p *planning) document(d PlanDocument) {

@@ -67,6 +67,7 @@ func (lv *leavings) stay(ctx context.Context, v *feed.Inventory, snap kv.Reader)
 // weight is the number of leaving resources, and of all.
 type weight struct {
 	leaving, empty int64 // not accepted; of them, those missing from an empty list
+	unread         int64 // of them, those missing from a list with unreadable entries
 	emptied        int64 // of them, those staying without a description
 	accepted       int64
 	of             int64
@@ -99,6 +100,9 @@ func (lv *leavings) weigh(ctx context.Context, r kv.Reader) (w weight, err error
 			if l.Empty {
 				w.empty++
 			}
+			if l.Unread {
+				w.unread++
+			}
 		}
 	}
 	m := lv.SnapshotMeta()
@@ -123,6 +127,8 @@ func (lv *leavings) tooMuch(w weight) string {
 		return ""
 	case w.empty > 0:
 		why = fmt.Sprintf("the Resource List is empty: %s kept; an empty list deletes nothing", resourcesAre(w.empty))
+	case w.unread > 0:
+		why = fmt.Sprintf("an entry that cannot be read may lead to a further list: %s kept without an entry", resourcesAre(w.unread))
 	case ratio >= 1:
 		return ""
 	case w.leaving >= w.of-w.accepted && w.leaving == 1:
@@ -156,7 +162,7 @@ func (r *run) depart(ctx context.Context, free bool) error {
 		return err
 	}
 	why := d.leavings.tooMuch(w)
-	if free && w.empty == 0 {
+	if free && w.empty+w.unread == 0 {
 		why = ""
 	}
 	m := d.mem.SnapshotMeta()
@@ -221,6 +227,9 @@ func (r *run) planDepart(ctx context.Context) error {
 	}
 	if w.leaving = *goes; r.plan.empty {
 		w.empty = w.leaving
+	}
+	if r.plan.unread {
+		w.unread = w.leaving
 	}
 	why := d.leavings.tooMuch(w)
 	if why == "" || !r.until.IsZero() && !r.plan.empty {

@@ -1024,7 +1024,7 @@ func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, 
 	if it.Ask.Tried {
 		f.Run = fa.runName()
 	}
-	f.List = errors.Is(err, obtain.ErrList)
+	f.List, f.Unread = errors.Is(err, obtain.ErrList), errors.Is(err, obtain.ErrMaybeList)
 	f.Blocked = errors.As(err, new(*sink.ForeignFileError))
 	f.Unseen = it.Change == "" && !errors.Is(err, obtain.ErrContent) && !errors.Is(err, sink.ErrRefused) && !feed.IsTypeOfRDF(it.Promise.Type) && fa.Ledger.Lacks(ctx, loc)
 	var doubtful *doubtfulError
@@ -1039,7 +1039,9 @@ func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, 
 		f.Replace(old.Replaces)
 		if oit, derr := feed.DecodeItem(old.Item); derr == nil && oit.SamePromise(it) {
 			f.Tries = old.Tries + 1
-			f.List = f.List || old.List && !errors.Is(err, obtain.ErrContent)
+			if !errors.Is(err, obtain.ErrContent) {
+				f.List, f.Unread = old.List, old.Unread
+			}
 			f.Unseen = f.Unseen && old.Unseen
 			if f.Change.IsZero() || (!old.Change.IsZero() && old.Change.Before(f.Change)) {
 				f.Change = old.Change

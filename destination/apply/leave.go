@@ -43,7 +43,7 @@ func (b *Batcher) Leave(ctx context.Context, loc ledger.Hash, it *feed.Item, how
 				if l.Item == nil && was.Becomes == nil {
 					l.Item, l.Implied = was.Item, l.Implied && was.Implied
 				}
-				l.Empty = l.Empty && l.Implied // a change deleted it too
+				l.Empty, l.Unread = l.Empty && l.Implied, l.Unread && l.Implied // a change deleted it too
 			}
 			mark.Settle, mark.leaves = true, &l
 		}

@@ -89,6 +89,7 @@ type Unread struct {
 	lists int // entries that lead to a further list, or to another document of the framework
 	feeds int // lists with news only
 	never int // new entries that cannot be fetched: each may lead to a further list
+	maybe int // entries of unreadable bodies: each may be a further list
 
 	Owed string // why a later run compares again
 }
@@ -106,6 +107,8 @@ func (u *Unread) See(e *resourcesync.Entry, it *Item) {
 // Fails notes an entry whose resource turned out to be a list, or may be one.
 func (u *Unread) Fails(f *ledger.Fault, now time.Time) {
 	switch {
+	case f.Unread:
+		u.maybe++
 	case f.List:
 		u.lists++
 	case f.MayBeList(now):
@@ -115,13 +118,16 @@ func (u *Unread) Fails(f *ledger.Fault, now time.Time) {
 
 // Add adds the failing entries of b.
 func (u *Unread) Add(b Unread) {
-	u.lists, u.never = u.lists+b.lists, u.never+b.never
+	u.lists, u.never, u.maybe = u.lists+b.lists, u.never+b.never, u.maybe+b.maybe
 }
+
+// Asks tells that a person may say whether what is missing is gone.
+func (u *Unread) Asks() bool { return u.maybe > 0 && u.blind+u.lists+u.feeds+u.never == 0 }
 
 // Hold is why n resources missing from it stay, "" if they may go. New entries hold them for a while only.
 func (u *Unread) Hold(n int, missing string) string {
 	why := u.Why()
-	if why == "" || n == 0 {
+	if why == "" || n == 0 || u.Asks() {
 		return ""
 	}
 	if u.blind+u.lists+u.feeds == 0 {
@@ -148,6 +154,8 @@ func (u *Unread) Why() string {
 		return fmt.Sprintf("%d of the lists are feeds, which tell what is new and not all that there is", u.feeds)
 	case u.never > 0:
 		return counted(u.never, "new entry", "new entries") + " could not be fetched yet, and may lead to a further list"
+	case u.maybe > 0:
+		return counted(u.maybe, "entry has a body", "entries have bodies") + " that cannot be read and may be a further list"
 	}
 	return ""
 }
@@ -529,5 +537,5 @@ func (v *Inventory) Stale(at *Cursor) bool {
 // entries.
 func (v *Inventory) Taken(p *Position) bool {
 	was := &p.at.Inventory
-	return was.URL != "" && was.URL == v.list.URL && was.Digest == v.list.Digest && was.At.Equal(v.list.At) && was.stands() && was.sameParts(&v.list) && v.Unread.blind+v.Unread.lists == 0
+	return was.URL != "" && was.URL == v.list.URL && was.Digest == v.list.Digest && was.At.Equal(v.list.At) && was.stands() && was.sameParts(&v.list) && v.Unread.blind+v.Unread.lists+v.Unread.maybe == 0
 }

@@ -3,95 +3,167 @@ package obtain
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
 	"html"
+	"iter"
 	"net/url"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/clip"
+	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // An entry may lead to a list in a form of its own: plain text, a feed, a page of links, a table.
-// No form is recognized. A body without RDF is a list if it names the address of a resource that
-// goes otherwise, since it is mirrored and has no entry.
+// No form is recognized. A body without RDF is a list if it names a mirrored resource without an entry,
+// which would go. An unreadable body may be a list.
 
-// Unlisted are the mirrored resources without an entry.
-type Unlisted interface {
-	// Names tells whether a body is a list because it names loc.
-	Names(ctx context.Context, it *feed.Item, loc ledger.Hash) (bool, error)
-}
+// ErrMaybeList marks an unreadable body: it may be a list.
+var ErrMaybeList = fmt.Errorf("and may be a list, %w", ErrList)
 
-// Beside gives an Obtainer that fails with ErrList for a body naming one of u; nil: none.
-func (ob *Obtainer) Beside(u Unlisted) *Obtainer {
+// Beside gives an Obtainer that fails with ErrList for a body naming a resource about to go. names tells
+// of one by the [fetch.Spelling] of its address.
+func (ob *Obtainer) Beside(names func(spelling string) bool) *Obtainer {
 	c := *ob
-	c.unlisted = u
+	c.goes = names
 	return &c
 }
 
 // MayBeList tells whether the body of a resource without RDF may be looked at for addresses.
 func (ob *Obtainer) MayBeList(it *feed.Item) bool {
-	return ob.unlisted != nil && !it.File && (!ob.passedOver(it) || ob.mayList(it))
+	return ob.goes != nil && !it.File && (!ob.passedOver(it) || ob.mayList(it))
 }
 
 // mayList tells whether a resource of a type without RDF is looked at all the same.
 func (ob *Obtainer) mayList(it *feed.Item) bool {
-	if ob.unlisted == nil || it.File {
+	if ob.goes == nil || it.File {
 		return false
 	}
-	switch it.Promise.Type {
-	case "text/html", "application/xhtml+xml", "text/csv", feed.GzipType:
-		return true
+	return holdsText(it.Promise.Type)
+}
+
+// holdsText tells whether a body of a type may have addresses in it.
+func holdsText(mediaType string) bool {
+	switch major, sub, _ := strings.Cut(mediaType, "/"); major {
+	case "image", "audio", "video", "font", "model":
+		return false
+	default:
+		return sub != "css" && sub != "pdf"
 	}
-	return false
+}
+
+// Suspect tells of a new member of a dump, perhaps a list: the missing resources are not known yet.
+func (ob *Obtainer) Suspect(ctx context.Context, o *Outcome) bool {
+	return o.Err == nil && (o.NotRDF || o.Feed) && !o.Item.File && holdsText(o.Item.Promise.Type) && !ob.isKnown(ctx, o.Item.Loc, o.Record.Graph)
+}
+
+// Again obtains a suspect once more, beside the missing resources.
+func (ob *Obtainer) Again(it *feed.Item) func(context.Context) *Outcome {
+	c := *ob
+	c.again = true
+	return func(ctx context.Context) *Outcome {
+		o := c.Obtain(ctx, it)
+		if o.Err != nil && !errors.Is(o.Err, ErrList) {
+			o.Err = fmt.Errorf("%w: it was in the dump, %w", o.Err, ErrMaybeList)
+		}
+		return o
+	}
 }
 
 // longestAddress bounds the addresses that are looked for.
 const longestAddress = 8 << 10
 
-// named gives the first address in a body without RDF that makes it a list, "" for none. The links of
-// its own entry or page do not count.
-func (ob *Obtainer) named(ctx context.Context, it *feed.Item, p feed.Place, body []byte) (string, error) {
-	if ob.unlisted == nil || it.File {
-		return "", nil
+// list tells why a body is a list, or may be one; nil for no list. The links of its own entry or page
+// do not count.
+func (ob *Obtainer) list(ctx context.Context, it *feed.Item, p feed.Place, body []byte) error {
+	if ob.goes == nil || it.File {
+		return nil
 	}
-	for layer := 0; layer < 2 && fetch.IsGzip(body); layer++ {
-		plain, err := fetch.Gunzip(body, ob.Limits.Resource)
-		if err != nil {
-			break
+	text, unpackable := unpack(body, ob.Limits.Resource, maxLayers)
+	text = narrow(text)
+	bases := basesOf(p.URL, text)
+	own := map[string]bool{}
+	for _, at := range append(append([]feed.Place{{URL: it.Loc}, p}, it.Others...), it.Found...) {
+		own[fetch.Spelling(bases[0], at.URL)] = true
+	}
+	for word := range addresses(text) {
+		for _, base := range bases {
+			if s := fetch.Spelling(base, word); s != "" && ob.goes(s) && !own[s] {
+				return fmt.Errorf("%s %w: it names %s, which is mirrored and has no entry: it is a list, %w", clip.Middle(p.URL), ErrContent, clip.Middle(absolute(base, word)), ErrList)
+			}
 		}
-		body = plain
 	}
-	if bytes.HasPrefix(body, []byte{0xfe, 0xff}) || bytes.HasPrefix(body, []byte{0xff, 0xfe}) {
-		body = bytes.ReplaceAll(body, []byte{0}, nil) // of UTF-16, addresses are left
+	if unpackable == nil && isText(text) || isMedium(body, p.Promise.Type) || feed.IsTypeOfRDF(p.Promise.Type) || ob.isKnown(ctx, it.Loc, sha256.Sum256(body)) {
+		return ctx.Err()
 	}
-	base, err := url.Parse(p.URL)
+	if unpackable != nil {
+		return fmt.Errorf("%s %w: it cannot be unpacked (%w), %w", clip.Middle(p.URL), ErrContent, unpackable, ErrMaybeList)
+	}
+	return fmt.Errorf("%s %w: it is neither RDF nor text, %w", clip.Middle(p.URL), ErrContent, ErrMaybeList)
+}
+
+func absolute(base *url.URL, word string) string {
+	u, err := base.Parse(word)
 	if err != nil {
-		return "", nil
+		return word
 	}
-	if m := ownBase.FindSubmatch(body[:min(len(body), maxHead)]); m != nil {
-		if u, err := base.Parse(html.UnescapeString(string(m[1]))); err == nil {
-			base = u
-		}
+	u.Fragment, u.RawFragment = "", ""
+	return u.String()
+}
+
+// isKnown tells of a body, or a graph, recorded before as no list.
+func (ob *Obtainer) isKnown(ctx context.Context, loc string, sum rdfres.Digest) bool {
+	if ob.again {
+		return false
 	}
-	own := map[string]bool{it.Loc: true, p.URL: true}
-	for _, at := range append(it.Others, it.Found...) {
-		own[at.URL] = true
+	rec, err := ob.Ledger.Record(ctx, ledger.HashOf(loc))
+	if err != nil || rec == nil || rec.Graph != sum {
+		return false
 	}
-	for address := range addresses(base, body) {
-		if own[address] {
-			continue
-		}
-		if is, err := ob.unlisted.Names(ctx, it, ledger.HashOf(address)); is || err != nil {
-			return address, err
-		}
-	}
-	return "", ctx.Err()
+	f, err := ob.Ledger.Fault(ctx, ledger.HashOf(loc))
+	return err == nil && (f == nil || !f.List)
+}
+
+// rssChannel is the class of a feed in RSS 1.0.
+var rssChannel = rdfres.NewIRI("http://purl.org/rss/1.0/channel")
+
+// isFeed tells RSS 1.0: RDF, and a list.
+func isFeed(ts []rdfres.Triple) bool {
+	return slices.ContainsFunc(ts, func(t rdfres.Triple) bool { return t.O == rssChannel })
 }
 
 // ownBase finds the base of a page or feed.
-var ownBase = regexp.MustCompile(`(?i)(?:<base\s[^>]*href|\sxml:base)\s*=\s*["']([^"'<>]+)["']`)
+var ownBase = regexp.MustCompile(`(?i)(?:<base\s[^>]*href|\sxml:base)\s*=\s*["']?([^"'<>\s]+)`)
+
+// basesOf are the possible bases of relative addresses: the body's own, those in it, and the root of the
+// host.
+func basesOf(address string, text []byte) (bases []*url.URL) {
+	own, err := url.Parse(address)
+	if err != nil {
+		return []*url.URL{{}}
+	}
+	bases = []*url.URL{own}
+	add := func(u *url.URL, err error) {
+		if err == nil && !slices.ContainsFunc(bases, func(b *url.URL) bool { return b.String() == u.String() }) {
+			bases = append(bases, u)
+		}
+	}
+	for _, m := range ownBase.FindAllSubmatch(text, maxBases) {
+		add(own.Parse(html.UnescapeString(string(m[1]))))
+	}
+	add(own.Parse("/"))
+	return bases
+}
+
+// maxBases bounds the bases of one body.
+const maxBases = 8
 
 // edges end an address in any text; softEdges may be part of one.
 const (
@@ -99,26 +171,25 @@ const (
 	softEdges = ",;|()[]{}\\"
 )
 
-// addresses yields what can be an address in a text of any form, some of it more than once. Words are
-// relative addresses only in quotes, or with a sign of a path.
-func addresses(base *url.URL, text []byte) func(yield func(string) bool) {
+func isEdge(r rune) bool { return r <= ' ' || strings.ContainsRune(edges, r) }
+
+// addresses yields possible addresses in a text of any form, some of them more than once. Words are
+// relative addresses only in quotes, or with a sign of a path or an attribute.
+func addresses(text []byte) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		isEdge := func(c byte) bool { return c <= ' ' || strings.IndexByte(edges, c) >= 0 }
 		for at := 0; at < len(text); {
-			if isEdge(text[at]) {
+			if isEdge(rune(text[at])) {
 				at++
 				continue
 			}
 			end := at
-			for end < len(text) && !isEdge(text[end]) {
+			for end < len(text) && !isEdge(rune(text[end])) {
 				end++
 			}
 			quoted := at > 0 && (text[at-1] == '"' || text[at-1] == '\'')
-			if word := text[at:end]; len(word) <= longestAddress && (quoted || bytes.ContainsAny(word, "/.?")) {
-				for word := range readings(string(word)) {
-					if !resolve(base, word, yield) {
-						return
-					}
+			if word := text[at:end]; quoted || bytes.ContainsAny(word, `/.?=\`) {
+				if !readings(string(word), true, yield) {
+					return
 				}
 			}
 			at = end
@@ -126,45 +197,80 @@ func addresses(base *url.URL, text []byte) func(yield func(string) bool) {
 	}
 }
 
-// readings yields a word as it stands, without what surrounds it, and its parts.
-func readings(word string) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		if strings.Contains(word, `\/`) { // JSON
-			word = strings.ReplaceAll(word, `\/`, "/")
-		}
-		if strings.Contains(word, "&") {
-			word = html.UnescapeString(word)
-		}
-		if !yield(word) {
-			return
-		}
-		bare := strings.Trim(word, softEdges+".:!?*_=")
-		if i := strings.Index(bare, "http"); i > 0 {
-			bare = bare[i:]
-		}
-		if bare != word && !yield(bare) {
-			return
-		}
-		if strings.ContainsAny(bare, softEdges) {
-			for part := range strings.FieldsFuncSeq(bare, func(r rune) bool { return strings.ContainsRune(softEdges, r) }) {
-				if !yield(part) {
-					return
+// readings yields a word as it stands, without escapes, without signs around it, and its parts.
+func readings(word string, escaped bool, yield func(string) bool) bool {
+	if escaped {
+		if plain := unescaped(word); plain != word {
+			for word := range strings.FieldsFuncSeq(plain, isEdge) {
+				if !readings(word, false, yield) {
+					return false
 				}
 			}
 		}
 	}
-}
-
-// resolve yields a word as an address: as it is written, and in the form of a request.
-func resolve(base *url.URL, word string, yield func(string) bool) bool {
-	word, _, _ = strings.Cut(word, "#")
-	if strings.Contains(word, "://") && !yield(word) {
+	bare := strings.Trim(word, softEdges+".:!?*_=")
+	if !yieldShort(word, yield) || bare != word && !yieldShort(bare, yield) {
 		return false
 	}
-	u, err := base.Parse(word)
-	if err != nil || u.Host == "" {
-		return true
+	if strings.ContainsAny(bare, softEdges) {
+		for part := range strings.FieldsFuncSeq(bare, func(r rune) bool { return strings.ContainsRune(softEdges, r) }) {
+			if !yieldShort(part, yield) || !valuesOf(part, yield) {
+				return false
+			}
+		}
 	}
-	s := u.String()
-	return s == word || yield(s)
+	return valuesOf(bare, yield)
+}
+
+func yieldShort(word string, yield func(string) bool) bool {
+	return len(word) > longestAddress || yield(word)
+}
+
+// valuesOf yields the value behind the name of an attribute, and the addresses behind anything.
+func valuesOf(word string, yield func(string) bool) bool {
+	if i := strings.IndexAny(word, "=:"); i > 0 && i+1 < len(word) && !strings.HasPrefix(word[i:], "://") && !yieldShort(word[i+1:], yield) {
+		return false
+	}
+	for i := strings.Index(word, "http"); i >= 0; {
+		next := strings.Index(word[i+4:], "http")
+		end := len(word)
+		if next >= 0 {
+			end = i + 4 + next
+		}
+		inside, _, _ := strings.Cut(word[i:end], "&")
+		if whole := word[i:end]; whole != word && !yieldShort(whole, yield) || inside != whole && !yieldShort(inside, yield) {
+			return false
+		}
+		if i = end; next < 0 {
+			break
+		}
+	}
+	return true
+}
+
+// escapes are those of JSON and scripts, and of whole addresses in others.
+var escapes = regexp.MustCompile(`\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|\\/|(?i:%3a%2f%2f[^&]*)`)
+
+// unescaped reads the escapes of HTML, JSON and addresses.
+func unescaped(word string) string {
+	if strings.Contains(word, "&") {
+		word = html.UnescapeString(word)
+	}
+	if !strings.ContainsAny(word, `\%`) {
+		return word
+	}
+	return escapes.ReplaceAllStringFunc(word, func(e string) string {
+		if e[0] == '%' {
+			plain, err := url.PathUnescape(e)
+			if err != nil {
+				return e
+			}
+			return plain
+		}
+		code, err := strconv.ParseUint(strings.TrimLeft(e, `\ux`), 16, 32)
+		if err != nil {
+			return strings.TrimPrefix(e, `\`)
+		}
+		return string(rune(code))
+	})
 }

@@ -45,7 +45,8 @@ type Obtainer struct {
 	bigMu    *sync.Mutex // one big representation at a time
 	packages *packageCache
 	contexts *fetch.Contexts
-	unlisted Unlisted // nil: nothing goes for want of an entry
+	goes     func(spelling string) bool // for want of an entry; nil: nothing does
+	again    bool                       // what is recorded is of this run
 }
 
 // New makes an Obtainer.

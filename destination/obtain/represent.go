@@ -36,6 +36,7 @@ type Outcome struct {
 	Err    error
 
 	NotRDF  bool   // fetched now, and no RDF
+	Feed    bool   // RDF, and a feed: RSS 1.0
 	NoValue string // an expression of map that has no value for it
 	Raw     []byte // the verified body, for a mirror of files
 
@@ -308,14 +309,13 @@ func (ob *Obtainer) representRDF(ctx context.Context, it *feed.Item, p feed.Plac
 		}
 		ts, ok, err = ob.readRDF(ctx, p, base, body, kind)
 	}
-	if !ok || err != nil {
-		if address, err := ob.named(ctx, it, p, body); err != nil {
+	isFeed := ok && isFeed(ts)
+	if !ok || err != nil || isFeed {
+		if err := ob.list(ctx, it, p, body); err != nil {
 			return nil, err
-		} else if address != "" {
-			return nil, fmt.Errorf("%s %w: it names %s, which is mirrored and has no entry: it is a list, %w", clip.Middle(p.URL), ErrContent, clip.Middle(address), ErrList)
 		}
 	}
-	if !ok && ob.unlisted != nil && !it.File && unpromised(p) && len(bytes.TrimSpace(body)) == 0 && ob.Ledger.Lacks(ctx, ledger.HashOf(it.Loc)) {
+	if !ok && ob.goes != nil && !it.File && unpromised(p) && len(bytes.TrimSpace(body)) == 0 && ob.Ledger.Lacks(ctx, ledger.HashOf(it.Loc)) {
 		return nil, fmt.Errorf("%s is empty, and may be a list that is being written", clip.Middle(p.URL))
 	}
 	if !ok && !it.File && !feed.IsTypeOfNoRDF(p.Promise.Type) && ob.isMirrored(ctx, it.Loc) {
@@ -364,7 +364,7 @@ func (ob *Obtainer) representRDF(ctx context.Context, it *feed.Item, p feed.Plac
 	if rec.Graph = it.Promise.Graph; !wireNames { // else it was compared
 		rec.Graph = sha256.Sum256(wire)
 	}
-	o := &Outcome{Item: it, Record: rec, Empty: len(ts) == 0, Strange: unpromised(p) && ob.isStrange(ctx, rec, ts)}
+	o := &Outcome{Item: it, Record: rec, Feed: isFeed, Empty: len(ts) == 0, Strange: unpromised(p) && ob.isStrange(ctx, rec, ts)}
 	if !ob.Select.Selected(rec.Entity, ts) {
 		rec.Flags |= ledger.FlagUnselected
 		return o, nil

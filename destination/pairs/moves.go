@@ -3,9 +3,11 @@ package pairs
 import (
 	"cmp"
 	"context"
+	"net/url"
 	"slices"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
@@ -17,18 +19,21 @@ import (
 
 // Departure is a location missing from the source.
 type Departure struct {
-	Loc    ledger.Hash
-	entity ledger.Hash
-	moved  bool
+	Loc      ledger.Hash
+	entity   ledger.Hash
+	spelling ledger.Hash
+	moved    bool
 }
 
 // Departures are sorted by entity once they are Sorted.
 type Departures []Departure
 
-// Add adds the location of an entity, "" for none.
-func (g *Departures) Add(loc ledger.Hash, entity string) {
-	*g = append(*g, Departure{Loc: loc, entity: entityHash(entity)})
+// Add adds a recorded location.
+func (g *Departures) Add(loc ledger.Hash, rec *ledger.Record) {
+	*g = append(*g, Departure{Loc: loc, entity: entityHash(rec.Entity), spelling: spellingOf(rec.Loc)})
 }
+
+func spellingOf(loc string) ledger.Hash { return ledger.HashOf(fetch.Spelling(&url.URL{}, loc)) }
 
 // entityHash is zero for no entity: it never moves.
 func entityHash(entity string) ledger.Hash {
@@ -69,6 +74,15 @@ func (g Departures) Rest() Departures {
 	return slices.DeleteFunc(g, func(g Departure) bool { return g.moved })
 }
 
+// Names tells whether an address is of one of them, by its [fetch.Spelling].
+func (g Departures) Names() func(spelling string) bool {
+	is := make(map[ledger.Hash]bool, len(g))
+	for i := range g {
+		is[g[i].spelling] = true
+	}
+	return func(spelling string) bool { return is[ledger.HashOf(spelling)] }
+}
+
 // move is of one entity.
 type move struct{ to, from ledger.Hash }
 
@@ -76,7 +90,7 @@ type move struct{ to, from ledger.Hash }
 type Moves struct {
 	pairs    []move
 	from     []ledger.Hash
-	Unlisted Unlisted // neither listed nor told of, and not moved
+	Unlisted Departures // neither listed nor told of, and not moved
 }
 
 // Len counts them.
@@ -101,15 +115,6 @@ func (m *Moves) To(loc ledger.Hash) []ledger.Hash {
 	return out
 }
 
-// Unlisted are the mirrored resources without an entry, sorted.
-type Unlisted []ledger.Hash
-
-// Names tells whether a location is one of them.
-func (u Unlisted) Names(_ context.Context, _ *feed.Item, loc ledger.Hash) (bool, error) {
-	_, is := slices.BinarySearchFunc(u, loc, ledger.Hash.Compare)
-	return is, nil
-}
-
 // FindMoves compares departures with the list, by entity. Without departures it costs one pass over
 // the list.
 func FindMoves(ctx context.Context, led *ledger.Ledger, v *feed.Inventory, snap kv.Reader) (*Moves, error) {
@@ -123,10 +128,10 @@ func FindMoves(ctx context.Context, led *ledger.Ledger, v *feed.Inventory, snap 
 			continue
 		}
 		if p.Record.Entity != "" {
-			gone.Add(p.Loc, p.Record.Entity)
+			gone.Add(p.Loc, p.Record)
 		}
 		if p.Item == nil && p.Record.Unselected() == 0 && !v.Untold(p.Record) {
-			m.Unlisted = append(m.Unlisted, p.Loc)
+			m.Unlisted.Add(p.Loc, p.Record)
 		}
 	}
 	if len(gone) == 0 {
@@ -146,6 +151,6 @@ func FindMoves(ctx context.Context, led *ledger.Ledger, v *feed.Inventory, snap 
 		}
 	}
 	slices.SortFunc(m.from, ledger.Hash.Compare) // pairs came in the order of the new locations
-	m.Unlisted = slices.DeleteFunc(m.Unlisted, m.Left)
+	m.Unlisted = slices.DeleteFunc(m.Unlisted, func(g Departure) bool { return m.Left(g.Loc) })
 	return m, nil
 }

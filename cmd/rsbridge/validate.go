@@ -70,7 +70,7 @@ code 3: there are errors.
 			}
 			defer v.web.close()
 			v.o.Now, v.seen, v.docs, v.told = time.Now(), map[string]bool{}, []validated{}, map[string]int{}
-			v.o.Fetch = v.web.fetch
+			v.o.Fetch, v.o.Allowed = v.web.fetch, v.web.allowed
 			for _, arg := range args {
 				arg = v.web.name(arg)
 				if err := v.argument(cmd.Context(), arg); err != nil {

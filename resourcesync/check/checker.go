@@ -51,10 +51,12 @@ type CheckerOptions struct {
 
 	MaxDocuments int    // documents read by one Check; default 100,000
 	SkipPackages bool   // packages are not fetched: rules 73 to 75, 78, 79, 81 are left out
-	Sample       int    // resources of each set to fetch for rules 67, 70, 106 to 112 and 124; default 0
+	Sample       int    // resources of each set to fetch for rules 67, 70, 106 to 112, 124 and 128; default 0
 	TempDir      string // for packages while they are checked; default the system's
 	Package      resourcesync.PackageOptions
 
+	// Allowed refuses the addresses of hosts out of reach, for rule 129; nil: none.
+	Allowed func(*url.URL) error
 	// Progress is called before each document is read; may be nil.
 	Progress func(location string)
 }
@@ -75,7 +77,7 @@ type Report struct {
 // and 96).
 //
 // Rules covered beside the offline ones: 32, 35 to 37, 63, 64, 66 to 68 across
-// parts, 70, 73 to 75, 78, 79, 81, 88, 90, 95 to 97, 106 to 112, 114, 117, 121, 123, 124.
+// parts, 70, 73 to 75, 78, 79, 81, 88, 90, 95 to 97, 106 to 112, 114, 117, 121, 123, 124, 126 across parts, 128, 129.
 //
 // Memory: the entries of indexes and the like are kept, at most 100,000 for each;
 // addresses of resources for rules 64 and 68 are kept for at most 500,000
@@ -111,6 +113,7 @@ type seen struct {
 	report   *Report // by itself
 	context  report  // findings of rules between documents
 	archived bool    // reached through an archive
+	numbers  numbers // of its changes
 	walked   bool
 }
 
@@ -294,6 +297,8 @@ func (c *Checker) validate(d *seen, body io.Reader, base, contentType string) {
 	d.report = &Report{Location: d.location}
 	c.read = append(c.read, d)
 	digest := newRunning(c.memory[d.location])
+	away := elsewhere{allowed: c.o.Allowed}
+	away.list, _ = url.Parse(base)
 	o := ValidateOptions{
 		Version:  c.o.Version,
 		Location: base, ContentType: contentType, Strict: c.o.Strict, Now: c.o.Now, MaxPerRule: c.o.MaxPerRule,
@@ -302,6 +307,10 @@ func (c *Checker) validate(d *seen, body io.Reader, base, contentType string) {
 			d.keep(h, e)
 			if h.Meta.Capability.Changes() && !h.Index {
 				digest.add(e)
+				d.numbers.add(e)
+			}
+			if !leads(h) {
+				away.add(e)
 			}
 			c.cover.add(h, e, c.o.Sample, c.random)
 			return nil
@@ -320,6 +329,7 @@ func (c *Checker) validate(d *seen, body io.Reader, base, contentType string) {
 			d.problem = f.Message
 		}
 	}
+	away.tell(c, d)
 	c.cover.root(&h, d.problem != "")
 	if d.problem == "" && h.Meta.Capability.Changes() && !h.Index {
 		c.remember(d, digest)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -128,7 +129,13 @@ func check(t *testing.T, c *Checker, start string) map[string][]Finding {
 }
 
 func newSiteChecker(t *testing.T, s *site) *Checker {
-	return NewChecker(CheckerOptions{Fetch: s.fetch, Sample: 100, TempDir: t.TempDir(), Now: at("2024-06-01T00:00:00Z")})
+	allowed := func(u *url.URL) error {
+		if u.Host != "src.example" {
+			return errors.New("host is not allowed")
+		}
+		return nil
+	}
+	return NewChecker(CheckerOptions{Fetch: s.fetch, Allowed: allowed, Sample: 100, TempDir: t.TempDir(), Now: at("2024-06-01T00:00:00Z")})
 }
 
 func TestCheckerFindsNothingInAGoodSource(t *testing.T) {
@@ -217,6 +224,14 @@ func TestCheckerRules(t *testing.T) {
 		{"list in the place of a resource", cap, "E70", swap("ada", "ada is a person\n", tinyList)},
 		{"packed list in the place of a resource", cap, "E70", swap("ada", "ada is a person\n", gzipped(tinyList))},
 		{"Sitemap in the place of a change", cap, "E70", swap("eve", "eve\n", docOf("urlset", ""))},
+		{"list as text in the place of a resource", cap, "W70", swap("ada", "ada is a person\n", "http://src.example/bob\nhttp://src.example/eve\n")},
+		{"RDF without a byte", cap, "W128", func(s *site) {
+			s.pages[rl1] = strings.NewReplacer("text/plain", "text/turtle", fmt.Sprintf(` length="%d"`, len(s.pages["ada"])), "", ` hash="md5:`+sum(s.pages["ada"])+`"`, "").Replace(s.pages[rl1])
+			s.pages["ada"] = ""
+		}},
+		{"number missing between parts", index, "W126", numberedParts("3", "5")},
+		{"number of before in the next part", index, "W126", numberedParts("3", "2")},
+		{"other host", rl1, "W129", swap(rl1, "</urlset>", `<url><loc>http://far.example/x</loc></url></urlset>`)},
 		{"list in a package", "set/dump.zip!/manifest.xml", "E70", repackage(member{name: "manifest.xml", data: tinyManifest}, member{name: "a", data: tinyList})},
 		{"no RDF as promised", cap, "W124", func(s *site) {
 			s.pages[rl1] = strings.ReplaceAll(s.pages[rl1], "text/plain", "text/turtle")
@@ -260,6 +275,8 @@ func TestCheckerRules(t *testing.T) {
 		{"part named instead of index", cap, "W97", swap(cap, "set/changelist.xml", cl1)},
 		{"linked resource differs", cap, "W106", swap(rl1, "/></url>", `/><rs:ln rel="alternate" href="http://src.example/eve" type="text/plain" length="99"/></url>`)},
 		{"linked resource not there", cap, "W106", swap(rl1, "/></url>", `/><rs:ln rel="alternate" href="http://src.example/none" type="text/plain"/></url>`)},
+		{"duplicate not there", cap, "W106", swap(rl1, "/></url>", `/><rs:ln rel="duplicate" href="http://src.example/none"/></url>`)},
+		{"duplicate differs", cap, "W106", swap(rl1, "/></url>", `/><rs:ln rel="duplicate" href="http://src.example/eve"/></url>`)},
 		{"other length of a resource", cap, "W107", swap(rl1, `length="`, `length="1`)},
 		{"resource not there", cap, "W107", gone("ada")},
 		{"coded resource", cap, "W108", answer("ada", Fetched{ContentEncoding: "gzip"})},
@@ -286,6 +303,39 @@ func TestCheckerRules(t *testing.T) {
 			}
 			t.Errorf("%s was not found in %s, but %v", c.want, c.in, found)
 		})
+	}
+}
+
+// numberedParts gives the changes of both Change Lists their numbers.
+func numberedParts(first, second string) func(*site) {
+	return func(s *site) {
+		for doc, n := range map[string]string{"set/cl-1.xml": first, "set/cl-2.xml": second} {
+			s.pages[doc] = strings.Replace(s.pages[doc], ` datetime="`, ` xmlns:rsb="urn:rsbridge:terms" rsb:sequence="`+n+`" datetime="`, 1)
+		}
+	}
+}
+
+// Numbers that follow each other, and a length of 0, are no findings; nor is a resource told twice that
+// stands in the list and among the changes.
+func TestCheckerOnce(t *testing.T) {
+	s := goodSite(t)
+	numberedParts("3", "4")(s)
+	s.pages["gone"] = "still"
+	s.pages["set/rl-2.xml"] = strings.Replace(s.pages["set/rl-2.xml"], "</urlset>", u("gone", "")+u("none", `<rs:md type="text/turtle" length="0"/>`)+"</urlset>", 1)
+	s.pages["none"] = ""
+	told := 0
+	for _, found := range check(t, newSiteChecker(t, s), ".well-known/resourcesync") {
+		for _, f := range found {
+			switch f.Rule {
+			case 112:
+				told++
+			case 126, 128, 129:
+				t.Error(f)
+			}
+		}
+	}
+	if told != 1 {
+		t.Errorf("%d findings of rule 112, want 1", told)
 	}
 }
 

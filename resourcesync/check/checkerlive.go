@@ -16,16 +16,29 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// This file fetches a sample of the resources of a set: rules 67, 70, 106 to 112, 124.
+// This file fetches a sample of the resources of a set: rules 67, 70, 106 to 112, 124, 128.
 
 func (c *Checker) live(ctx context.Context, d *seen) error {
-	for i := range c.cover.sample {
-		e := &c.cover.sample[i]
-		if err := c.resource(ctx, d, e); err != nil {
-			return err
+	told := map[string]bool{}
+	for _, last := range []bool{true, false} { // a resource is fetched once, by its last entry in the sample
+		for i := range c.cover.sample {
+			e := &c.cover.sample[i]
+			if last && !c.isLast(e) || told[e.Loc] {
+				continue
+			}
+			told[e.Loc] = true
+			if err := c.resource(ctx, d, e); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// isLast tells an entry without later changes of its resource.
+func (c *Checker) isLast(e *resourcesync.Entry) bool {
+	last := c.cover.changes[e.Loc]
+	return last.change == "" || e.Meta.Change != "" && !e.Meta.DateTime.Before(last.at)
 }
 
 func (c *Checker) resource(ctx context.Context, d *seen, e *resourcesync.Entry) error {
@@ -53,14 +66,14 @@ func (c *Checker) resource(ctx context.Context, d *seen, e *resourcesync.Entry) 
 	if err := c.coversLink(ctx, d, e, got); err != nil {
 		return err
 	}
-	if last.change != "" && (e.Meta.Change == "" || e.Meta.DateTime.Before(last.at)) {
-		return nil // another change tells of it
+	if !c.isLast(e) {
+		return nil
 	}
 	if err := c.sameAsPromised(ctx, d, e.Loc, promise{&e.Meta.Hash, e.Meta.Length, e.Meta.Type, e.Meta.Encoding, e.LastMod}, got, [4]int{107, 108, 109, 110}); err != nil {
 		return err
 	}
 	for i := range e.Links {
-		if err := c.linked(ctx, d, &e.Links[i]); err != nil {
+		if err := c.linked(ctx, d, e, &e.Links[i]); err != nil {
 			return err
 		}
 	}
@@ -80,6 +93,8 @@ func (c *Checker) resourceBody(d *seen, line int, e *resourcesync.Entry, body io
 		root, _ := io.ReadAll(io.LimitReader(plain, rootBytes)) // cut off, when it is packed
 		if kind := resourcesync.DocumentKind(root); kind != "" {
 			c.find(d, 70, SeverityError, line, "the entry %s leads to a %s, which is no resource", clip(e.Loc), kind)
+		} else if resourcesync.IsTextList(root) {
+			c.find(d, 70, SeverityWarning, line, "the entry %s leads to a list of addresses as text: mirrors do not follow it", clip(e.Loc))
 		}
 	}
 	return struct {
@@ -107,7 +122,7 @@ func (c *Checker) sameAsPromised(ctx context.Context, d *seen, loc string, p pro
 		return nil // length and hash are of the coded body
 	}
 	sums := newDigests()
-	if err := c.readBody(d, 0, loc, p.typ, got.ContentType, got.Body, sums); err != nil {
+	if err := c.readBody(d, 0, loc, p.typ, got.ContentType, p.length, got.Body, sums); err != nil {
 		if ctx.Err() == nil {
 			c.find(d, rules[0], SeverityWarning, 0, "the resource %s cannot be fetched: %v", clip(loc), err)
 		}
@@ -128,8 +143,9 @@ func (c *Checker) sameAsPromised(ctx context.Context, d *seen, loc string, p pro
 // mostRDF bounds an RDF body and its expansion.
 const mostRDF = 64 << 20
 
-// readBody reads a body to its end, and is rule 124: RDF can be read as such. The error is of the read.
-func (c *Checker) readBody(d *seen, line int, loc, typ, contentType string, body io.Reader, sums *digests) error {
+// readBody reads a body to its end, and is rules 124 and 128: RDF can be read as such, and is not empty
+// against its promised length. The error is of the read.
+func (c *Checker) readBody(d *seen, line int, loc, typ, contentType string, length int64, body io.Reader, sums *digests) error {
 	in := &failing{r: io.TeeReader(body, sums)}
 	if format, ok := formatOf(loc, typ, contentType); ok {
 		_, params, _ := mime.ParseMediaType(contentType)
@@ -142,7 +158,10 @@ func (c *Checker) readBody(d *seen, line int, loc, typ, contentType string, body
 			}
 		}
 		switch {
-		case err == nil || in.err != nil:
+		case in.err != nil:
+		case sums.size == 0 && length != 0:
+			c.find(d, 128, SeverityWarning, line, "the resource %s has no bytes, and its length is not promised as 0: mirrors do not believe it at once", clip(loc))
+		case err == nil:
 		case errors.Is(err, rdfres.ErrRemoteContext):
 			c.find(d, 124, SeverityInfo, line, "the resource %s was not read as RDF, since its context is elsewhere: %v", clip(loc), err)
 		default:
@@ -191,9 +210,15 @@ func formatOf(loc string, types ...string) (rdfres.Format, bool) {
 	return rdfres.FormatBySuffix(name)
 }
 
-// linked is rule 106.
-func (c *Checker) linked(ctx context.Context, d *seen, l *resourcesync.Link) error {
-	if l.Type == "" && l.Length < 0 && l.Hash.IsZero() || !resourcesync.HasScheme(l.Href) || l.Path != "" {
+// linked is rule 106. The entry promises a duplicate.
+func (c *Checker) linked(ctx context.Context, d *seen, e *resourcesync.Entry, l *resourcesync.Link) error {
+	p := promise{&l.Hash, l.Length, l.Type, l.Encoding, time.Time{}}
+	switch m := &e.Meta; {
+	case !resourcesync.HasScheme(l.Href) || l.Path != "":
+		return nil
+	case l.Rel == resourcesync.RelDuplicate:
+		p = promise{&m.Hash, m.Length, m.Type, m.Encoding, time.Time{}}
+	case l.Type == "" && l.Length < 0 && l.Hash.IsZero():
 		return nil
 	}
 	got, err := c.o.Fetch(ctx, l.Href)
@@ -209,7 +234,7 @@ func (c *Checker) linked(ctx context.Context, d *seen, l *resourcesync.Link) err
 		c.find(d, 106, SeverityWarning, 0, "the %s link %s answers %d", clip(l.Rel), clip(l.Href), got.Status)
 		return nil
 	}
-	return c.sameAsPromised(ctx, d, l.Href, promise{&l.Hash, l.Length, l.Type, l.Encoding, time.Time{}}, got, [4]int{106, 106, 106, 106})
+	return c.sameAsPromised(ctx, d, l.Href, p, got, [4]int{106, 106, 106, 106})
 }
 
 // resolve gives a reference as an address, if it can.

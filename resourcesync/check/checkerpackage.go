@@ -159,7 +159,7 @@ func (c *Checker) member(p *resourcesync.Package, m *seen, line int, path, loc, 
 	defer body.Close()
 	used[p.Member(path)] = true
 	sums := newDigests()
-	if err := c.readBody(m, line, loc, typ, "", body, sums); err != nil {
+	if err := c.readBody(m, line, loc, typ, "", length, body, sums); err != nil {
 		c.find(m, 78, SeverityError, line, "%s", messageOf(err))
 		return
 	}

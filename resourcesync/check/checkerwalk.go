@@ -43,6 +43,7 @@ func (c *Checker) walkParts(ctx context.Context, d *seen) error {
 	}
 	if rule == 70 {
 		c.partsAdjoin(d)
+		c.numbersAdjoin(d)
 		c.cover.index(nil)
 	}
 	return nil

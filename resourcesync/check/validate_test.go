@@ -111,7 +111,7 @@ func TestRules(t *testing.T) {
 		{"E42", rl("", u("a", `<lastmod>soon</lastmod>`))}, {"E42", rl("", u("a", `<lastmod>2024-04-01</lastmod><lastmod>2024-04-01</lastmod>`))}, {"", rl("", u("a", "<lastmod>\n2024-04-01</lastmod>"))},
 		{"E43", rl("", u("a", `<changefreq>sometimes</changefreq>`))}, {"E44", rl("", `<url id="1"><loc>http://src.example/a</loc></url>`)},
 		{"E45", cl("", u("a", `<rs:md change="Updated" datetime="2024-05-01T10:00:00Z"/>`))}, {"E46", rl("", u("a", `<rs:md length="-1"/>`))}, {"E46", rl("", u("a", `<rs:md length="1e3"/>`))},
-		{"E47", rl("", u("a", `<rs:md hash="md5:12"/>`))}, {"E47", rl("", u("a", `<rs:md hash="`+sha+" "+sha+`"/>`))}, {"E47", rl("", u("a", `<rs:md hash=""/>`))}, {"I47", rl("", u("a", `<rs:md hash="md5:Yx8m6CqWBJjKT5VBggoWeQ=="/>`))}, {"", rl("", u("a", `<rs:md hash="crc32:12"/>`))},
+		{"E47", rl("", u("a", `<rs:md hash="md5:12"/>`))}, {"E47", rl("", u("a", `<rs:md hash="`+sha+" "+sha+`"/>`))}, {"E47", rl("", u("a", `<rs:md hash=""/>`))}, {"I47", rl("", u("a", `<rs:md hash="md5:Yx8m6CqWBJjKT5VBggoWeQ=="/>`))}, {"W127", rl("", u("a", `<rs:md hash="crc32:12"/>`))}, {"I127", rl("", u("a", `<rs:md hash="crc32:12 `+sha+`"/>`))},
 		{"E48", rl("", u("a", `<rs:md type="turtle"/>`))}, {"I48", rl("", u("a", `<rs:md type="text/turtle; charset=utf-8"/>`))},
 		{"E49", rl("", u("a", `<rs:md pri="1"/>`))}, {"E49", rl("", u("a", `<rs:ln rel="duplicate" href="http://src.example/b" pri="0"/>`))},
 		{"E50", rl("", u("a", `<rs:md path="/a"/>`))}, {"E50", of("resourcedump-manifest", at0, u("a", `<rs:md type="a/b" path="a"/>`))}, {"E50", of("resourcedump-manifest", at0, u("a", `<rs:md type="a/b" path="/../a"/>`))}, {"E50", of("resourcedump-manifest", at0, u("a", `<rs:md type="a/b" path="/a"/><rs:ln rel="duplicate" href="http://src.example/b" path="/b"/>`))},
@@ -137,6 +137,9 @@ func TestRules(t *testing.T) {
 		{"I89", indexOf("changelist", from0, sm("a", `<rs:md `+from0+`/>`), sm("b", `<rs:md `+day3+`/>`))}, {"W90", indexOf("changelist", from0, sm("a", `<rs:md `+day2+`/>`), sm("b", `<rs:md `+day4+`/>`))}, {"", indexOf("changelist", from0, sm("a", `<rs:md `+day2+`/>`), sm("b", `<rs:md `+day3+`/>`))},
 		{"I91", cl("", u("a", `<rs:md change="updated"/>`))}, {"E92", of("changedump-manifest", from0, u("a", `<rs:md change="updated" type="a/b" datetime="2024-05-01T10:00:00Z"/>`))},
 		{"W93", cl("", u("a", `<rs:md change="deleted" datetime="2024-05-01T10:00:00Z" length="3"/>`))}, {"I94", cl("", u("a", `<rs:md change="deleted" datetime="2024-05-01T10:00:00Z"/>`), u("a", upd))}, {"I94", cl("", u("a", upd), u("a", `<rs:md change="created" datetime="2024-05-01T10:00:00Z"/>`))},
+		{"W125", cl("", u("a", `<rs:md change="updated" datetime="2024-06-01T00:06:00Z"/>`))}, {"", cl("", u("a", `<rs:md change="updated" datetime="2024-06-01T00:04:00Z"/>`))},
+		{"W126", numbered("3", "5")}, {"W126", numbered("3", "2")}, {"W126", numbered("3", "x")}, {"", numbered("3", "3", "4")}, {"W126", numbered("3", "2", "4", "6")},
+		{"W40", rl("", `<url><loc>ws://src.example/a</loc></url>`)},
 		{"E98", rl("", u("a", patch))}, {"I98", cl("", u("a", `<rs:md change="deleted" datetime="2024-05-01T10:00:00Z"/>`+patch))}, {"E99", cl("", u("a", upd+`<rs:ln rel="http://www.openarchives.org/rs/terms/patch" href="http://src.example/p"/>`))},
 		{"E99", of("changedump-manifest", from0, u("a", `<rs:md change="updated" type="a/b" path="/a" datetime="2024-05-01T10:00:00Z"/>`+patch))},
 		{"W100", rl("", u("a", `<rs:ln rel="timegate" href="http://src.example/t" type="a/b"/>`))}, {"W101", rl("", u("a", `<rs:ln rel="duplicate" href="http://src.example/t" type="a/b"/>`))}, {"W102", rl("", u("a", `<rs:ln rel="alternate" href="http://src.example/t"/>`))},
@@ -173,6 +176,15 @@ func TestRules(t *testing.T) {
 			}
 		}
 	}
+}
+
+// numbered is a Change List of changes with these numbers.
+func numbered(numbers ...string) string {
+	var entries []string
+	for i, n := range numbers {
+		entries = append(entries, u(fmt.Sprint("n", i), `<rs:md change="updated" datetime="2024-05-01T10:00:00Z" xmlns:rsb="urn:rsbridge:terms" rsb:sequence="`+n+`"/>`))
+	}
+	return cl("", entries...)
 }
 
 // offlineRules are those that docs/reference/rules.md marks as such, and 70, whose other half needs

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,7 +10,7 @@ import (
 )
 
 // This file reads entries and checks the rules for all of them: rules 14, 40 to
-// 44, 51 to 55, 98 to 103, 105.
+// 44, 51 to 55, 98 to 103, 105, 125.
 
 // entryState is the current entry.
 type entryState struct {
@@ -146,7 +145,7 @@ func (v *validator) checkLoc(line int, text, full string) {
 		scheme, rest, _ := strings.Cut(text, ":")
 		if problem := checkURI(text); problem != "" {
 			v.report.add(40, SeverityError, line, "loc %q: %s", clip(text), problem)
-		} else if !slices.Contains([]string{"http", "https", "ws", "wss"}, strings.ToLower(scheme)) { // WebSockets are channels of notification
+		} else if s := strings.ToLower(scheme); s != "http" && s != "https" && !(strings.HasPrefix(s, "ws") && v.head.Meta.Capability == resourcesync.CapabilityList) { // WebSockets are channels of notification
 			v.report.add(40, SeverityWarning, line, "loc %q: no destination fetches %s addresses, want http or https", clip(text), clip(scheme))
 		} else if strings.Contains(rest, "#") {
 			v.report.add(40, SeverityWarning, line, "loc %q has a fragment; a destination fetches the whole document", clip(text))
@@ -238,6 +237,9 @@ func (v *validator) checkEntry() {
 	v.ordered(54, e.Line, "at", e.Meta.At, "completed", e.Meta.Completed)
 	v.ordered(54, e.Line, "from", e.Meta.From, "until", e.Meta.Until)
 	v.withinRoot(e)
+	if at := e.Meta.DateTime; v.inFuture(at) {
+		v.report.add(125, SeverityWarning, e.Line, "the change of %s is of %s, which is in the future (now %s)", clip(e.Loc), resourcesync.FormatTime(at), resourcesync.FormatTime(v.o.Now))
+	}
 	if v.head.Index {
 		v.indexEntry(e)
 	} else {

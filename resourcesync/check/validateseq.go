@@ -2,13 +2,14 @@ package check
 
 import (
 	"hash/maphash"
+	"strconv"
 	"time"
 
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // This file checks entries against each other: rules 68, 80, 84 to 86, 89, 90,
-// 94, 104, 113, 115.
+// 94, 104, 113, 115, 126.
 
 // sequenceState holds each entry against the entries before it.
 type sequenceState struct {
@@ -19,6 +20,8 @@ type sequenceState struct {
 	last     time.Time // of the entries so far: change time, or begin of the interval
 	lastLine int
 	until    time.Time // of the entry before
+	number   uint64    // the highest rsb:sequence of the changes so far
+	numbered int       // its line, 0 for none
 	openLine int       // of an entry without until
 	any      bool
 
@@ -69,6 +72,7 @@ func (v *validator) sequence(e *resourcesync.Entry) {
 		}
 	case resourcesync.ChangeList, resourcesync.ChangeDumpManifest, resourcesync.ChangeNotification:
 		v.seq.changeInOrder(e)
+		v.seq.numberInOrder(e, c == resourcesync.ChangeList)
 		v.seq.plausible(e)
 	case resourcesync.ChangeDump:
 		t := e.Meta.From
@@ -104,6 +108,27 @@ func (s *sequenceState) notBefore(rule int, severity string, e *resourcesync.Ent
 
 func (s *sequenceState) changeInOrder(e *resourcesync.Entry) {
 	s.notBefore(84, SeverityError, e, e.Meta.DateTime, "change of")
+}
+
+// numberInOrder is rule 126. Change Lists have every change, other documents some.
+func (s *sequenceState) numberInOrder(e *resourcesync.Entry, all bool) {
+	text, ok := e.Meta.Ext[resourcesync.ExtSequence]
+	if !ok {
+		return
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	switch {
+	case err != nil:
+		s.report.add(126, SeverityWarning, e.Line, "rsb:sequence %q is no number", clip(text))
+		return
+	case s.numbered == 0:
+	case n < s.number:
+		s.report.add(126, SeverityWarning, e.Line, "change %d of %s stands after change %d in line %d", n, clip(e.Loc), s.number, s.numbered)
+		return
+	case n > s.number+1 && all:
+		s.report.add(126, SeverityWarning, e.Line, "change %d of %s follows change %d in line %d, and none is told of between: mirrors see a gap", n, clip(e.Loc), s.number, s.numbered)
+	}
+	s.number, s.numbered = n, e.Line
 }
 
 // partInOrder checks the entries in an index of change documents.

@@ -188,9 +188,14 @@ func (v *validator) checkRootTime(line int, name, value string) {
 	if len(value) < len("2006-01-02T15:04:05Z") || value[len(value)-1] != 'Z' {
 		v.report.add(24, SeverityWarning, line, "%s %q: want a full UTC datetime, %s", name, clip(value), resourcesync.FormatTime(t))
 	}
-	if !v.o.Now.IsZero() && t.After(v.o.Now.Add(5*time.Minute)) {
+	if v.inFuture(t) {
 		v.report.add(27, SeverityInfo, line, "%s %q is in the future (now %s)", name, clip(value), resourcesync.FormatTime(v.o.Now))
 	}
+}
+
+// inFuture leaves some minutes to clocks.
+func (v *validator) inFuture(t time.Time) bool {
+	return !v.o.Now.IsZero() && t.After(v.o.Now.Add(5*time.Minute))
 }
 
 // checkTime checks a W3C Datetime, also by the schema.
@@ -227,6 +232,13 @@ func (v *validator) checkHash(line int, value string) {
 	})
 	if n == 0 {
 		v.report.add(47, SeverityError, line, "hash is empty, want algorithm:hexdigest")
+	}
+	severity, consequence := SeverityInfo, "it is not verified"
+	if len(seen.Other) == n {
+		severity, consequence = SeverityWarning, "mirrors verify nothing"
+	}
+	for _, token := range seen.Other {
+		v.report.add(127, severity, line, "hash %q: the algorithm is none of md5, sha-1 and sha-256: %s", clip(token), consequence)
 	}
 }
 

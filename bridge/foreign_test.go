@@ -76,7 +76,7 @@ func (p *foreign) next(pattern string) string {
 func TestForeignSubscribers(t *testing.T) {
 	t.Parallel()
 	modules, python := teststores.Npm(t), teststores.Python(t)
-	p := newPushing(t, "events", nil)
+	p := newPushing(t, "events")
 	at := p.base + "/data/notify/change"
 	listener, _ := filepath.Abs("testdata/listener.mjs")
 	since := p.publish("")
@@ -116,7 +116,7 @@ func TestForeignHub(t *testing.T) {
 	for _, mode := range []string{"fat", "ping", "both"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			p := newPushing(t, "websub", nil, address+mode)
+			p := newPushing(t, "websub", address+mode)
 			at := p.publish("")
 			runs := p.mirror.Runner().Watch(t.Context())
 			p.mirror.Start(t.Context())

@@ -21,8 +21,17 @@ func (d *Destination) Status(ctx context.Context) (Status, error) {
 	if s.Pending, err = d.mem.Ledger.CountFaults(ctx); err != nil {
 		return s, fmt.Errorf("status of %s: %w", d.cfg.Name, err)
 	}
-	s.InSync = s.InSync && s.Pending == 0
-	s.BehindSeconds, s.BehindChanges = m.LagBeside(d.opt.Heard(), d.opt.Now(), s.Pending, m.LastError != "")
+	waiting := s.Pending
+	if m.HeldDeletions == nil {
+		for _, l := range d.mem.Ledger.AllLeaving(ctx, d.mem.Store, nil) { // the run under way is past their deletion
+			if l.Err != nil {
+				return s, fmt.Errorf("status of %s: %w", d.cfg.Name, l.Err)
+			}
+			waiting++
+		}
+	}
+	s.InSync = s.InSync && waiting == 0
+	s.BehindSeconds, s.BehindChanges = m.LagBeside(d.opt.Heard(), d.opt.Now(), waiting, m.LastError != "")
 	for _, f := range d.mem.Ledger.Faults(ctx) {
 		if f.Err != nil {
 			return s, fmt.Errorf("status of %s: %w", d.cfg.Name, f.Err)

@@ -9,7 +9,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
@@ -105,13 +104,16 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 			}
 			if why, _, stop := strings.Cut(gap, gapStops); stop {
 				gap = why + "; the source has no inventory to close it with"
+				if err == nil && !r.dry {
+					err = r.openGap(ctx)
+				}
 			}
 		}
 		end = func(m *keep.Meta) {
 			m.At.MoveTo(feed.Cursor{})
 			m.At.ForgetList() // the cursor is behind none
-			if m.Gap, m.HeldGap = gap, ""; gap == "" {
-				m.GapFrom, m.GapSince = nil, time.Time{}
+			if m.Gap, m.HeldGap = gap, ""; m.Lost() == "" {
+				m.Back = keep.Back{}
 			}
 		}
 	}

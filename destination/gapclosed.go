@@ -7,60 +7,160 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/pairs"
 	"github.com/rsbridge/rsbridge/internal/extsort"
+	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
 // A wrong Change List, an empty feed in its place for example, looks like a gap. When the right one
-// is back, and has the change at which the mirror stood before the gap, nothing is missing.
+// is back, and has the change at which the mirror stood before the gap, nothing is missing. A wrong
+// list may also look right, and the right one after it like a gap: then it has the change of before
+// the last poll. What was touched since is brought back.
 
 // gapClosed goes back to where the mirror stood before a gap, if the Change Lists follow from there.
 func (r *run) gapClosed(ctx context.Context, o *feed.Offer, m *keep.Meta) error {
+	ways := []wayBack{{m.Back.Gap, []ledger.Span{ledger.SinceGap}}}
+	if m.Back.Poll != nil && !o.Listed() {
+		ways = append(ways, wayBack{m.Back.Poll, []ledger.Span{ledger.SincePoll, ledger.SinceGap}})
+	}
+	for _, w := range ways {
+		if done, err := r.goBack(ctx, o, w); done || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wayBack is a cursor of before, and the spans of the operations since.
+type wayBack struct {
+	to    *feed.Cursor
+	spans []ledger.Span
+}
+
+// goBack goes back to a cursor, if the Change Lists follow from there. The resources touched since get
+// their state there, but for those named by later changes: these are applied again.
+func (r *run) goBack(ctx context.Context, o *feed.Offer, w wayBack) (done bool, err error) {
 	d := r.d
-	applied := m.At.Cursor().IsBehind(m.GapFrom)
-	if applied && !o.Listed() {
-		return nil // nothing tells what was wrong of it
-	}
-	address, kind := o.Changes()
-	dl, rd, err := d.src.ChangesRoot(ctx, fetch.Request{URL: address}, kind)
-	if err != nil {
-		return nil // told when the changes are read
-	}
-	defer dl.Close()
 	named := map[ledger.Hash]bool{}
-	var follows, unproven bool
-	err = feed.Again(func() error {
-		clear(named)
-		follows, unproven = false, false
-		from := *m.GapFrom
-		from.Doubt(&unproven)
-		return feed.MissingOf(o, d.src.EachChangeOf(ctx, dl, rd, &from, true, func(c feed.Change) error {
-			if follows = !c.Unproven; c.Item != nil {
-				named[ledger.HashOf(c.Item.Loc)] = true
-			}
-			return nil
-		}))
-	})
-	if gap := (*feed.GapError)(nil); errors.As(err, &gap) || err == nil && (!follows || unproven) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err := d.forgetSince(ctx, m.GapSince, named); err != nil {
-		return err
-	}
-	r.why("the Change Lists have what was before the gap, which is closed")
-	return d.mem.SaveMeta(ctx, func(m *keep.Meta) {
-		m.At.MoveTo(*m.GapFrom)
-		m.Gap, m.GapFrom, m.GapSince = "", nil, time.Time{}
-		if applied {
-			m.Recheck.Why = "a Change List that was offered for a time is of another history"
+	follows, err := feed.Follows(ctx, d.src, o, *w.to, func(it *feed.Item) {
+		if it == nil {
+			clear(named)
+		} else {
+			named[ledger.HashOf(it.Loc)] = true
 		}
 	})
+	if !follows || err != nil {
+		return false, err
+	}
+	snap := d.mem.Store.Snapshot(ctx)
+	defer snap.Close()
+	recheck := ""
+	if o.Listed() { // whose next list tells more than single answers
+		for _, t := range d.mem.Ledger.Touched(ctx, snap, w.spans...) {
+			if t.Err != nil {
+				return false, t.Err
+			}
+			recheck = "a Change List that was offered for a time is of another history"
+			break
+		}
+		if err := d.forgetSince(ctx, d.mem.SnapshotMeta().Back.Since, named); err != nil {
+			return false, err
+		}
+	} else if err := r.untouch(ctx, snap, w, named); err != nil {
+		return false, err
+	}
+	r.why("the Change Lists have what was before the gap, which is closed")
+	b := d.mem.Store.Batch()
+	defer b.Close()
+	d.mem.Ledger.Untouch(b, ledger.SincePoll)
+	d.mem.Ledger.Untouch(b, ledger.SinceGap)
+	return true, d.mem.Commit(ctx, b, func(m *keep.Meta) {
+		m.At.MoveTo(*w.to)
+		m.Gap, m.Back = "", keep.Back{}
+		if !o.Listed() {
+			m.At.FoundMissing()
+		}
+		if recheck != "" {
+			m.Recheck.Why = recheck
+		}
+	})
+}
+
+// untouch asks for the resources touched since a cursor, and removes those unknown there.
+func (r *run) untouch(ctx context.Context, snap kv.Reader, w wayBack, named map[ledger.Hash]bool) error {
+	d := r.d
+	b := d.applier.Batch(ctx, &r.c, false)
+	defer b.Wait()
+	before := r.c.Changed()
+	other := func(yield func(*feed.Item, error) bool) {
+		for loc, t := range d.mem.Ledger.Touched(ctx, snap, w.spans...) {
+			it, err := (*feed.Item)(nil), t.Err
+			if err == nil && !named[loc] {
+				it, err = d.untouched(ctx, loc, t.Touched)
+			}
+			if (it != nil || err != nil) && (!yield(it, err) || err != nil) {
+				return
+			}
+		}
+	}
+	for it, err := range other {
+		if err == nil && it.Change == "deleted" {
+			err = b.Leave(ctx, ledger.HashOf(it.Loc), nil, ledger.Leaving{Implied: true})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	err := d.applier.Pipeline(ctx, func(yield func(apply.Job, error) bool) {
+		for it, err := range other {
+			if err == nil && it.Change == "deleted" {
+				continue
+			}
+			if !yield(func(ctx context.Context) *apply.Outcome {
+				it.Ask.Tried = true
+				return apply.JobOf(d.obtains.Job(it))(ctx)
+			}, err) {
+				return
+			}
+		}
+	}, func(o *apply.Outcome) error { return b.Take(ctx, o) })
+	if err = errors.Join(err, b.Settle(ctx)); err != nil {
+		return err
+	}
+	if r.c.Changed() > before {
+		r.mode("incremental")
+	}
+	return nil
+}
+
+// untouched is how to bring a resource back to its state of before, nil if it is as it was.
+func (d *Destination) untouched(ctx context.Context, loc ledger.Hash, t *ledger.Touched) (*feed.Item, error) {
+	rec, err := d.mem.Ledger.Record(ctx, loc)
+	if err != nil {
+		return nil, err
+	}
+	f, err := d.mem.Ledger.Fault(ctx, loc)
+	if err != nil {
+		return nil, err
+	}
+	l, err := d.mem.Ledger.Leaving(ctx, loc)
+	if err != nil {
+		return nil, err
+	}
+	if f == nil && l == nil && !t.Pending && t.Is(rec, d.stand.StateOf(rec)) {
+		return nil, nil
+	}
+	switch {
+	case len(t.Item) > 0:
+		return feed.DecodeItem(t.Item)
+	case rec != nil:
+		return &feed.Item{Loc: rec.Loc, Change: "deleted"}, nil
+	case f != nil:
+		return &feed.Item{Loc: f.Loc, Change: "deleted"}, nil
+	}
+	return nil, nil
 }
 
 // untold forgets changes that fail for long and are told no more, of a source without list and

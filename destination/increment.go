@@ -61,7 +61,7 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 			depth = 1
 		}
 	}
-	if depth == 0 && !r.dry && m.Gap != "" && m.GapFrom != nil {
+	if depth == 0 && !r.dry && m.Back.Gap != nil {
 		if err := r.gapClosed(ctx, o, &m); err != nil {
 			return err
 		}
@@ -89,6 +89,11 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 			return err
 		case back:
 			r.why("Change Lists that were not there are back: everything is applied again from the first change on")
+			if m := d.mem.SnapshotMeta(); m.Lost() == "" {
+				if _, err := r.goBack(ctx, o, wayBack{&feed.Cursor{}, []ledger.Span{ledger.SinceGap}}); err != nil {
+					return err
+				}
+			}
 		}
 		from = r.stands()
 	}
@@ -299,14 +304,11 @@ func (r *run) leaveGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 	if r.dry || gap.Missing != nil && o.Listed() {
 		return nil
 	}
+	if err := r.openGap(ctx); err != nil {
+		return err
+	}
 	if gap.Missing == nil {
-		if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) {
-			if m.Gap == "" {
-				before := *m.At.Cursor()
-				m.GapFrom, m.GapSince = &before, d.opt.Now().UTC()
-			}
-			m.Gap = "gap: " + gap.Why + feed.NotClosed
-		}); err != nil {
+		if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Gap = "gap: " + gap.Why + feed.NotClosed }); err != nil {
 			return err
 		}
 	}
@@ -319,6 +321,21 @@ func (r *run) leaveGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 		return err
 	}
 	return w.finish(ctx, poll)
+}
+
+// openGap notes where the mirror may go back to from a gap that stays.
+func (r *run) openGap(ctx context.Context) error {
+	d := r.d
+	if m := d.mem.SnapshotMeta(); m.Back.Gap != nil || m.Gap != "" {
+		return nil
+	}
+	b := d.mem.Store.Batch()
+	defer b.Close()
+	d.mem.Ledger.Untouch(b, ledger.SinceGap)
+	return d.mem.Commit(ctx, b, func(m *keep.Meta) {
+		before := *m.At.Cursor()
+		m.Back.Gap, m.Back.Since = &before, d.opt.Now().UTC()
+	})
 }
 
 // incrementBySnapshot follows a source that does not tell its changes: its list or dump is

@@ -25,6 +25,7 @@ type window struct {
 	any   bool
 	ahead *feed.Newest // the last change of a window that was cut off before, until it is met
 	stays bool         // so does the cursor: what was added is not proven to follow it yet
+	back  *feed.Cursor // the beginning, until the first operation; nil: the mirror never goes back there
 
 	dump     *feed.Offer // with a Change Dump beside the changes, nil for none
 	packages *feed.ChangePackages
@@ -48,6 +49,9 @@ func (r *run) window(o *feed.Offer, from feed.Cursor) *window {
 	w := &window{d: d, r: r, items: map[ledger.Hash]int{}, at: from, ahead: from.Ahead()}
 	if _, kind := o.Changes(); kind == resourcesync.ChangeList && o.ChangeDump != "" {
 		w.dump = o
+	}
+	if !o.Listed() && from.Newest() != nil && from.Ahead() == nil {
+		w.back = &from
 	}
 	return w
 }
@@ -136,6 +140,11 @@ func (w *window) apply(ctx context.Context, then func(*keep.Meta)) error {
 	if err := w.packagesFor(ctx, items); err != nil {
 		return err
 	}
+	if len(items) > 0 {
+		if err := w.begin(ctx); err != nil {
+			return err
+		}
+	}
 	if len(items) > 0 && w.ahead == nil && !w.again() { // the cursor moves behind the last of them, and a part may stand in the mirror before
 		pending, err := d.mem.Ledger.CountFaults(ctx)
 		if err != nil {
@@ -222,6 +231,22 @@ func (w *window) apply(ctx context.Context, then func(*keep.Meta)) error {
 		d.fates.TellThrough(&at)
 	}
 	return err
+}
+
+// begin notes where the mirror may go back to, before the first operation of a poll. A gap has its own
+// place.
+func (w *window) begin(ctx context.Context) error {
+	d := w.d
+	m := d.mem.SnapshotMeta()
+	if w.back == nil || m.Back.Gap != nil {
+		return nil
+	}
+	b := d.mem.Store.Batch()
+	defer b.Close()
+	d.mem.Ledger.Untouch(b, ledger.SincePoll)
+	back := w.back
+	w.back = nil
+	return d.mem.Commit(ctx, b, func(m *keep.Meta) { m.Back.Poll = back })
 }
 
 // finish applies the rest, up to the end of a poll.

@@ -820,7 +820,9 @@ func (ap *Applier) remember(ctx context.Context, slot byte, changes []*delta, c 
 	lost := false
 	for _, ch := range changes {
 		o := ch.op
-		if !ap.begin(ctx, b, o) {
+		if more, err := ap.begin(ctx, b, o); err != nil {
+			return err
+		} else if !more {
 			continue
 		}
 		by, err := ap.rememberOther(ctx, b, ch)

@@ -93,6 +93,9 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*Op, _ *
 		for _, loc := range o.Replaces {
 			if !named[loc] {
 				named[loc] = true
+				if err := ap.touch(ctx, b, loc); err != nil {
+					return err
+				}
 				if err := remove(loc, o.Record != nil); err != nil {
 					return err
 				}
@@ -109,7 +112,9 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*Op, _ *
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if !ap.begin(ctx, b, o) {
+		if more, err := ap.begin(ctx, b, o); err != nil {
+			return err
+		} else if !more {
 			continue
 		}
 		if o.Record == nil {

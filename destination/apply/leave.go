@@ -93,7 +93,10 @@ func Becoming(l *ledger.Leaving) (*ledger.Record, error) {
 }
 
 // begin notes and tells what is pending of a resource; false if the operation has nothing else.
-func (ap *Applier) begin(ctx context.Context, b kv.Batch, o *Op) bool {
+func (ap *Applier) begin(ctx context.Context, b kv.Batch, o *Op) (bool, error) {
+	if err := ap.touch(ctx, b, o.Loc); err != nil {
+		return false, err
+	}
 	ap.tell(ctx, o)
 	if o.leaves != nil {
 		ap.Ledger.PutLeaving(b, o.Loc, o.leaves)
@@ -102,10 +105,37 @@ func (ap *Applier) begin(ctx context.Context, b kv.Batch, o *Op) bool {
 	}
 	if o.fault != nil {
 		ap.Ledger.PutFault(b, o.Loc, o.fault)
-		return false
+		return false, nil
 	}
 	ap.Ledger.DropFault(b, o.Loc)
-	return !o.Settle
+	return !o.Settle, nil
+}
+
+// touch keeps a resource as it is before an operation, while the mirror may have to go back.
+func (ap *Applier) touch(ctx context.Context, b kv.Batch, loc ledger.Hash) error {
+	m := ap.SnapshotMeta()
+	span, ok := m.Back.Span()
+	if !ok {
+		return nil
+	}
+	return ap.Ledger.Touch(ctx, b, span, loc, func() (*ledger.Touched, error) {
+		f, err := ap.Ledger.Fault(ctx, loc)
+		if err != nil {
+			return nil, err
+		}
+		rec, err := ap.Ledger.Record(ctx, loc)
+		if err != nil {
+			return nil, err
+		}
+		t := &ledger.Touched{}
+		if rec != nil && !rec.Has(ledger.FlagKept) {
+			t.State, t.Item = ap.StateOf(rec).String(), feed.EntryOf(rec).Encode()
+		}
+		if f != nil {
+			t.Item, t.Pending = f.Item, true
+		}
+		return t, nil
+	})
 }
 
 // deletionOf is the deleting change of a leaving resource, nil if a list lacks it or it becomes empty.

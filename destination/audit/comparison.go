@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
@@ -491,7 +490,7 @@ func (c *Comparison) forget(ctx context.Context, loc ledger.Hash, rec *ledger.Re
 	b := c.Store.Batch()
 	defer b.Close()
 	if came := c.StateOf(rec); f == nil && came != (rdfres.Digest{}) {
-		f = c.Engine.Doubtful(ctx, recordedEntry(rec), loc, "has to be what was recorded", came)
+		f = c.Engine.Doubtful(ctx, feed.EntryOf(rec), loc, "has to be what was recorded", came)
 		f.Next, f.Doubted = f.First, ledger.AsRecorded
 		c.Ledger.PutFault(b, loc, f)
 	}
@@ -500,11 +499,6 @@ func (c *Comparison) forget(ctx context.Context, loc ledger.Hash, rec *ledger.Re
 	forgotten.Normal = rdfres.Digest{}
 	c.Ledger.PutRecord(b, loc, &forgotten)
 	return c.Commit(ctx, b, func(m *keep.Meta) { m.OweSource(why) })
-}
-
-// recordedEntry is a source's entry of a recorded state, without a promise of its bytes.
-func recordedEntry(rec *ledger.Record) *feed.Item {
-	return &feed.Item{File: rec.Has(ledger.FlagFile), Loc: rec.Loc, Entity: rec.Entity, Promise: fetch.Promise{Length: -1}, LastMod: rec.LastMod, Time: rec.Changed, Via: rec.Via}
 }
 
 func (c *Comparison) flush(ctx context.Context) error {

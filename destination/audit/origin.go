@@ -61,7 +61,7 @@ func (a *pass) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader) er
 			if rec.Has(ledger.FlagKept) || !a.Holds(rec) {
 				continue
 			}
-			it := recordedEntry(rec)
+			it := feed.EntryOf(rec)
 			it.LastMod, it.Time, it.Via = time.Time{}, time.Time{}, ""
 			if rec.Has(ledger.FlagWireNames) {
 				it.Promise.Graph = rec.Graph
@@ -80,7 +80,7 @@ func (a *pass) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader) er
 			}
 			entry := p.Item
 			if !p.There() || a.told.older { // the list is of an earlier state
-				entry = recordedEntry(rec)
+				entry = feed.EntryOf(rec)
 			}
 			if !yield(func(ctx context.Context) *asked { return a.askOrigin(ctx, loc, rec, it, entry) }, nil) {
 				return

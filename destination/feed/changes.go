@@ -104,11 +104,11 @@ func (src *Source) eachChangeOf(ctx context.Context, dl *Download, r *resourcesy
 	if numbered {
 		src.stands = stands
 	}
-	if !strict || !numbered || from.Sequence == nil {
+	if !strict || from.Sequence == nil {
 		return src.changesOf(ctx, dl, r, from, strict, f)
 	}
 	last := *from.Sequence
-	if stands < last {
+	if numbered && stands < last {
 		return &GapError{Why: fmt.Sprintf("the source stands at change %d and we at %d: it was set back, as by restoring a backup", stands, last), Behind: from.Newest == nil}
 	}
 	err := src.changesOf(ctx, dl, r, from, strict, func(c Change) error { // each change has its entry

@@ -192,8 +192,3 @@ func (c *Cursor) MayBeLaterThan(t time.Time) bool {
 	}
 	return !t.After(at.Time) || at.Newest != nil && at.Newest.Time.IsZero()
 }
-
-// IsBehind tells whether it is at another change than the cursor before a gap.
-func (c *Cursor) IsBehind(gap *Cursor) bool {
-	return c.at.Newest != nil && (gap.at.Newest == nil || *c.at.Newest != *gap.at.Newest)
-}

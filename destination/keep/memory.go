@@ -56,10 +56,25 @@ type Reading struct {
 	Resolved    ResolvedSource `json:"resolved,omitzero"`
 	Recheck     Recheck        `json:"recheck,omitzero"`
 	Gap         string         `json:"gap,omitempty"`
-	GapFrom     *feed.Cursor   `json:"gap_from,omitempty"` // before the gap
-	GapSince    time.Time      `json:"gap_since,omitzero"` // when it was met
+	Back        Back           `json:"back,omitzero"`
 	Unpublished Unpublished    `json:"unpublished,omitzero"`
 	Newest      uint64         `json:"newest,omitempty"` // the last told position of the source's own log, 0 without numbers
+}
+
+// Back is where the mirror may go back to: the ledger has each resource that was touched since, as it
+// was.
+type Back struct {
+	Poll  *feed.Cursor `json:"poll,omitempty"` // Poll is before the last poll with changes, of a source without list and dump.
+	Gap   *feed.Cursor `json:"gap,omitempty"`  // Gap is before the open gap.
+	Since time.Time    `json:"since,omitzero"` // Since is when the gap was met.
+}
+
+// Span is the one of the operations from now on, false for none.
+func (k *Back) Span() (ledger.Span, bool) {
+	if k.Gap != nil {
+		return ledger.SinceGap, true
+	}
+	return ledger.SincePoll, k.Poll != nil
 }
 
 // Runs is how the last runs ended.
@@ -279,7 +294,7 @@ func (m *Meta) Lost() string {
 // CloseGap is for a list or dump that was taken whole and is where the cursor stands: what was
 // lost before it does not matter any more.
 func (m *Meta) CloseGap() {
-	m.Gap, m.GapFrom, m.GapSince = "", nil, time.Time{}
+	m.Gap, m.Back = "", Back{}
 	m.At.CloseMissing()
 }
 

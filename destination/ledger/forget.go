@@ -11,7 +11,7 @@ import (
 
 // destKinds are the kinds of records below a destination, spaceKinds below a space.
 var (
-	destKinds  = []byte{KindResource, KindBody, KindFault, KindFaults, KindIntent, KindDiff, KindPast, KindGhost, KindOther, KindFile, KindLeaving, KindDoubt, KindMeta}
+	destKinds  = []byte{KindResource, KindBody, KindFault, KindFaults, KindIntent, KindDiff, KindPast, KindGhost, KindOther, KindFile, KindLeaving, KindDoubt, KindTouched, KindMeta}
 	spaceKinds = []byte{KindOwned, KindGraph, KindRewritten, KindForm}
 )
 

@@ -34,6 +34,7 @@ import (
 //	k DEST PATH                          -> DEST LOC: the owner of a file beside the store, then its path
 //	l DEST LOC                           -> a resource gone at the source, until its removal is decided, JSON
 //	t DEST LOC                           -> a resource received without a promise, until it is confirmed, JSON
+//	y DEST SPAN LOC                      -> a resource as it was before its first operation in a span, JSON; SPAN one byte
 //	x SPACE                              -> rules of the normal form of o, JSON
 //
 // DEST and SPACE are 4 bytes; LOC, ENTITY, SUBJECT, TRIPLE, GRAPH and PATH are the
@@ -64,6 +65,7 @@ const (
 	KindFile      = 'k'
 	KindLeaving   = 'l'
 	KindDoubt     = 't'
+	KindTouched   = 'y'
 )
 
 // Hash is the first half of a SHA-256: a name for a location, a subject, a triple or a

@@ -1,0 +1,80 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/rsbridge/rsbridge/destination/fetch"
+)
+
+// Follows tells whether the changes offered now have everything since a cursor. tell gets the changed
+// resources, first nil: a pass begins anew.
+func Follows(ctx context.Context, src *Source, o *Offer, from Cursor, tell func(*Item)) (bool, error) {
+	address, kind := o.Changes()
+	dl, rd, err := src.ChangesRoot(ctx, fetch.Request{URL: address}, kind)
+	if err != nil {
+		return false, ctx.Err() // told when the changes are read
+	}
+	defer dl.Close()
+	var follows, unproven bool
+	var j joints
+	err = Again(func() error {
+		tell(nil)
+		follows, unproven, j = false, false, joints{from: &from.at, number: from.Number(), until: from.at.Time}
+		at := from
+		at.Doubt(&unproven)
+		return src.EachChangeOf(ctx, dl, rd, &at, true, func(c Change) error {
+			follows = !c.Unproven
+			j.look(&c)
+			if c.Item != nil {
+				tell(c.Item)
+			}
+			return nil
+		})
+	})
+	var absent *absentError
+	if gap := (*GapError)(nil); errors.As(err, &gap) || errors.As(err, &absent) {
+		return false, nil
+	}
+	if err != nil || !follows || unproven {
+		return false, err
+	}
+	lists := src.keeper.Position().at.Missing.Lists
+	if len(lists) == 0 || !dl.index || j.holds() {
+		return true, nil
+	}
+	named, err := src.named(ctx, o, dl)
+	return err == nil && !slices.ContainsFunc(lists, func(l string) bool { return !named[l] }), err
+}
+
+// joints are the places between lists read one after the other. A list with the changes between two of
+// them may be named no more.
+type joints struct {
+	from    *cursor
+	number  uint64    // of the last change
+	until   time.Time // the end of the last list, zero while it is open
+	holed   bool      // some change has no number, or not the next one
+	apart   bool      // some list does not begin where the last one ended
+	further bool      // a list was read
+}
+
+func (j *joints) look(c *Change) {
+	if c.Item != nil {
+		n := c.Item.Sequence
+		j.holed = j.holed || n == 0 || n > j.number+1
+		j.number = max(j.number, n)
+		return
+	}
+	begins := !c.from.IsZero() && !j.until.IsZero() && !c.from.After(j.until)
+	j.apart = j.apart || !begins && (j.further || c.List != j.from.List)
+	if j.further, j.until = true, (time.Time{}); c.closed {
+		j.until = c.until
+	}
+}
+
+// holds tells that no change can have been between the lists, or behind them.
+func (j *joints) holds() bool {
+	return j.from.Sequence != nil && !j.holed || j.further && !j.apart && j.until.IsZero()
+}

@@ -132,19 +132,16 @@ func (s *set) capabilityListDoc(snap *snapshot) (*document, error) {
 	if len(s.cfg.Via) == 1 { // of several, none is the original of all
 		head.Links = append(head.Links, link(resourcesync.RelVia, s.cfg.Via[0]))
 	}
-	if snap != nil && snap.gen.Inventory != "" {
-		head.Links = append(head.Links, s.at.inventoryLink())
-	}
 	var entries []resourcesync.Entry
-	add := func(c resourcesync.Capability, there bool) {
-		if there && s.offers(c) {
-			entries = append(entries, capabilityEntry(s.at.url+"/"+string(c)+".xml", c))
+	for _, k := range documentKinds {
+		switch {
+		case !k.listed(s, snap):
+		case k.link != nil:
+			head.Links = append(head.Links, k.link(&s.at))
+		case s.offers(k.capability):
+			entries = append(entries, capabilityEntry(s.at.url+"/"+k.name, k.capability))
 		}
 	}
-	add(resourcesync.ResourceList, snap != nil && (!s.cfg.ScheduledList || s.scheduled.Load() != nil))
-	add(resourcesync.ResourceDump, s.dump.Load() != nil)
-	add(resourcesync.ChangeList, snap != nil)
-	add(resourcesync.ChangeDump, len(*s.changeDumps.Load()) > 0)
 	for _, kind := range archiveKinds {
 		if slices.ContainsFunc(s.archive.all(), func(r archiveRecord) bool { return r.Kind == kind }) {
 			entries = append(entries, capabilityEntry(s.at.archiveAddress(string(kind)), kind+"-archive"))

@@ -147,70 +147,8 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 		}
 		return errNoDocument
 	}
-	switch path {
-	case "inventory.json":
-		d, err := snap.inventoryNow()
-		return s.p.send(w, r, d, err)
-	case "resourcelist.xml":
-		if s.offers(resourcesync.ResourceList) && s.cfg.ScheduledList {
-			d, err := s.scheduledDoc(path)
-			return s.p.send(w, r, d, err)
-		}
-		if s.offers(resourcesync.ResourceList) {
-			d, err := snap.resourceList(ctx)
-			return s.p.send(w, r, d, err)
-		}
-	case "changelist.xml":
-		if s.offers(resourcesync.ChangeList) {
-			d, err := snap.changeList(ctx)
-			return s.p.send(w, r, d, err)
-		}
-	case "resourcedump.xml":
-		if s.offers(resourcesync.ResourceDump) {
-			d, err := s.resourceDumpDoc(s.dump.Load(), 0)
-			return s.p.send(w, r, d, err)
-		}
-	case "changedump.xml":
-		if s.offers(resourcesync.ChangeDump) {
-			d, err := s.changeDumpDoc(0)
-			return s.p.send(w, r, d, err)
-		}
-	}
-	if name, ok := strings.CutSuffix(path, ".xml"); ok {
-		if bits, ok := strings.CutPrefix(name, "resourcelist-"); ok && s.offers(resourcesync.ResourceList) {
-			if s.cfg.ScheduledList {
-				d, err := s.scheduledDoc(path)
-				return s.p.send(w, r, d, err)
-			}
-			d, err := snap.partDoc(ctx, bits)
-			return s.p.send(w, r, d, err)
-		}
-		if name == "changelist-open" && s.offers(resourcesync.ChangeList) {
-			d, err := snap.recentChanges(ctx)
-			return s.p.send(w, r, d, err)
-		}
-		if digits, ok := strings.CutPrefix(name, "changelist-"); ok && s.offers(resourcesync.ChangeList) {
-			d, err := snap.numberedList(ctx, name, digits)
-			return s.p.send(w, r, d, err)
-		}
-		if digits, ok := strings.CutPrefix(name, "changedump-"); ok && s.offers(resourcesync.ChangeDump) {
-			n, ok := pageNumber(digits)
-			if !ok {
-				return errNoDocument
-			}
-			d, err := s.changeDumpDoc(n)
-			return s.p.send(w, r, d, err)
-		}
-		if digits, ok := strings.CutPrefix(name, "resourcedump-"); ok && s.offers(resourcesync.ResourceDump) {
-			n, ok := pageNumber(digits)
-			if !ok {
-				return errNoDocument
-			}
-			d, err := s.resourceDumpDoc(s.dump.Load(), n)
-			return s.p.send(w, r, d, err)
-		}
-	}
-	return errNoDocument
+	d, err := snap.document(ctx, path)
+	return s.p.send(w, r, d, err)
 }
 
 // pageNumber reads the number of a part of an index.
@@ -221,7 +159,7 @@ func pageNumber(digits string) (int, bool) {
 
 // numberedList answers for the address of one Change List. A merged one is redirected to the list
 // it is in.
-func (snap *snapshot) numberedList(ctx context.Context, name, digits string) (*document, error) {
+func (snap *snapshot) numberedList(ctx context.Context, digits string) (*document, error) {
 	s := snap.set
 	first, _, _ := strings.Cut(digits, "-")
 	n, err := strconv.ParseUint(first, 10, 64)
@@ -236,7 +174,7 @@ func (snap *snapshot) numberedList(ctx context.Context, name, digits string) (*d
 	if !ok {
 		return nil, errNoDocument
 	}
-	if listName(l) == name {
+	if listName(l) == "changelist-"+digits {
 		return snap.changeListDoc(ctx, l)
 	}
 	if l.Through == 0 {

@@ -3,7 +3,11 @@ package rsbridge_test
 import (
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
+	"io/fs"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -102,6 +106,10 @@ var forbidden = []struct{ from, to, why string }{
 	{"destination/sink/dumpsink", "internal/sparql", "a dump is no store"},
 	{"destination/sink/filesink", "internal/sparql", "a folder is no store"},
 	{"destination/sink/*sink", "destination/fetch", "a sink is told what to hold, and asks no source"},
+	{"destination", "net/http", "the engine decides and applies: requests are the feed's and the obtainer's"},
+	{"destination", "destination/fetch", "the engine decides and applies: requests are the feed's and the obtainer's"},
+	{"destination/apply", "net/http", "batches are made of what was obtained"},
+	{"destination/audit", "net/http", "an audit asks a feed and the obtainer"},
 	{"destination", "internal/sparql", "the engine decides and applies: it knows mirrors, and no store"},
 	{"destination", "destination/sink/sparqlsink", "the engine knows mirrors by their interfaces; the bridge opens each kind"},
 	{"destination", "destination/sink/dumpsink", "the engine knows mirrors by their interfaces; the bridge opens each kind"},
@@ -214,6 +222,58 @@ func TestComments(t *testing.T) {
 		if !strings.HasPrefix(p.Doc, want) {
 			t.Errorf("%s: its comment begins %q, want %q", p.ImportPath, p.Doc, want)
 		}
+	}
+}
+
+// TestNouns holds the interfaces of a destination to ten methods. Those between engine and feed stand in a
+// file each, with what an implementer guarantees, and the engine names no implementer.
+func TestNouns(t *testing.T) {
+	fset := token.NewFileSet()
+	err := filepath.WalkDir("destination", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		room, nouns := filepath.ToSlash(filepath.Dir(path)), 0
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GenDecl:
+				for _, spec := range n.Specs {
+					s, ok := spec.(*ast.TypeSpec)
+					if !ok {
+						continue
+					}
+					body, ok := s.Type.(*ast.InterfaceType)
+					if !ok {
+						continue
+					}
+					if m := body.Methods.NumFields(); m > 10 {
+						t.Errorf("%s.%s: %d methods, at most 10", room, s.Name.Name, m)
+					}
+					if room != "destination/feed" || !s.Name.IsExported() {
+						continue
+					}
+					if nouns++; nouns > 1 {
+						t.Errorf("%s has more than one interface", path)
+					}
+					if doc := n.Doc.Text(); !strings.Contains(doc, "guarantees") {
+						t.Errorf("%s.%s: its comment does not say what an implementer guarantees", room, s.Name.Name)
+					}
+				}
+			case *ast.SelectorExpr:
+				if x, ok := n.X.(*ast.Ident); ok && room == "destination" && x.Name == "feed" && (n.Sel.Name == "Source" || n.Sel.Name == "Documents") {
+					t.Errorf("%s names feed.%s: the engine knows a feed by its interfaces", fset.Position(n.Pos()), n.Sel.Name)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/pairs"
@@ -146,11 +145,10 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 
 // ownFailure tells failures of our side: another document does not help.
 func (d *Destination) ownFailure(err error) bool {
-	var fe *fetch.Error
 	switch {
 	case d.applier.IsBroken(): // nothing else may be written
 		return true
-	case errors.As(err, &fe):
+	case feed.IsOfRequest(err):
 		return false
 	}
 	return feed.IsOwnFailure(err) || errors.Is(err, keep.ErrMirror) || errors.Is(err, errInjected)
@@ -341,7 +339,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 			p.Item.Ask.Tried = true
 			if r.dry {
 				if !r.plan.base && d.needed(p.Item) {
-					r.plan.Fetch(&p.Item.Promise)
+					r.plan.Fetch(p.Item.Promise.Length)
 				}
 				continue
 			}
@@ -453,7 +451,7 @@ func (r *run) note(o *apply.Outcome) {
 
 // flushAfter keeps the resources fetched before a run broke off, if possible.
 func flushAfter(ctx context.Context, b *apply.Batcher, err error) error {
-	if ctx.Err() != nil || errors.Is(err, errInjected) || !errors.Is(err, fetch.ErrSourceGone) {
+	if ctx.Err() != nil || errors.Is(err, errInjected) || !errors.Is(err, feed.ErrSourceGone) {
 		return nil
 	}
 	return b.Settle(ctx)
@@ -539,7 +537,7 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, when feed.When, wanted 
 			continue
 		}
 		err = fmt.Errorf("package %s: %w", clip.Middle(p.URL), err)
-		if of := (*feed.PackageError)(nil); !errors.As(err, &of) || ctx.Err() != nil || errors.Is(err, fetch.ErrSourceGone) || errors.Is(err, errInjected) {
+		if of := (*feed.PackageError)(nil); !errors.As(err, &of) || ctx.Err() != nil || errors.Is(err, feed.ErrSourceGone) || errors.Is(err, errInjected) {
 			return nil, errors.Join(err, flushAfter(ctx, b, err))
 		}
 		d.mem.Log.Warn("a package of the Resource Dump cannot be used", "package", p.URL, "error", err)
@@ -682,7 +680,7 @@ func (r *run) lookAgain(ctx context.Context, b *apply.Batcher, suspect *extsort.
 		}
 	}
 	return r.d.applier.Pipeline(ctx, jobs, func(out *apply.Outcome) error {
-		if out.Err == nil || ctx.Err() != nil || errors.Is(out.Err, fetch.ErrSourceGone) {
+		if out.Err == nil || ctx.Err() != nil || errors.Is(out.Err, feed.ErrSourceGone) {
 			return cmp.Or(ctx.Err(), out.Err)
 		}
 		return b.Take(ctx, out)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/obtain"
@@ -32,8 +31,9 @@ type Destination struct {
 	opt     *keep.Options
 	lim     *limits
 	repeats *repeats.Lines // of the log
-	fetch   *fetch.Client
-	src     *feed.Source
+	reads   feed.Options   // of src
+	fetch   feed.Traffic
+	src     source
 	obtains *obtain.Obtainer
 	to      sink.Sink
 	mirror  *sink.Full
@@ -90,10 +90,13 @@ func Open(ctx context.Context, store kv.Store, to sink.Sink, cfg keep.Config, o 
 	}
 	d := &Destination{cfg: &cfg, opt: &o, lim: &lim, to: to, repeats: &repeats.Lines{}}
 	mem := &keep.Memory{Store: store, Writer: keep.RandomHex(8), Log: slog.New(d.repeats.Handler(o.Logger.Handler())).With("destination", cfg.Name)}
-	var err error
-	if d.fetch, err = fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Names: cfg.Settings, Concurrency: cfg.Concurrency, Agent: cfg.UserAgent, Transport: o.Transport, Limits: &d.lim.Limits.Limits.Limits, Now: o.Now, Log: mem.Log}); err != nil {
+	d.reads = readingOf(&cfg, &lim)
+	d.reads.MemoryBytes, d.reads.EachChange, d.reads.Pause, d.reads.Now, d.reads.Log, d.reads.Progress = cfg.MemoryBytes, cfg.Keep == "versions", o.Pause, o.Now, mem.Log, o.Progress
+	err := d.reads.Connect(feed.Access{Allow: cfg.Allow, Concurrency: cfg.Concurrency, Agent: cfg.UserAgent, Transport: o.Transport})
+	if err != nil {
 		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)
 	}
+	d.fetch = d.reads.Client
 	d.cfg.Source, _, d.secrets = webguard.Hide(cfg.Source) // from here on it is recorded, published and printed
 	d.assemble(mem, d.to.Address())
 	d.src = sourceOf(d)
@@ -121,7 +124,7 @@ func Open(ctx context.Context, store kv.Store, to sink.Sink, cfg keep.Config, o 
 	if err := d.load(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("destination %s: %w", cfg.Name, err), d.Close())
 	}
-	d.obtains = obtain.New(obtain.Options{Fetch: d.fetch, Docs: d.src.Docs, Ledger: d.mem.Ledger, Limits: &d.lim.Limits, Settings: cfg.Settings, Select: cfg.Select, Linked: d.cfg.Linked,
+	d.obtains = obtain.New(obtain.Options{Fetch: d.reads.Client, Packages: d.src.packages, Ledger: d.mem.Ledger, Limits: &d.lim.Limits, Settings: cfg.Settings, Select: cfg.Select, Linked: d.cfg.Linked,
 		Map: mapping, AsFiles: d.mirror.Files != nil, KeepFiles: d.stand.Files != nil, Now: o.Now, Log: d.mem.Log})
 	return d, ctx.Err()
 }

@@ -130,7 +130,7 @@ func (b *bench) open() *Destination {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	d.fetch.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	d.reads.Client.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	d.lim.Attempts, d.lim.Dead = 2, 1000
 	d.lim.KeptItems = 4 // lists of the tests are shorter and longer
 	if b.few > 0 {

@@ -382,7 +382,7 @@ func TestPausesAreHonoured(t *testing.T) {
 	d := b.open()
 	d.lim.Attempts = 5
 	var slept []time.Duration
-	d.fetch.Sleep = func(_ context.Context, p time.Duration) error { slept = append(slept, p); return nil }
+	d.reads.Client.Sleep = func(_ context.Context, p time.Duration) error { slept = append(slept, p); return nil }
 	rep, err := d.Sync(context.Background(), SyncOptions{})
 	if err != nil || !rep.InSync || len(slept) != 2 || slept[0] < 7*time.Second {
 		t.Fatalf("%+v %v %v", rep, err, slept)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/obtain"
@@ -41,11 +40,11 @@ type PlanDocument struct {
 
 // shadow is a Destination without lasting writes.
 func (d *Destination) shadow(p *planning) (*Destination, error) {
-	s := &Destination{planning: p, cfg: d.cfg, opt: d.opt, lim: d.lim, fetch: d.fetch, repeats: d.repeats, to: d.to, secrets: d.secrets}
+	s := &Destination{planning: p, cfg: d.cfg, opt: d.opt, lim: d.lim, reads: d.reads, fetch: d.fetch, repeats: d.repeats, to: d.to, secrets: d.secrets}
 	s.assemble(&keep.Memory{Store: kv.Forget(d.mem.Store), Ledger: d.mem.Ledger.Forgetful(), Dest: d.mem.Dest, Space: d.mem.Space, Log: d.mem.Log, SpaceLock: d.mem.SpaceLock, Meta: d.mem.SnapshotMeta()}, d.stand.Target)
 	s.src = sourceOf(s)
 	o := d.obtains.Options
-	o.Docs, o.Ledger = s.src.Docs, s.mem.Ledger
+	o.Packages, o.Ledger = s.src.packages, s.mem.Ledger
 	s.obtains = obtain.New(o)
 	place := *d.mirror.Place
 	if err := s.openMirror(&place); err != nil || d.stand.Beside == nil {
@@ -122,11 +121,11 @@ func (d *Destination) needed(it *feed.Item) bool {
 }
 
 // Fetch counts a resource to be fetched.
-func (p *planning) Fetch(pr *fetch.Promise) {
-	if pr.Length < 0 {
+func (p *planning) Fetch(length int64) {
+	if length < 0 {
 		p.Unknown++
 	} else {
-		p.Bytes += pr.Length
+		p.Bytes += length
 	}
 }
 
@@ -206,7 +205,7 @@ func (r *run) planChange(ctx context.Context, it *feed.Item) error {
 		}
 	}
 	if it.Change != "deleted" && what != &c.Unchanged && it.Package == "" && d.needed(it) {
-		r.plan.Fetch(&it.Promise)
+		r.plan.Fetch(it.Promise.Length)
 	}
 	if r.plan.whole {
 		return nil

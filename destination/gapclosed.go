@@ -44,7 +44,7 @@ type wayBack struct {
 func (r *run) goBack(ctx context.Context, o *feed.Offer, w wayBack) (done bool, err error) {
 	d := r.d
 	named := map[ledger.Hash]bool{}
-	follows, err := feed.Follows(ctx, d.src, o, *w.to, func(it *feed.Item) {
+	follows, err := d.src.Follows(ctx, o, *w.to, func(it *feed.Item) {
 		if it == nil {
 			clear(named)
 		} else {

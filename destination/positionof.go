@@ -9,16 +9,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/ledger"
 )
 
-// sourceOf reads for d.
-func sourceOf(d *Destination) *feed.Source {
-	o := feed.Options{Source: d.cfg.Source, Set: d.cfg.Set, Client: d.fetch, Limits: &d.lim.Limits.Limits, Settings: d.cfg.Settings, TempDir: d.cfg.TempDir, MemoryBytes: d.cfg.MemoryBytes,
-		EachChange: d.cfg.Keep == "versions", Pause: d.opt.Pause, Keeper: positionOf{d}, Now: d.opt.Now, Log: d.mem.Log, Progress: d.opt.Progress}
-	if d.planning != nil {
-		o.Plan = d.planning
-	}
-	return feed.New(o)
-}
-
 // positionOf keeps a position in the record of a destination.
 type positionOf struct{ d *Destination }
 

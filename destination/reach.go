@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/webguard"
@@ -18,13 +16,13 @@ import (
 // set that was not scanned yet is right.
 func Reach(ctx context.Context, cfg keep.Config, log *slog.Logger) error {
 	lim := defaultLimits()
-	c, err := fetch.NewClient(cfg.Source, fetch.Options{Allow: cfg.Allow, Names: cfg.Settings, Concurrency: max(cfg.Concurrency, 1), Agent: cfg.UserAgent, Limits: &lim.Limits.Limits.Limits, Log: log})
-	if err != nil {
+	reads := readingOf(&cfg, &lim)
+	reads.Log = log
+	if err := reads.Connect(feed.Access{Allow: cfg.Allow, Concurrency: cfg.Concurrency, Agent: cfg.UserAgent}); err != nil {
 		return err
 	}
-	address, _, _ := webguard.Hide(cfg.Source)
-	src := feed.New(feed.Options{Source: address, Set: cfg.Set, Client: c, Limits: &lim.Limits.Limits, Settings: cfg.Settings, TempDir: cfg.TempDir, Now: time.Now, Log: log})
-	if _, err = src.Discover(ctx); errors.Is(err, feed.ErrNothingYet) {
+	_, err := feed.New(reads).Discover(ctx)
+	if errors.Is(err, feed.ErrNothingYet) {
 		return nil
 	}
 	return err

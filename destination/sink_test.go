@@ -33,7 +33,7 @@ func (b *bench) openSink(s sink.Sink) *Destination {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	d.fetch.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	d.reads.Client.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	d.lim.Attempts, d.lim.Dead = 2, 1000
 	return d
 }

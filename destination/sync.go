@@ -13,7 +13,6 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
@@ -410,8 +409,7 @@ func (r *run) retry(ctx context.Context) error {
 			return err
 		}
 		if o.Err != nil && f != nil && f.Tries+1 >= d.lim.apply.FailAfter {
-			var fe *fetch.Error
-			r.lacks.some = r.lacks.some || errors.As(o.Err, &fe) && fe.Gone
+			r.lacks.some = r.lacks.some || feed.IsGone(o.Err)
 			times := (f.Tries + 1) / d.lim.apply.FailAfter
 			r.lacks.perhaps = r.lacks.perhaps || (f.Tries+1)%d.lim.apply.FailAfter == 0 && times&(times-1) == 0 // rarer and rarer
 		}

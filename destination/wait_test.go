@@ -20,7 +20,7 @@ func TestWait(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var asked atomic.Int64
 		d := b.open()
-		d.opt.Pause = time.Nanosecond
+		d.reads.Pause = time.Nanosecond
 		d.src = sourceOf(d)
 		b.src.hook = func(http.ResponseWriter, *http.Request) bool {
 			if asked.Add(1) == 20 {
@@ -39,7 +39,7 @@ func TestWait(t *testing.T) {
 		b.sync()
 		wake := make(chan struct{}, 1)
 		d = b.open()
-		d.opt.Pause, d.opt.Wake = 24*time.Hour, wake
+		d.reads.Pause, d.opt.Wake = 24*time.Hour, wake
 		d.src = sourceOf(d)
 		wake <- struct{}{}
 		if err := d.Wait(t.Context()); err != nil {

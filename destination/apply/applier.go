@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -34,8 +33,8 @@ type planner struct {
 // faults remembers resources that fail, and when they are tried again.
 type faults struct {
 	*keep.Standing
-	lim   *Limits
-	fetch *fetch.Client
+	lim *Limits
+	run func() int64
 }
 
 // Putter puts mirrors whole, and counts what they should hold.
@@ -49,9 +48,9 @@ type Limits struct {
 	Few        int // triples that go by an update, with the checkpoint, and not by a Graph Store POST
 }
 
-// New makes an applier. It is opened when the mirror is known.
-func New(stand *keep.Standing, client *fetch.Client, lim *Limits) *Applier {
-	return &Applier{Standing: stand, planner: &planner{Standing: stand, faults: &faults{stand, lim, client}, lim: lim}}
+// New makes an applier; run is the number of the run under way. It is opened when the mirror is known.
+func New(stand *keep.Standing, run func() int64, lim *Limits) *Applier {
+	return &Applier{Standing: stand, planner: &planner{Standing: stand, faults: &faults{stand, lim, run}, lim: lim}}
 }
 
 // Open takes the mirror's form.

@@ -1059,5 +1059,5 @@ func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, 
 }
 
 // runName names the run under way.
-func (fa *faults) runName() string  { return fmt.Sprint(fa.Writer, " ", fa.fetch.Run()) }
+func (fa *faults) runName() string  { return fmt.Sprint(fa.Writer, " ", fa.run()) }
 func (ap *Applier) RunName() string { return ap.planner.faults.runName() }

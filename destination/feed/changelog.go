@@ -109,7 +109,7 @@ func (p *changePackage) document(ctx context.Context, src *Documents) (*Download
 		return nil, nil, fmt.Errorf("package %s is of type %q; only ZIP packages are read, and it links to no copy of its manifest", clip.Middle(p.URL), p.Promise.Type)
 	}
 	if src.plan != nil && p.IsZIP() {
-		src.plan.Fetch(&p.Promise)
+		src.plan.Fetch(p.Promise.Length)
 	}
 	if !p.IsZIP() || manifest && src.plan != nil {
 		if !p.IsZIP() {

@@ -274,7 +274,7 @@ func (src *Source) sameClosed(ctx context.Context, p *proof, address string) (bo
 		return false, nil
 	}
 	same, err := src.Docs.listIs(ctx, &from.Last)
-	if isGone(err) {
+	if IsGone(err) {
 		return true, nil // retention took it meanwhile: the beginning of the next list tells
 	}
 	p.done = same
@@ -771,7 +771,7 @@ func (src *Source) lastListsUnchanged(ctx context.Context, from *cursor) bool {
 	is, err := src.Docs.listIs(ctx, &from.Last)
 	if is && err == nil && from.Filled.URL != "" && from.Filled.URL != from.Last.URL {
 		is, err = src.Docs.listIs(ctx, &from.Filled)
-		is = is || isGone(err) // retention took it: its changes are applied
+		is = is || IsGone(err) // retention took it: its changes are applied
 	}
 	return is // an error is told when the lists are read
 }

@@ -265,7 +265,7 @@ func (src *Documents) part(ctx context.Context, p part, seen map[string]bool, wa
 func (src *Documents) eachPartDepth(ctx context.Context, parts []part, want resourcesync.Capability, seen map[string]bool, depth int, opened *[]listPart, f func(part, *Download, *resourcesync.Reader) error) error {
 	for _, p := range parts {
 		dl, r, err := src.part(ctx, p, seen, want)
-		if isGone(err) {
+		if IsGone(err) {
 			return &absentError{p.URL, err}
 		}
 		if err != nil {

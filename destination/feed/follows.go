@@ -11,7 +11,7 @@ import (
 
 // Follows tells whether the changes offered now have everything since a cursor. tell gets the changed
 // resources, first nil: a pass begins anew.
-func Follows(ctx context.Context, src *Source, o *Offer, from Cursor, tell func(*Item)) (bool, error) {
+func (src *Source) Follows(ctx context.Context, o *Offer, from Cursor, tell func(*Item)) (bool, error) {
 	address, kind := o.Changes()
 	dl, rd, err := src.ChangesRoot(ctx, fetch.Request{URL: address}, kind)
 	if err != nil {

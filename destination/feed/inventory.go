@@ -286,7 +286,7 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, when When, loo
 		return v, src.dumpInventory(ctx, o, v, known)
 	}
 	dl, r, err := src.unlessKnown(ctx, o.ResourceList, resourcesync.ResourceList, known)
-	if isGone(err) && o.ResourceDump != "" {
+	if IsGone(err) && o.ResourceDump != "" {
 		src.Docs.log.Warn("the Resource List is named and not there; the Resource Dump is read in its place", "list", o.ResourceList)
 		o.ResourceList = "" // in this run
 		return v, src.dumpInventory(ctx, o, v, known)

@@ -67,8 +67,8 @@ type absentError struct {
 func (e *absentError) Error() string { return e.err.Error() }
 func (e *absentError) Unwrap() error { return e.err }
 
-// isGone tells a missing thing from an unavailable one.
-func isGone(err error) bool {
+// IsGone tells a missing thing from an unavailable one.
+func IsGone(err error) bool {
 	var fe *fetch.Error
 	return errors.As(err, &fe) && fe.Gone
 }
@@ -111,7 +111,7 @@ func MissingOf(o *Offer, err error) error {
 func (src *Source) ChangesRoot(ctx context.Context, r fetch.Request, kind resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
 	dl, rd, err := src.Docs.Document(ctx, r, kind)
 	switch {
-	case isGone(err):
+	case IsGone(err):
 		err = &absentError{r.URL, fmt.Errorf("%s: %w", KindName(kind), err)}
 	case err != nil:
 		err = fmt.Errorf("%s: %w", KindName(kind), err)
@@ -123,7 +123,7 @@ func (src *Source) ChangesRoot(ctx context.Context, r fetch.Request, kind resour
 func (src *Source) noteThere(ctx context.Context, address string, err error) error {
 	absent := src.keeper.Position().at.Absent
 	switch known := slices.Contains(absent, address); {
-	case isGone(err) && !known:
+	case IsGone(err) && !known:
 		absent = append(slices.Clone(absent), address)
 	case err == nil && known:
 		absent = slices.DeleteFunc(slices.Clone(absent), func(a string) bool { return a == address })
@@ -257,7 +257,7 @@ func (poll *Poll) Returned(ctx context.Context) (some bool, err error) {
 				dl.Close()
 				continue
 			}
-			if !isGone(err) {
+			if !IsGone(err) {
 				return false, err
 			}
 		}

@@ -120,7 +120,7 @@ func (src *Documents) turn(ctx context.Context, dl *Download, r fetch.Request, s
 
 // pageError is of a page: a missing page does not tell of a missing list.
 func pageError(address string, err error) error {
-	if isGone(err) {
+	if IsGone(err) {
 		err = errors.New(err.Error())
 	}
 	return fmt.Errorf("%w: without page %s the list is incomplete: %w", errPages, clip.Middle(address), err)

@@ -65,7 +65,7 @@ type keeper interface {
 type plan interface {
 	Document(address string, kind resourcesync.Capability, at time.Time, entries int64)
 	Change(list string, kind resourcesync.Capability)
-	Fetch(*fetch.Promise)
+	Fetch(length int64) // less than 0: unknown
 }
 
 // New reads a source by its client.

@@ -55,7 +55,7 @@ func (sv *survey) look(ctx context.Context, parts []part) error {
 
 func (sv *survey) lookAt(ctx context.Context, p part, seen map[string]bool) (s surveyed, err error) {
 	dl, r, err := sv.docs.part(ctx, p, seen, resourcesync.ChangeList)
-	if isGone(err) {
+	if IsGone(err) {
 		sv.docs.log.Warn("a change list is named and not there", "list", p.URL, "error", err)
 		return surveyed{gone: true}, nil
 	}

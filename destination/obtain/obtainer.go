@@ -19,7 +19,7 @@ import (
 // Options of New.
 type Options struct {
 	Fetch     *fetch.Client
-	Docs      *feed.Documents
+	Packages  Packages
 	Ledger    *ledger.Ledger // for the kept version, and for what is mirrored already
 	Limits    *Limits
 	Settings  settings.Names

@@ -12,6 +12,13 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
+// Packages opens packages of a source. An implementer guarantees: a package is whole and as promised,
+// and a member is not longer than a resource may be. Whoever opens a package closes its download.
+type Packages interface {
+	OpenPackage(ctx context.Context, p feed.Package, attempts int) (*feed.Download, *resourcesync.Package, error)
+	ReadMember(z *resourcesync.Package, path string) ([]byte, error)
+}
+
 // packageCache has the packages that single resources were taken from in a run.
 type packageCache struct {
 	mu   sync.Mutex
@@ -42,7 +49,7 @@ func (ob *Obtainer) obtainPackaged(ctx context.Context, it *feed.Item) (*Outcome
 			return nil, fmt.Errorf("package %s: %d others were opened in this run already", clip.Middle(it.Package), maxCached)
 		}
 		p = &cachedPackage{}
-		p.dl, p.zip, p.err = ob.Docs.OpenPackage(ctx, feed.Package{URL: it.Package, Promise: fetch.Promise{Length: -1}}, 2)
+		p.dl, p.zip, p.err = ob.Packages.OpenPackage(ctx, feed.Package{URL: it.Package, Promise: fetch.Promise{Length: -1}}, 2)
 		if c.open == nil {
 			c.open = map[string]*cachedPackage{}
 		}
@@ -54,7 +61,7 @@ func (ob *Obtainer) obtainPackaged(ctx context.Context, it *feed.Item) (*Outcome
 	if p.err != nil {
 		return nil, fmt.Errorf("package %s: %w", clip.Middle(it.Package), p.err)
 	}
-	body, err := ob.Docs.ReadMember(p.zip, it.Path)
+	body, err := ob.Packages.ReadMember(p.zip, it.Path)
 	if err == nil {
 		err = it.Promise.Verify(body)
 	}
@@ -114,14 +121,14 @@ var errEmptyMember = errors.New("it is empty, and neither length nor hash is pro
 // Member obtains a resource of an open package. The package must stay open until then.
 func (ob *Obtainer) Member(z *resourcesync.Package, it *feed.Item) func(context.Context) *Outcome {
 	return func(ctx context.Context) *Outcome {
-		body, err := ob.Docs.ReadMember(z, it.Path)
+		body, err := ob.Packages.ReadMember(z, it.Path)
 		return ob.packaged(ctx, it, body, err)
 	}
 }
 
 // Opened obtains a resource of the package that it was met in, and reads its bytes at once.
 func (ob *Obtainer) Opened(it *feed.Item) func(context.Context) *Outcome {
-	body, err := ob.Docs.ReadMember(it.Ask.Opened.ZIP, it.Path)
+	body, err := ob.Packages.ReadMember(it.Ask.Opened.ZIP, it.Path)
 	return func(ctx context.Context) *Outcome { return ob.packaged(ctx, it, body, err) }
 }
 

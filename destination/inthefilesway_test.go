@@ -2,6 +2,7 @@ package destination
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,7 @@ import (
 // refused by name until the file is gone. One with the same bytes is taken over.
 func TestFileInTheWay(t *testing.T) {
 	for _, kind := range []string{"folder", "beside"} {
-		for _, end := range []string{"moved away", "repair", "adopted before"} {
+		for _, end := range []string{"moved away", "moved away after an audit", "repair", "adopted before"} {
 			t.Run(kind+" "+end, func(t *testing.T) {
 				b := newBench(t)
 				s, dir := b.src, t.TempDir()
@@ -58,6 +59,11 @@ func TestFileInTheWay(t *testing.T) {
 					}
 				}
 				switch end {
+				case "moved away after an audit":
+					if a, err := open().Audit(t.Context(), AuditOptions{}); err != nil || a.Equal {
+						t.Fatalf("%+v %v", a, err)
+					}
+					os.Remove(at)
 				case "moved away", "adopted before":
 					os.Remove(at)
 				case "repair":
@@ -65,8 +71,10 @@ func TestFileInTheWay(t *testing.T) {
 						t.Fatalf("%+v %v", a, err)
 					}
 				}
-				if rep, err := open().Sync(t.Context(), SyncOptions{}); err != nil || !rep.InSync || filesIn(t, dir)["set/r/new.png"] != "new" {
-					t.Fatalf("%+v %v %q", rep, err, filesIn(t, dir))
+				d = open()
+				rep, err := d.Sync(t.Context(), SyncOptions{})
+				if st, serr := d.Status(t.Context()); err != nil || serr != nil || !rep.InSync || !st.InSync || st.Held != "" || filesIn(t, dir)["set/r/new.png"] != "new" {
+					t.Fatalf("%+v %+v %v %q", rep, st, err, filesIn(t, dir))
 				}
 				if a, err := open().Audit(t.Context(), AuditOptions{}); err != nil || !a.Equal {
 					t.Fatalf("%+v %v", a, err)
@@ -120,5 +128,81 @@ func TestFilesElsewhereAndBack(t *testing.T) {
 	}
 	if rep, err := b.open().Audit(t.Context(), AuditOptions{}); err != nil || !rep.Equal {
 		t.Fatalf("%+v %v", rep, err)
+	}
+}
+
+// A resource whose own path is blocked by a folder or a file of somebody else is at a hashed path, and
+// comes home: with the next version once the obstacle is gone, and by the repair that removes it. After
+// a setting of files that went elsewhere and back no file is left at the hashed path.
+func TestFilesComeHome(t *testing.T) {
+	for _, beside := range []bool{false, true} {
+		for _, obstacle := range []string{"folder", "file above"} {
+			for _, end := range []string{"changed", "repair", "elsewhere and back"} {
+				if end == "elsewhere and back" && !beside {
+					continue // another folder is another mirror
+				}
+				what := fmt.Sprintf("beside %t, %s, %s", beside, obstacle, end)
+				b := newBench(t)
+				s, dir := b.src, t.TempDir()
+				open := b.intoFolder(dir)
+				if beside {
+					open, b.cfg.Files = b.open, dir
+				}
+				fill(s, 2)
+				s.types["d/x.png"] = "image/png"
+				sync := func() {
+					t.Helper()
+					if rep, err := open().Sync(t.Context(), SyncOptions{}); err != nil || !rep.InSync {
+						t.Fatalf("%s: %+v %v", what, rep, err)
+					}
+				}
+				sync()
+				foreign := map[string]string{"folder": "set/r/d/x.png/precious", "file above": "set/r/d"}[obstacle]
+				if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(foreign)), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				write(t, filepath.Join(dir, foreign), "precious")
+				s.put("d/x.png", "first")
+				sync()
+				if got := filesIn(t, dir); got["set/r/d/x.png"] != "" || got[foreign] != "precious" {
+					t.Fatalf("%s: %q", what, got)
+				}
+				gone := func() {
+					if err := os.RemoveAll(filepath.Join(dir, strings.TrimSuffix(foreign, "/precious"))); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want := "first"
+				switch end {
+				case "changed":
+					gone()
+					want = "second"
+					s.put("d/x.png", want)
+				case "repair":
+					if a, err := open().Audit(t.Context(), AuditOptions{Repair: true}); err != nil || !a.Equal {
+						t.Fatalf("%s: %+v %v", what, a, err)
+					}
+				case "elsewhere and back":
+					b.cfg.Files = t.TempDir()
+					sync()
+					gone()
+					b.cfg.Files = dir
+				}
+				sync()
+				got := filesIn(t, dir)
+				hashed := 0
+				for name := range got {
+					if strings.HasPrefix(name, "%/") {
+						hashed++
+					}
+				}
+				if got["set/r/d/x.png"] != want || hashed > 0 {
+					t.Errorf("%s: %q", what, got)
+				}
+				if a, err := open().Audit(t.Context(), AuditOptions{}); err != nil || !a.Equal {
+					t.Errorf("%s: %+v %v", what, a, err)
+				}
+			}
+		}
 	}
 }

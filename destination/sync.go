@@ -273,14 +273,41 @@ func (r *run) sync(ctx context.Context) error {
 	if r.dry {
 		return nil
 	}
-	err = r.retry(ctx)
+	inTheWay, err := d.inTheWay(ctx)
+	if err == nil {
+		err = r.retry(ctx)
+	}
 	if err == nil && (r.lacks.some || r.lacks.perhaps) && !r.full {
 		err = r.unlisted(ctx, offer)
 	}
 	if err != nil {
 		return err
 	}
-	return r.confirmTaken(ctx)
+	if err := r.confirmTaken(ctx); err != nil || !inTheWay {
+		return err
+	}
+	return cleared(ctx, r)
+}
+
+// inTheWay tells of foreign files in the way of resources.
+func (d *Destination) inTheWay(ctx context.Context) (bool, error) {
+	for _, f := range d.mem.Ledger.Faults(ctx) {
+		if f.Err != nil || f.Blocked {
+			return f.Blocked, f.Err
+		}
+	}
+	return false, nil
+}
+
+// cleared compares the mirror once no file is in the way any more: an audit has told of those files as
+// damage, and nothing but a comparison knows whether it was all.
+func cleared(ctx context.Context, r *run) error {
+	still, err := r.d.inTheWay(ctx)
+	if err != nil || still || r.d.mem.SnapshotMeta().Damage == "" {
+		return err
+	}
+	r.why("the files in the way of resources are gone: everything in the mirror is compared")
+	return r.compareMirror(ctx)
 }
 
 // checkMirror compares the checkpoint in the mirror with ours, and refuses a graph with

@@ -62,9 +62,10 @@ func (c *Comparison) file(ctx context.Context, loc ledger.Hash, rec *ledger.Reco
 // onlySource ends the finding of a resource in need of the source.
 const onlySource = "; only the source can give it again, and it cannot be asked"
 
-// strangers finds files without a resource.
+// strangers finds files without a resource. A repair removes them, and brings files home that they
+// were in the way of.
 func (c *Comparison) strangers(ctx context.Context) error {
-	var extra []string
+	var extra, displaced []string
 	for name, err := range c.Standing.Files.All(ctx) {
 		if err != nil {
 			return err
@@ -73,7 +74,9 @@ func (c *Comparison) strangers(ctx context.Context) error {
 		if err == nil && ok { // the record of a path beside a store may come first
 			var rec *ledger.Record
 			rec, err = c.Ledger.Of(owner.Dest).Record(ctx, owner.Loc)
-			ok = rec != nil
+			if ok = rec != nil; ok && c.Standing.Files.Displaced(name) {
+				displaced = append(displaced, rec.Loc)
+			}
 		}
 		if err != nil {
 			return err
@@ -94,7 +97,26 @@ func (c *Comparison) strangers(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
+	if !c.Fix || c.Spare {
+		return nil
+	}
+	return c.bringHome(ctx, displaced)
+}
+
+func (c *Comparison) bringHome(ctx context.Context, locs []string) error {
+	b := c.Store.Batch()
+	defer b.Close()
+	files := c.Standing.Files.Begin(c.Standing.Files.Names(b), len(locs))
+	defer files.Close()
+	for _, loc := range locs {
+		if err := files.Home(ctx, loc); err != nil {
+			return keep.MirrorError(err)
+		}
+	}
+	if err := files.Flush(); err != nil {
+		return keep.MirrorError(err)
+	}
+	return b.Commit(ctx, true)
 }
 
 // filesBeside compares the files beside a store with the records.

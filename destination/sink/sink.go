@@ -189,6 +189,8 @@ type Files interface {
 	Digest(name string) (rdfres.Digest, error)
 	// Remove removes a file, if there is one, and folders without any.
 	Remove(name string) error
+	// Displaced tells of a path that is not an address's own, since something is or was in the way.
+	Displaced(name string) bool
 	// All gives the paths of all files, the sink's own bookkeeping apart.
 	All(ctx context.Context) iter.Seq2[string, error]
 }
@@ -199,6 +201,8 @@ type FileBatch interface {
 	Put(ctx context.Context, loc string, body []byte, fresh bool) error
 	// Remove removes the file of an address, and tells whether it had one.
 	Remove(ctx context.Context, loc string) (bool, error)
+	// Home moves the file of an address from a displaced path to its own, if nothing is there any more.
+	Home(ctx context.Context, loc string) error
 	// Clear is Remove, with a file that a crash left before its path was recorded.
 	Clear(ctx context.Context, loc string) error
 	// Flush makes the batch durable. Without it any part may stand.

@@ -11,6 +11,7 @@ import (
 	"iter"
 	"os"
 	"path"
+	"strings"
 	"syscall"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
@@ -133,6 +134,9 @@ func (m *mirror) All(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
+// Displaced tells of a hashed path.
+func (m *mirror) Displaced(name string) bool { return strings.HasPrefix(name, hashedFolder) }
+
 // blocked tells of a path unfit for a file here: it is a folder, or a part of it is a file.
 func (m *mirror) blocked(name string) bool {
 	if st, err := m.lstat(name); err == nil {
@@ -166,7 +170,7 @@ type batch struct {
 }
 
 // Put writes to the recorded path of an address, else to its own path, else to the hashed
-// one.
+// one. A file at its hashed path goes back to its own as soon as nothing is in the way there.
 func (b *batch) Put(ctx context.Context, loc string, body []byte, fresh bool) error {
 	paths, of := pathsOf(b.Source, loc), ledger.HashOf(loc)
 	for i, name := range paths {
@@ -179,6 +183,11 @@ func (b *batch) Put(ctx context.Context, loc string, body []byte, fresh bool) er
 		}
 		if !ok || owner != of {
 			continue
+		}
+		if i == 1 {
+			if home, err := b.home(ctx, paths, of, body); home || err != nil {
+				return err
+			}
 		}
 		err = b.put(name, body, false)
 		if err != nil && i != 1 && !errors.Is(err, fs.ErrPermission) && b.blocked(name) { // its file is gone, and another is in the way
@@ -200,9 +209,66 @@ func (b *batch) Put(ctx context.Context, loc string, body []byte, fresh bool) er
 		if err == nil {
 			b.names.Take(name, of)
 		}
+		if err == nil && i == 0 && name != paths[1] {
+			err = b.leave(ctx, paths[1])
+		}
 		return err
 	}
 	return fmt.Errorf("no path is free for %s", clip.Middle(loc))
+}
+
+// home writes the file of a hashed path to the address's own path, if nothing is in the way there.
+func (b *batch) home(ctx context.Context, paths []string, of ledger.Hash, body []byte) (bool, error) {
+	own := paths[0]
+	if _, taken, err := b.names.Owner(ctx, own); err != nil || taken || b.blocked(own) {
+		return false, err
+	}
+	if _, err := b.lstat(own); err == nil { // an interrupted batch may have left it
+		if sum, err := b.Digest(own); err != nil || sum != rdfres.Digest(sha256.Sum256(body)) {
+			return false, nil
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err := b.put(own, body, true); err != nil {
+		return false, err
+	}
+	b.names.Take(own, of)
+	b.names.Free(paths[1])
+	return true, b.mirror.Remove(paths[1])
+}
+
+// leave removes the file that an address had at its hashed path, and that the records do not know
+// any more: of a folder that was kept before.
+func (b *batch) leave(ctx context.Context, hashed string) error {
+	if st, err := b.lstat(hashed); err != nil || !st.Mode().IsRegular() {
+		return nil
+	}
+	if _, owned, err := b.names.Owner(ctx, hashed); err != nil || owned {
+		return err
+	}
+	return b.mirror.Remove(hashed)
+}
+
+// Home is for a repair: it moves a file from its hashed path to its own.
+func (b *batch) Home(ctx context.Context, loc string) error {
+	paths, of := pathsOf(b.Source, loc), ledger.HashOf(loc)
+	owner, ok, err := b.names.Owner(ctx, paths[1])
+	if err != nil || !ok || owner != of || paths[0] == paths[1] {
+		return err
+	}
+	root, err := b.root()
+	if err != nil {
+		return err
+	}
+	body, err := root.ReadFile(paths[1])
+	if errors.Is(err, fs.ErrNotExist) { // told apart
+		return nil
+	}
+	if err == nil {
+		_, err = b.home(ctx, paths, of, body)
+	}
+	return err
 }
 
 // Remove removes the file of an address, if it has one.

@@ -16,7 +16,10 @@ import (
 // long segment ends in a hash. If a path is taken, as by /a and /a/b, the file is below %/ by
 // the hash of its address.
 
-const maxSegment = 120
+const (
+	maxSegment   = 120
+	hashedFolder = "%/"
+)
 
 // pathsOf are the possible paths of an address: its own, the hashed one, and the one from a
 // former host of the source.
@@ -66,7 +69,7 @@ func hashedPath(loc string) string {
 			ext = e
 		}
 	}
-	return "%/" + hex.EncodeToString(sum[:16]) + ext
+	return hashedFolder + hex.EncodeToString(sum[:16]) + ext
 }
 
 func safeSegment(s string) string {

@@ -43,6 +43,15 @@ func TestCommandReference(t *testing.T) {
 	}
 	var check func(c *cobra.Command)
 	check = func(c *cobra.Command) {
+		_, words, _ := strings.Cut(strings.TrimSuffix(c.Use, " [flags]"), " ")
+		for n := range 3 { // what is missing is named, with its kind and an example
+			if words == "" || strings.HasPrefix(words, "[") || c.HasSubCommands() || c.Args(c, make([]string, n)) == nil {
+				break
+			}
+			if err := c.Args(c, make([]string, n)); strings.Contains(err.Error(), "()") || !strings.Contains(err.Error(), " for example: "+c.CommandPath()+" ") {
+				t.Errorf("%s with %d arguments: %v", c.CommandPath(), n, err)
+			}
+		}
 		if c.Short == "" || !c.HasSubCommands() && c.Parent() != nil && c.Parent().Name() != "completion" && c.Name() != "help" && c.Long+c.Example == "" {
 			t.Errorf("%s says too little of itself", c.CommandPath())
 		}

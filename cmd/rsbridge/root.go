@@ -99,7 +99,7 @@ func wrapArgs(c *cobra.Command) {
 					return usage("unknown command %q: use %s", args[0], cmd.UseLine())
 				}
 				if len(args) == 0 || check(cmd, append(slices.Clone(args), "more")) == nil {
-					return usage("an argument is missing: use %s", cmd.UseLine())
+					return usage("%s needs %s; for example: %s", strings.TrimPrefix(cmd.CommandPath(), "rsbridge "), neededArg(cmd, len(args)), firstExample(cmd))
 				}
 				return usage("there is an argument too many, %q: use %s", args[len(args)-1], cmd.UseLine())
 			}
@@ -109,6 +109,44 @@ func wrapArgs(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		wrapArgs(sub)
 	}
+}
+
+// argKinds tell what an argument is, by its word in the usage line.
+var argKinds = map[string]string{
+	"STORE or URL":   "a store of the configuration, a SPARQL query address, or the folder of an embedded store",
+	"PATH or URL...": "files or addresses of ResourceSync documents",
+	"SET or DEST":    "a set or destination of the configuration, or one removed from it",
+	"SET":            "a set of the configuration",
+	"NAME":           "a set or destination of the configuration",
+	"ENTITY":         "the IRI of an entity",
+	"SOURCE":         "the address of a ResourceSync source",
+	"URL":            "the address of a ResourceSync source",
+	"ENDPOINT":       "a SPARQL query address",
+	"DIR":            "a folder",
+	"FILE...":        "files of RDF, or - for standard input",
+	"QUERY":          "a SPARQL query",
+	"UPDATE":         "a SPARQL update, or - for standard input",
+
+	"SET NEWNAME or DEST --to STORE": "a set and its new name, or a destination and its new store",
+}
+
+var argWords = regexp.MustCompile(`\S+( or \S+)*`)
+
+// neededArg names the argument after n given ones, and tells what it is.
+func neededArg(cmd *cobra.Command, n int) string {
+	_, use, _ := strings.Cut(cmd.Use, " ")
+	words := []string{use}
+	if !strings.Contains(use, "--") {
+		words = argWords.FindAllString(use, -1)
+	}
+	word := words[min(n, len(words)-1)]
+	return word + " (" + argKinds[word] + ")"
+}
+
+// firstExample is the first command line of the examples.
+func firstExample(cmd *cobra.Command) string {
+	line, _, _ := strings.Cut(strings.ReplaceAll(strings.TrimSpace(cmd.Example), " \\\n    ", " "), "\n")
+	return line[max(0, strings.LastIndex(line, cmd.CommandPath())):]
 }
 
 // begin makes the logger.

@@ -37,6 +37,8 @@ type Options struct {
 	Wait time.Duration
 	// Grace is how long Close lets runs under way go on; default 20s.
 	Grace time.Duration
+	// Heard writes a line of level info for each run by a notification, else of level debug.
+	Heard bool
 }
 
 // HeldError names the holder of a state folder.

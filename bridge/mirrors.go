@@ -191,7 +191,9 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 		level, said := slog.LevelInfo, "synced"
 		switch {
 		case run.Cause == byNotification && rep.InSync && rep.Mode == "incremental":
-			level = slog.LevelDebug // as often as the source changes
+			if said = "heard of changes, and applied them"; !m.bridge.o.Heard {
+				level = slog.LevelDebug // as often as the source changes
+			}
 		case o.DryRun:
 			said = "dry run of a sync: nothing was written"
 		case !rep.InSync && rep.Until == nil:

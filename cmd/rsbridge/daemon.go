@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -108,7 +109,7 @@ func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string,
 	if hup == nil { // in somebody's terminal: runs are repeatable, and nobody likes to wait
 		grace = time.Second
 	}
-	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Command: command, Grace: grace})
+	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Command: command, Grace: grace, Heard: strings.HasPrefix(command, "rsbridge mirror")})
 	if err != nil {
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil { // it was told to stop while it was opening
 			return cfg, nil

@@ -39,7 +39,7 @@ func (s *Subscriber) events(ctx context.Context, address string, h *hearing) err
 	}
 	defer res.Body.Close()
 	if kind := fetch.Essence(res.Header.Get("Content-Type")); res.StatusCode != http.StatusOK || kind != eventStream {
-		return fmt.Errorf("GET %s: %s, %.100s, and a stream of events was expected", address, res.Status, kind)
+		return fmt.Errorf("%s, %.100s, and no stream of events", res.Status, kind)
 	}
 	h.opened()
 	err = eachEvent(&alive{res.Body, patience}, func(kind string, data []byte) error {

@@ -14,12 +14,15 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
@@ -48,6 +51,8 @@ const (
 	openWithin = 30 * time.Second // of a channel
 	shortest   = time.Second      // pause before a channel is opened again
 	longest    = 5 * time.Minute
+	leastRest  = 250 * time.Millisecond // after a sync, for more hints
+	mostRest   = 2 * time.Second
 	seldom     = time.Hour // a source without channels is asked again after it
 )
 
@@ -113,8 +118,9 @@ type Options struct {
 
 // Subscriber follows the channels of one source. One that is nil hears nothing.
 type Subscriber struct {
-	// Sleep is the pause before another attempt. A test may replace it before Start.
-	Sleep func(context.Context, time.Duration) error
+	// Sleep is the pause before another attempt, Rest the one after a sync. A test may replace them
+	// before Start.
+	Sleep, Rest func(context.Context, time.Duration) error
 
 	o       Options
 	log     *slog.Logger
@@ -128,6 +134,7 @@ type Subscriber struct {
 
 	mu            sync.Mutex
 	way           string
+	lost          lost
 	announced     feed.Heard
 	last          time.Time                // of the first change of the last notification
 	subscriptions map[string]*subscription // by token
@@ -144,7 +151,7 @@ func Open(o Options) (*Subscriber, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Subscriber{Sleep: sleep, o: o, repeats: &repeats.Lines{}, hints: make(chan struct{}, 1), again: make(chan struct{}, 1), way: Polling, subscriptions: map[string]*subscription{}}
+	s := &Subscriber{Sleep: sleep, Rest: sleep, o: o, repeats: &repeats.Lines{}, hints: make(chan struct{}, 1), again: make(chan struct{}, 1), way: Polling, subscriptions: map[string]*subscription{}}
 	s.log = slog.New(s.repeats.Handler(o.Logger.Handler()))
 	limits := feed.DefaultLimits()
 	limits.Header = cmp.Or(o.Timeout, limits.Header)
@@ -198,10 +205,11 @@ func (s *Subscriber) hint() {
 	}
 }
 
-// follow syncs at each hint. A hint during a sync is followed by one more. After a failure it tries
-// again: without a schedule nobody else does.
+// follow syncs at each hint. Those that come during a sync, and for a while after it, are followed by
+// one more: the busier the source, the longer the while. After a failure it tries again: without a
+// schedule nobody else does.
 func (s *Subscriber) follow(ctx context.Context) {
-	pause := shortest
+	pause, rest := shortest, leastRest
 	for again := false; ; {
 		if again {
 			_ = s.pause(ctx, pause, s.hints)
@@ -217,6 +225,14 @@ func (s *Subscriber) follow(ctx context.Context) {
 			return
 		}
 		again = !s.o.Sync(ctx)
+		if s.Rest(ctx, rest) != nil {
+			return
+		}
+		if len(s.hints) > 0 {
+			rest = min(2*rest, mostRest)
+		} else {
+			rest = leastRest
+		}
 	}
 }
 
@@ -277,7 +293,10 @@ func (s *Subscriber) run(ctx context.Context) {
 			_ = s.pause(ctx, seldom, nil)
 			continue
 		case !end.opened:
-			s.log.Warn("no notifications are heard for now; the source is polled", "error", told(end.err))
+			s.mu.Lock()
+			level, times := s.lost.note(told(end.err))
+			s.mu.Unlock()
+			s.log.Log(ctx, level, "no channel of notifications can be opened: the source is polled until one can", "cause", told(end.err), "attempts", times)
 			select {
 			case <-s.again: // of before
 			default:
@@ -287,7 +306,7 @@ func (s *Subscriber) run(ctx context.Context) {
 				continue
 			}
 		default:
-			s.log.Info("a channel of notifications ended; it is opened again", "reason", told(end.err))
+			s.log.Info("a channel of notifications ended; it is opened again", "reason", told(plain(end.err)))
 			if end.heard || s.o.Now().Sub(begun) > pause {
 				pause = shortest
 			}
@@ -295,6 +314,30 @@ func (s *Subscriber) run(ctx context.Context) {
 		}
 		pause = min(2*pause, longest)
 	}
+}
+
+// lost counts failed attempts to open a channel, one after the other.
+type lost struct {
+	times int
+	why   string // without numbers: ports of connections differ
+}
+
+var number = regexp.MustCompile(`\d+`)
+
+// note counts an attempt, and tells its level: the first one is written, and one with another cause.
+func (l *lost) note(why string) (level slog.Level, times int) {
+	level, last := slog.LevelDebug, l.why
+	if l.why = number.ReplaceAllString(why, ""); l.why != last {
+		level = slog.LevelWarn
+	}
+	l.times++
+	return level, l.times
+}
+
+// end forgets the attempts, and tells how many there were.
+func (l *lost) end() (times int) {
+	times, *l = l.times, lost{}
+	return times
 }
 
 func told(err error) string { return webguard.MaskedText(clip.Middle(err.Error())) }
@@ -317,6 +360,23 @@ func (s *Subscriber) pause(ctx context.Context, d time.Duration, cut chan struct
 		<-slept
 		return true
 	}
+}
+
+// plain is the cause of a failed channel in words: libraries tell of their own calls.
+func plain(err error) error {
+	var dns *net.DNSError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return errors.New("no answer in time")
+	case errors.As(err, &dns):
+		return fmt.Errorf("the name of the host %s is unknown", dns.Name)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return errors.New("connection refused")
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the connection was cut")
+	}
+	return err
 }
 
 // errNone comes from a source without a channel of the mode.
@@ -363,7 +423,7 @@ func (s *Subscriber) hear(ctx context.Context) ended {
 			return h.end
 		}
 		s.log.Debug("a channel cannot be opened", "channel", c.address, "way", c.way, "error", h.end.err)
-		errs = append(errs, h.end.err)
+		errs = append(errs, fmt.Errorf("%s at %s: %w", c.way, webguard.Masked(c.address), plain(h.end.err)))
 	}
 	return ended{err: errors.Join(errs...)}
 }
@@ -395,8 +455,12 @@ func (h *hearing) opened() {
 	h.end.opened = true
 	h.s.mu.Lock()
 	h.s.way = h.c.way
+	failed := h.s.lost.end()
 	h.s.mu.Unlock()
 	h.s.log.Debug("notifications are heard", "channel", h.c.address, "way", h.c.way)
+	if failed > 0 {
+		h.s.log.Info("notifications are heard again", "channel", webguard.Masked(h.c.address), "way", h.c.way, "attempts", failed)
+	}
 	h.s.hint()
 }
 

@@ -154,9 +154,55 @@ func (s *source) hear(mode string, offer func(context.Context) (*feed.Offer, err
 		}
 		return nil
 	}
+	h.Rest = func(context.Context, time.Duration) error { return nil }
 	s.Cleanup(h.End)
 	h.Start()
 	return h
+}
+
+// TestFlood: hints during a sync, and during the rest after it, are one; rests grow while hints come.
+func TestFlood(t *testing.T) {
+	s := newSource(t)
+	h := &hearer{}
+	rests, syncs := make(chan time.Duration), 0
+	x, err := Open(Options{Config: Config{Mode: Events}, Source: s.URL, Sync: func(context.Context) bool {
+		for range 100 {
+			h.hint()
+		}
+		syncs++
+		return true
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Subscriber = x
+	x.Rest = func(ctx context.Context, d time.Duration) error {
+		select {
+		case rests <- d:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); x.follow(ctx) }()
+	h.hint()
+	for want := leastRest; want < mostRest; want *= 2 {
+		if d := <-rests; d != want {
+			t.Errorf("a rest of %v, want %v", d, want)
+		}
+	}
+	for range 3 {
+		if d := <-rests; d != mostRest {
+			t.Errorf("a rest of %v", d)
+		}
+	}
+	stop()
+	<-done
+	if syncs > 8 {
+		t.Errorf("%d syncs", syncs)
+	}
 }
 
 // TestWays: the first way that is offered and opens is taken; each opening and each notification
@@ -227,8 +273,16 @@ func TestPauses(t *testing.T) {
 	about(longest)
 	h.Read(feed.Heard{})
 	about(shortest)
-	if n := h.log.count("no notifications are heard"); n < 10 {
-		t.Errorf("told %d times", n)
+	if n := h.log.count("no channel of notifications can be opened"); n != 1 || h.log.count("cause=\"websocket at ") != 1 || h.log.count("; events at ")+h.log.count("\\nevents at ") != 1 {
+		t.Errorf("told %d times: %s", n, h.log)
+	}
+	s.mu.Lock()
+	clear(s.refuse)
+	s.mu.Unlock()
+	h.wait <- struct{}{}
+	<-h.woken
+	if n := h.log.count("notifications are heard again"); n != 1 {
+		t.Errorf("told %d times: %s", n, h.log)
 	}
 	h = s.hear(Auto, func(context.Context) (*feed.Offer, error) { return &feed.Offer{}, nil })
 	about(seldom)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/coder/websocket"
@@ -15,10 +16,13 @@ func (s *Subscriber) socket(ctx context.Context, address string, h *hearing) err
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	opening, done := context.WithTimeoutCause(ctx, openWithin, errQuiet)
-	conn, _, err := websocket.Dial(opening, address, &websocket.DialOptions{HTTPClient: s.client.Plain()})
+	conn, res, err := websocket.Dial(opening, address, &websocket.DialOptions{HTTPClient: s.client.Plain()})
 	done()
 	if err != nil {
-		return fmt.Errorf("open %s: %w", address, err)
+		if res != nil && res.StatusCode != http.StatusSwitchingProtocols {
+			return fmt.Errorf("%s, and no socket", res.Status)
+		}
+		return err
 	}
 	defer conn.CloseNow()
 	conn.SetReadLimit(mostBytes)

@@ -427,6 +427,9 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 		if s.Gateway && (s.sink() || s.Embedded == "" && s.Update == "" && s.GraphStore == "") {
 			fault(p+".gateway", "", "needs an address for updates: update, graph_store, or a preset")
 		}
+		if s.PatchLog != "" && s.local() {
+			fault(p+".patch_log", s.PatchLog, "is for a remote store, a dataset of Fuseki")
+		}
 		if s.Serve && s.Embedded == "" {
 			fault(p+".serve", "true", "is for embedded stores")
 		}

@@ -77,6 +77,7 @@ type Store struct {
 	Update       string   `yaml:"update" doc:"SPARQL update address"`
 	GraphStore   string   `yaml:"graph_store" doc:"Graph Store Protocol address"`
 	Gateway      bool     `yaml:"gateway" doc:"take updates at /stores/NAME/update and /stores/NAME/data of the admin listener, forward them, and look at once at the entities that they touch (docs/howto/update-gateway.md)"`
+	PatchLog     string   `yaml:"patch_log" doc:"the patch log of a Fuseki dataset (patch:LoggedDataset), a file readable here: look at once at the entities in it (docs/howto/expose-fuseki.md)"`
 	Username     string   `yaml:"username" doc:"for basic or digest authentication"`
 	Password     Secret   `yaml:"password" doc:"better: password_file, or ${VARIABLE}"`
 	PasswordFile string   `yaml:"password_file" doc:"file with the password"`

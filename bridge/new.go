@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/rsbridge/rsbridge/bridge/holder"
+	"github.com/rsbridge/rsbridge/bridge/storelog"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/configfile"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
@@ -67,7 +68,11 @@ func Reach(ctx context.Context, cfg *Config, log *slog.Logger) map[string]error 
 			}
 			continue
 		}
-		if err := reachStore(ctx, name, s, log); err != nil {
+		err := reachStore(ctx, name, s, log)
+		if err == nil {
+			err = storelog.Try(s.PatchLog)
+		}
+		if err != nil {
 			out["store "+name] = err
 		}
 	}

@@ -219,11 +219,11 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 			return nil, err
 		}
 		if follower := storeLog(s); follower != nil {
-			mark, err := follower.Mark(ctx)
-			if err != nil {
-				return nil, err
+			if mark, err := follower.Mark(ctx); err != nil {
+				s.bridge.log.Error("the log of the store cannot be read, and its changes are found by scans alone", "set", s.name, "error", err)
+			} else {
+				follows = func(ctx context.Context) error { return follower.Begin(ctx, mark) }
 			}
-			follows = func(ctx context.Context) error { return follower.Begin(ctx, mark) }
 		}
 		answer := ""
 		if answer, known, err = s.knownAnswer(ctx); err != nil {

@@ -153,7 +153,7 @@ func (b *Bridge) StoreHandler(name string) http.Handler {
 	case b.cfg.Stores[name].Gateway:
 		g := &gateway.Gateway{Client: s.client, Order: &s.order, Log: b.log.With("component", "gateway", "store", name)}
 		for _, set := range b.sets {
-			if set.source != nil && set.cfg.Store == name {
+			if storeLog(set) == nil && set.source != nil && set.cfg.Store == name {
 				g.Sets = append(g.Sets, toldOf(set, "gateway"))
 			}
 		}
@@ -180,11 +180,16 @@ func storeLog(s *set) *storelog.Follower {
 		return nil
 	}
 	f := &storelog.Follower{Store: s.cfg.Store, Set: s.name, Tell: toldOf(s, "store"), Records: s.bridge.records, Log: s.bridge.log.With("component", "storelog")}
-	if st := s.bridge.stores[s.cfg.Store]; st.embedded != nil {
+	st, file := s.bridge.stores[s.cfg.Store], s.bridge.cfg.Stores[s.cfg.Store].PatchLog
+	switch {
+	case st.embedded != nil:
 		f.Feed = &storelog.Commits{Store: st.embedded, Skip: sparql.IsOwnGraph}
-		return f
+	case file != "":
+		f.Feed = &storelog.Patches{File: file, Client: st.client, Skip: sparql.IsOwnGraph}
+	default:
+		return nil
 	}
-	return nil
+	return f
 }
 
 // LoadStore loads a document into an embedded store as one transaction; replace

@@ -101,7 +101,7 @@ func readUpdate(r *http.Request, body []byte) embedstore.Touched {
 // write forwards an update, and tells the sets.
 func (g *Gateway) write(w http.ResponseWriter, r *http.Request, address string, head []byte, t embedstore.Touched) {
 	ctx := context.WithoutCancel(r.Context()) // an update goes on when its sender has gone
-	if t.Bindings != nil && !t.Unknown {
+	if t.Bindings != nil && !t.Unknown && len(g.Sets) > 0 {
 		g.Order.Lock()
 		defer g.Order.Unlock()
 		g.ask(ctx, &t)

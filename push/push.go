@@ -1,13 +1,34 @@
 // Package push tells subscribers of the changes of a source, as they are published.
 //
-// Each set has two topics: Change Notifications tell of its resources, Framework Notifications of
-// its capability documents (ResourceSync Notification 1.0.1). [Push.Handler] serves them: a request
-// for a topic gives the last changes. Subscribers of the hub (package hub) are sent each
-// notification; WebSockets (notification 0.8) and server-sent events stay open.
+// # Topics
 //
-// A notification is made from the published state of the set. So its documents can be fetched
-// before anybody hears of them. Each subscriber has a position in the log, and its next
-// notification is everything after it: nothing is queued, and a slow subscriber costs a number.
+// Each set has two topics. [Push.Handler] serves them:
+//
+//	/SET/notify/change     created, updated and deleted resources (Change Notification 1.0.1)
+//	/SET/notify/framework  new and changed lists and dumps (Framework Notification 1.0.1)
+//
+// A query makes a part of a topic: class=IRI, prefix=IRI, change=KIND. A topic is read in four ways:
+//
+//	GET           the last changes: up to 1,000, within 1 MiB; without any an empty body
+//	POST /hub     a subscription, and then each notification (package hub)
+//	WebSocket     each notification as a text frame, in the form of 0.8, or of 1.0.1 with since=SEQUENCE
+//	event stream  each notification as an event; its id is its last sequence
+//
+// # Notifications
+//
+// A notification is a urlset of at most 50,000 entries and 1 MiB (Change Notification, 3). Its entries
+// are in the order of the log. Of one subscriber consecutive notifications adjoin: from is the until of
+// the one before. It is made from the published state of the set, so its documents can be fetched
+// before anybody hears of them. Framework Notifications come at most every five seconds.
+//
+// Each subscriber has a position in the log, and its next notification is everything after it. Nothing
+// is queued: a slow subscriber costs a number. A channel that is more than 10,000 changes behind, or
+// takes nothing for 20 seconds, is closed; its client reads the Change List.
+//
+// # Errors
+//
+// A topic answers 400 for a filter that cannot be read, 405 for another method, 503 for a channel too
+// many. A notification that cannot be made is logged and tried again, and no position moves.
 //
 // # Records
 //
@@ -38,25 +59,29 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// State is the published state of a set. Positions are sequences of the log.
+// State is the published state of a set: one consistent view until Close. Positions are sequences of
+// the log, with the times of the changes there.
 type State interface {
+	// View is the log behind it, for filters by class.
 	View() *changetrack.View
 	// Start is the position before the first change in Change Lists.
 	Start() (uint64, time.Time)
 	// End is the position of the last published change.
 	End() (uint64, time.Time)
 	// Rendered yields the Change List entries of the changes after a sequence, and possibly some
-	// before, in pieces.
+	// before: whole url elements, in the order of the log.
 	Rendered(ctx context.Context, after uint64) iter.Seq2[[]byte, error]
 	// Documents are the capability documents below the Capability List, with the times of their content.
 	Documents() []resourcesync.Entry
+	// Close releases the view. It is called once.
 	Close()
 }
 
 // SetConfig configures the notifications of a set.
 type SetConfig struct {
-	Name    string
-	Address func() string // of the set, without trailing slash
+	Name string
+	// Address is the set's, without trailing slash. It is asked each time: it may change.
+	Address func() string
 	// Read opens the published state; nil before the first publication.
 	Read func(context.Context) State
 	Config
@@ -64,16 +89,16 @@ type SetConfig struct {
 
 // Options of New.
 type Options struct {
-	Store     kv.Store
+	Store     kv.Store     // for the records below, its alone
 	Source    string       // address of the Source Description
-	Documents http.Handler // of the source
+	Documents http.Handler // of the source: its documents are read without a socket
 	Address   string       // of the built-in hub
 	Hub       HubConfig
-	KeyFile   string     // seals the secrets of subscribers
-	UserAgent string     // in requests
-	Limits    hub.Limits // of the hub
-	Now       func() time.Time
-	Logger    *slog.Logger
+	KeyFile   string           // seals the secrets of subscribers
+	UserAgent string           // in requests to subscribers and hubs
+	Limits    hub.Limits       // of the built-in hub
+	Now       func() time.Time // nil: time.Now
+	Logger    *slog.Logger     // nil: silent
 }
 
 // Limits of a notification (Flask-WebSub refuses larger bodies), and of the window at a topic.
@@ -100,7 +125,7 @@ type Push struct {
 	channels channels
 }
 
-// New makes the topics; nothing runs yet.
+// New makes the topics; nothing runs yet. The error is of the settings, or of the key file.
 func New(sets []SetConfig, o Options) (*Push, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -198,7 +223,8 @@ func (p *Push) Close() {
 // Subscriptions is the number of subscriptions of the built-in hub.
 func (p *Push) Subscriptions() int { return p.hub.Count() }
 
-// Changed tells of new documents of a set. It returns at once.
+// Changed tells of new documents of a set: call it after each publication. It returns at once, and an
+// unknown set is passed over.
 func (p *Push) Changed(name string) {
 	if s := p.sets[name]; s != nil {
 		s.changes.tell()
@@ -258,7 +284,8 @@ func (p *Push) find(path string) *topic {
 	return &topic{s: s, kind: kind}
 }
 
-// Topic finds a topic by its whole address.
+// Topic finds a topic by its whole address, with the query of its part. The error is for the
+// subscriber.
 func (p *Push) Topic(address string) (*topic, error) {
 	u, err := url.Parse(address)
 	if err != nil {

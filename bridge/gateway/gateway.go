@@ -1,10 +1,29 @@
 // Package gateway stands before a store: it forwards updates unchanged, and tells the touched
 // entities to the sets made from the store.
 //
-// The touched entities are kept on disk before the update is sent, and looked at once the store
-// has answered. So a killed process forgets no update: after its restart it looks at them. The
-// gateway may tell too much, and never too little: after an update of unknown effect the sets are
-// read whole.
+//	POST /update             SPARQL 1.1 Protocol, 2.2
+//	PUT, POST, DELETE /data  Graph Store HTTP Protocol, 5
+//	others                   reads: GET of /data goes to the store, the rest to the next handler
+//
+// # Order
+//
+//  1. The touched entities are read from the update. An update with a WHERE is asked what it would
+//     touch; until its end no other update passes. All others pass side by side.
+//  2. The entities are kept, durably. So a killed process forgets no update: after its restart it
+//     looks at them.
+//  3. The update is sent, and goes on without its sender.
+//  4. After the store's answer the sets look at the entities. A refused update is forgotten.
+//  5. The answer goes back.
+//
+// The gateway may tell too much, and never too little. Of unknown effect are updates above 8 MiB, packed
+// ones, those that cannot be read, and those without a clear answer of the store: after them the sets
+// are read whole.
+//
+// # Errors
+//
+// The store's own answers go back as they are. The gateway itself answers 400 for a broken body, 404 for
+// an address that the store does not have, 405 for a write elsewhere, 503 if the entities cannot be kept
+// (nothing was sent), and 502 if the store gave no answer (it may have done the update).
 package gateway
 
 import (
@@ -30,14 +49,14 @@ const mostText = 8 << 20
 
 // Gateway is the gateway of one store.
 type Gateway struct {
-	Client *sparql.Client
-	Sets   named.Sets
-	// Order keeps others out between a question and its update.
+	Client *sparql.Client // of the store: its addresses, rights and timeout
+	Sets   named.Sets     // made from the store
+	// Order keeps other updates out between a question and its update. Gateways of one store share it.
 	Order *sync.RWMutex
 	Log   *slog.Logger
 }
 
-// Before serves /update and /data; other reads are for next, if there is one.
+// Before serves /update and /data; other reads are for next, nil for none.
 func (g *Gateway) Before(next http.Handler) http.Handler {
 	if next == nil {
 		next = http.NotFoundHandler()

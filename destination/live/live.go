@@ -2,7 +2,24 @@
 //
 // A notification is a hint. Whatever it says, it only begins a sync, by the Change List: a lost one
 // costs time, and a forged one a request. Each opening of a channel begins a sync too: the list has
-// the changes between two channels.
+// the changes between two channels. Syncs do not pile up: during one, one more may wait.
+//
+// The Capability List offers the ways (Change Notification 1.0.1, 5; notification 0.8, 3). Auto takes
+// the first one that can be opened:
+//
+//	websub      a callback of ours at the source's hub (W3C WebSub); needs Config.Callback
+//	websocket   a WebSocket (notification 0.8)
+//	events      an event stream, an extension of rsbridge
+//	polling     none: the schedule alone
+//
+// A channel without a sign of life for two minutes is lost. It is opened again after a second, then
+// after growing pauses of up to five minutes. Without any channel the source is asked again each hour.
+// Nothing of this is an error of a sync: it is logged, and [Subscriber.Way] tells it.
+//
+// [Subscriber.ServeHTTP] answers a hub. Its question is answered with the challenge if it is about our
+// own request, else with 404 (WebSub, 5.3.1). A notification of up to 4 MiB is answered 202, a larger
+// one 413. Without the signature of its subscription it is left out, and answered alike (WebSub,
+// 7.1.2). At a callback of no subscription the answer is 410: the hub ends it.
 package live
 
 import (
@@ -34,8 +51,7 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// The modes of a subscriber, and the ways in which it hears. Auto takes the first way that is
-// offered and can be opened.
+// The modes of a subscriber, and the ways in which it hears.
 const (
 	Auto      = "auto"
 	WebSub    = "websub"
@@ -102,18 +118,18 @@ func (o *Options) callback() string {
 // Options of Open.
 type Options struct {
 	Config
-	Name        string // of the destination
-	Source, Set string // as configured
-	Allow       []string
-	Timeout     time.Duration // of the beginning of an answer
-	UserAgent   string
-	Settings    settings.Names
-	TempDir     string
-	Transport   http.RoundTripper
-	// Sync reads the list. It tells whether nothing is left to try again.
+	Name        string            // of the destination, in callbacks
+	Source, Set string            // as configured
+	Allow       []string          // hosts beside the source's own
+	Timeout     time.Duration     // of the beginning of an answer; 0: that of feed
+	UserAgent   string            // in requests
+	Settings    settings.Names    // of the settings in errors
+	TempDir     string            // for documents too large for memory
+	Transport   http.RoundTripper // nil: the network
+	// Sync reads the list. It tells whether nothing is left to try again. One call runs at a time.
 	Sync   func(context.Context) bool
-	Now    func() time.Time
-	Logger *slog.Logger
+	Now    func() time.Time // nil: time.Now
+	Logger *slog.Logger     // nil: silent
 }
 
 // Subscriber follows the channels of one source. One that is nil hears nothing.
@@ -140,7 +156,8 @@ type Subscriber struct {
 	subscriptions map[string]*subscription // by token
 }
 
-// Open makes a subscriber, nil with the mode Off; nothing runs yet.
+// Open makes a subscriber, nil with the mode Off; nothing runs yet. The error is of the source's
+// address.
 func Open(o Options) (*Subscriber, error) {
 	if o.Mode = cmp.Or(o.Mode, Auto); o.Mode == Off {
 		return nil, nil
@@ -178,7 +195,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Start hears until End.
+// Start hears until End. It returns at once.
 func (s *Subscriber) Start() {
 	if s == nil {
 		return

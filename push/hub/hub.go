@@ -1,13 +1,27 @@
 // Package hub distributes topics to their subscribers (W3C WebSub, Recommendation of 2018-01-23).
 //
-// A subscription begins after the hub has verified the subscriber's intent, and ends by its lease,
-// by a denial, by the subscriber, or by its answer 410. Each subscriber has a position in its topic
-// and one request in flight at most. So payloads arrive in order, nothing is queued, and after a
-// failure the next payload has everything since. The pauses after failures grow.
+// A subscription is one callback at one topic. It begins after the hub has verified the subscriber's
+// intent (5.3): with news from that moment on. It ends by its lease (300 seconds to 31 days, 10 days by
+// default), by a denial (5.2), by the subscriber, or by its answer 410 (7). A request for a kept one
+// changes it only after its verification.
+//
+// Each subscriber has a position in its topic and one request in flight at most. So payloads arrive in
+// order, nothing is queued, and after a failure the next payload has everything since. Failures are
+// answers other than 2xx, redirects, and none within 20 seconds. The pauses after them grow from five
+// seconds to an hour. With a secret each payload is signed: X-Hub-Signature, an HMAC of its bytes (7.1).
 //
 // Strangers name the callbacks. The hub calls public addresses only, unless Options.Allow names the
-// host; it follows no redirects, and reads little of an answer. Subscriptions are limited in all,
-// for each callback host, and for each requesting address.
+// host; it follows no redirects, and reads 4 KiB of an answer. Subscriptions are limited ([Limits]).
+//
+// A request is answered before it is verified (5.1.2):
+//
+//	202  it will be verified
+//	204  hub.mode=publish for a topic of ours: nothing is to be done
+//	400  the form is broken or too long
+//	403  the callback is no public address, or somebody wants to publish
+//	404  the topic is unknown; Options.Find says why
+//	405, 415  another method, another form
+//	503  a limit is reached, or the hub is not running; Retry-After tells when to come again
 //
 // # Records
 //
@@ -37,38 +51,45 @@ import (
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
-// Position is the place of a subscriber in a topic: its last payload ended at Told, and nothing
-// between Told and Seen was for it.
+// Position is the place of a subscriber in a topic, by numbers of the topic's own that only grow: its
+// last payload ended at Told, and nothing between Told and Seen was for it.
 type Position struct{ Told, Seen uint64 }
 
-// Payload is a message for a subscriber; an empty body is none. At is the position afterwards.
+// Payload is a message for a subscriber (WebSub, 7). With an empty body nothing is sent, and the
+// position moves on.
 type Payload struct {
-	Body  []byte
-	Type  string // media type
-	Links string // Link header: self, hub
-	At    Position
+	Body  []byte   // sent and signed as it is
+	Type  string   // media type
+	Links string   // Link header: self, hub
+	At    Position // of the subscriber after it was taken
 }
 
-// Topic is an ordered stream of payloads.
+// Topic is an ordered stream of payloads. It may be asked for many subscribers at once.
+//
+// An implementer guarantees: Next of the same position, after a failure or a restart, has everything of
+// the first time and what came since, as far as it is kept. A position behind the end, as of a restored
+// state, is taken for the end.
 type Topic interface {
+	// Head is the position of the end: a new subscriber begins there.
 	Head(ctx context.Context) (Position, error)
-	// Next is everything after a position, or the first payload of it.
+	// Next is everything after a position, or the first part of it. An error is logged, and Next is
+	// called again after a pause.
 	Next(ctx context.Context, at Position) (Payload, error)
-	// Changed is closed at the next news.
+	// Changed is closed at the next news. It is asked before Next, so none is missed.
 	Changed() <-chan struct{}
 }
 
 // Options of New.
 type Options struct {
-	Store kv.Store
-	// Find gives the topic of an address. Its error is told to the subscriber.
+	Store kv.Store // for the records below, its alone
+	// Find gives the topic of an address. The subscriber is answered 404 with its error.
 	Find      func(address string) (Topic, error)
-	External  []External // hubs of others
-	KeyFile   string     // seals secrets; made if it is not there. Empty: a key for this process alone
-	Allow     webguard.Rules
-	Method    string // of signatures; default sha256
+	External  []External     // hubs of others
+	KeyFile   string         // seals secrets; made if it is not there. Empty: a key for this process alone
+	Allow     webguard.Rules // callbacks at other than public addresses
+	Method    string         // of signatures: sha1, sha256 (default), sha384, sha512
 	Limits    Limits
-	UserAgent string
+	UserAgent string            // in requests to callbacks and hubs
 	Now       func() time.Time  // nil: time.Now
 	Transport http.RoundTripper // for tests; nil: guarded by Allow
 	Logger    *slog.Logger

@@ -102,9 +102,9 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 				r.rep.Held = ""
 			}
 			if why, _, stop := strings.Cut(gap, gapStops); stop {
-				gap = why + "; the source has no inventory to close it with"
+				gap = why + d.leavings.notClosed()
 				if err == nil && !r.dry {
-					err = r.openGap(ctx)
+					err = r.openGap(ctx, o)
 				}
 			}
 		}

@@ -21,9 +21,14 @@ import (
 
 // gapClosed goes back to where the mirror stood before a gap, if the Change Lists follow from there.
 func (r *run) gapClosed(ctx context.Context, o *feed.Offer, m *keep.Meta) error {
-	ways := []wayBack{{m.Back.Gap, []ledger.Span{ledger.SinceGap}}}
-	if m.Back.Poll != nil && !o.Listed() {
-		ways = append(ways, wayBack{m.Back.Poll, []ledger.Span{ledger.SincePoll, ledger.SinceGap}})
+	both := []ledger.Span{ledger.SincePoll, ledger.SinceGap}
+	ways := []wayBack{{m.Back.Gap, both[1:]}}
+	switch poll := m.Back.Poll; {
+	case poll == nil:
+	case poll.IsAt(m.Back.Gap): // it was met behind operations of its poll
+		ways[0].spans = both
+	case !o.Listed():
+		ways = append(ways, wayBack{poll, both})
 	}
 	for _, w := range ways {
 		if done, err := r.goBack(ctx, o, w); done || err != nil {
@@ -56,13 +61,14 @@ func (r *run) goBack(ctx context.Context, o *feed.Offer, w wayBack) (done bool, 
 	}
 	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
-	recheck := ""
+	recheck := false
 	if o.Listed() { // whose next list tells more than single answers
+		recheck = d.mem.SnapshotMeta().Back.Changed
 		for _, t := range d.mem.Ledger.Touched(ctx, snap, w.spans...) {
 			if t.Err != nil {
 				return false, t.Err
 			}
-			recheck = "a Change List that was offered for a time is of another history"
+			recheck = true
 			break
 		}
 		if err := d.forgetSince(ctx, d.mem.SnapshotMeta().Back.Since, named); err != nil {
@@ -82,8 +88,8 @@ func (r *run) goBack(ctx context.Context, o *feed.Offer, w wayBack) (done bool, 
 		if !o.Listed() {
 			m.At.FoundMissing()
 		}
-		if recheck != "" {
-			m.Recheck.Why = recheck
+		if recheck {
+			m.Recheck.Why = "a Change List that was offered for a time is of another history"
 		}
 	})
 }

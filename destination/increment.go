@@ -227,6 +227,9 @@ func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 		r.why("gap: %s", gap.Why)
 	}
 	r.gap.why = gap.Why
+	if !o.Listed() {
+		gap.Ends(d.leavings.notClosed())
+	}
 	if depth == 0 || gap.Missing == nil {
 		r.plan = planning{}
 	}
@@ -249,7 +252,7 @@ func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 			return err
 		}
 	}
-	if d.cfg.OnGap == "stop" {
+	if behind := d.mem.SnapshotMeta().Gap == gap.Told(); d.cfg.OnGap == "stop" && !behind { // sync --full went on
 		then := "compare with the whole source"
 		if !o.Listed() {
 			then = "go on behind it with the changes that it still offers. That does not close the gap: what was lost stays lost, and no audit can tell it, until the source offers a Resource List or a Resource Dump, which only whoever runs it can do"
@@ -304,11 +307,11 @@ func (r *run) leaveGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 	if r.dry || gap.Missing != nil && o.Listed() {
 		return nil
 	}
-	if err := r.openGap(ctx); err != nil {
+	if err := r.openGap(ctx, o); err != nil {
 		return err
 	}
 	if gap.Missing == nil {
-		if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Gap = "gap: " + gap.Why + feed.NotClosed }); err != nil {
+		if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Gap = gap.Told() }); err != nil {
 			return err
 		}
 	}
@@ -324,7 +327,7 @@ func (r *run) leaveGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 }
 
 // openGap notes where the mirror may go back to from a gap that stays.
-func (r *run) openGap(ctx context.Context) error {
+func (r *run) openGap(ctx context.Context, o *feed.Offer) error {
 	d := r.d
 	if m := d.mem.SnapshotMeta(); m.Back.Gap != nil || m.Gap != "" {
 		return nil
@@ -335,6 +338,7 @@ func (r *run) openGap(ctx context.Context) error {
 	return d.mem.Commit(ctx, b, func(m *keep.Meta) {
 		before := *m.At.Cursor()
 		m.Back.Gap, m.Back.Since = &before, d.opt.Now().UTC()
+		m.Back.Changed, m.Back.Alone = r.c.Changed() > 0, !o.Listed()
 	})
 }
 

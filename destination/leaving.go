@@ -245,7 +245,14 @@ func (r *run) planDepart(ctx context.Context) error {
 
 // acceptHeld lets exactly the held resources go at the end of this run.
 func (lv *leavings) acceptHeld(ctx context.Context, id string) error {
-	switch m := lv.SnapshotMeta(); {
+	m := lv.SnapshotMeta()
+	if m.HeldDeletions == nil && id == heldGap(&m) {
+		return lv.SaveMeta(ctx, func(m *keep.Meta) {
+			m.At.PassMissing()
+			m.Gap, m.Back = "", keep.Back{}
+		})
+	}
+	switch {
 	case m.HeldDeletions == nil:
 		return fmt.Errorf("accept %s: %w: nothing is held", id, ErrNotHeld)
 	case m.HeldDeletions.ID != id:
@@ -265,7 +272,21 @@ func (lv *leavings) acceptHeld(ctx context.Context, id string) error {
 	return b.Commit(ctx, true)
 }
 
-// Held are deletions waiting for a person. Items are a page of them; Next goes on, "" at the end.
+// notClosed ends the message of a gap of a source without list and dump: a person may go on behind it.
+func (lv *leavings) notClosed() string {
+	return "; " + lv.cfg.Settings.Of("rsbridge accept "+lv.cfg.Name+" --destination") + " goes on without what is lost: the source has no inventory to close it with"
+}
+
+// heldGap is the id of a gap that only a person can close, "" for none.
+func heldGap(m *keep.Meta) string {
+	if !m.Back.Alone || m.Lost() == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(m.Lost()))
+	return hex.EncodeToString(sum[:6])
+}
+
+// Held are deletions waiting for a person, or a gap. Items are a page of them; Next goes on, "" at the end.
 type Held struct {
 	ID        string     `json:"id"`
 	Reason    string     `json:"reason"`
@@ -290,6 +311,9 @@ type HeldItem struct {
 // "" is the beginning).
 func (d *Destination) Held(ctx context.Context, after string, limit int) (*Held, error) {
 	m := d.mem.SnapshotMeta()
+	if id := heldGap(&m); m.HeldDeletions == nil && id != "" {
+		return &Held{ID: id, Reason: m.Lost(), Time: m.Back.Since, Items: []HeldItem{}}, nil
+	}
 	if m.HeldDeletions == nil {
 		return nil, nil
 	}

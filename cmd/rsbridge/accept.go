@@ -27,7 +27,8 @@ them. --show lists the entities and files to be deleted, and changes nothing.
 
 A set is scanned again. If the log has not moved, the held deletions or changes take
 place. A destination removes exactly the held resources, and follows its source;
-later deletions count anew. --id refuses if something else is held than was shown.
+later deletions count anew. If its source lost changes, and has neither a Resource
+List nor a Resource Dump, accept goes on without them. --id refuses if something else is held than was shown.
 If a set and a destination share a name, the held one is meant. If both are held, say
 --set or --destination.
 

@@ -29,6 +29,7 @@ type Change struct {
 	Unproven bool      // the change at the poll's beginning was not met yet, and may be of another history
 	newest   *Newest   // at the end: the change at the cursor, if the cursor does not know it
 	seen     *seen     // at the end: the looks of the list, nil with numbers
+	said     *said     // at the end: the changes of the list, nil without numbers
 }
 
 // Kind is the origin of a change: a list, or a package of a Change Dump.
@@ -346,11 +347,14 @@ func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, 
 	h := scan.head
 	end := Change{List: dl.URL, position: scan.count, closed: scan.closed && (dl.pkg != nil || !scan.head.Meta.Until.After(served)), until: h.Meta.Until, from: h.Meta.From, newest: scan.adopt,
 		state: listState{URL: dl.URL, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Package: dl.pkg != nil}}
-	if !scan.numbered {
+	if end.said = scan.seen.told.end(); !scan.numbered {
 		end.seen = scan.seen.end(dl.URL, h.Meta.From)
 	}
 	if p != nil {
 		if err := p.check(scan, dl.URL); err != nil {
+			return err
+		}
+		if err := scan.seen.told.contradicts(dl.URL); err != nil {
 			return err
 		}
 		if err := scan.seen.late(h.Meta.From, from.Closed && from.List == dl.URL); err != nil {
@@ -440,14 +444,21 @@ func (src *Source) changeItem(e *resourcesync.Entry, r *resourcesync.Reader, dl 
 		if t := it.Promise.Type; t == "application/zip" || t == "application/x-tar" || t == "application/x-xz" || t == "application/gzip" {
 			return nil, fmt.Errorf("%s line %d: the entry has no change and is a package: this is a Change Dump and no Change List", clip.Middle(address), e.Line)
 		}
-		it.Change = "updated"
 	default:
 		if it.Bad == "" {
 			it.Bad = fmt.Sprintf("line %d of %s: change %q is neither created, updated nor deleted", e.Line, clip.Middle(address), clip.Middle(it.Change))
 		}
-		it.Change = "updated"
 	}
+	it.Change = knownChange(it.Change)
 	return it, nil
+}
+
+// knownChange is the kind of a change, as it is applied.
+func knownChange(kind string) string {
+	if kind == "created" || kind == "deleted" {
+		return kind
+	}
+	return "updated"
 }
 
 // closed tells of a document with changes: it will never change again.
@@ -512,6 +523,9 @@ func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*cha
 			s.seen.was = k
 		}
 	}
+	if from.Said != nil {
+		s.seen.told.was = *from.Said
+	}
 	if from.trail != nil {
 		s.seen.trail = *from.trail
 	}
@@ -529,7 +543,7 @@ func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*cha
 		var it *Item
 		if applied(&e.Meta) {
 			seq, _ := sequenceOf(&e.Meta)
-			it = &Item{Loc: e.Loc, Sequence: seq, Time: changeTime(r, e)}
+			it = &Item{Loc: e.Loc, Change: knownChange(e.Meta.Change), Sequence: seq, Time: changeTime(r, e)}
 		} else {
 			var err error
 			if it, err = src.changeItem(e, r, dl); err != nil {
@@ -556,6 +570,7 @@ func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*cha
 		}
 		s.numbers.last = it.Sequence
 		s.sight.look(from.Newest, it)
+		s.seen.told.look(it)
 		if n := from.Taken; n != nil && it.Loc == n.Loc && !it.Time.After(from.Time) {
 			s.taken = true
 		}

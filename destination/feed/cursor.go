@@ -18,6 +18,7 @@ type position struct {
 	Missing   missing   `json:"missing,omitzero"`
 	Older     olderList `json:"older,omitzero"`
 	Absent    []string  `json:"absent,omitempty"` // lists and dumps named by the source and not there
+	Passed    []string  `json:"passed,omitempty"` // missing Change Lists that a person let pass
 	Rises     bool      `json:"rises,omitempty"`  // the Change Lists of an index without times were in their order
 }
 
@@ -38,6 +39,7 @@ type cursor struct {
 	Newest   *Newest   `json:"newest,omitempty"`   // the change of Identity, to find it again
 	Taken    *Newest   `json:"taken,omitempty"`    // the last changed resource of the taken list or dump, until a package of its time was read
 	Seen     *seen     `json:"seen,omitempty"`     // the last fully applied list with changes
+	Said     *said     `json:"said,omitempty"`     // the last fully applied list with numbers
 	Read     []uint64  `json:"read,omitempty"`     // the lists of the last complete poll, see Download.name
 	Packages []uint64  `json:"packages,omitempty"` // the addresses of the packages of the Change Dump, as it was applied
 	again    time.Time // of the first change of before the cursor in an earlier list of this poll
@@ -172,7 +174,7 @@ func (c *cursor) reach(t, served time.Time) {
 func (c *cursor) stand(end *Change) {
 	switch {
 	case end.position > 0:
-		c.Seen, c.Filled = end.seen, listState{}
+		c.Seen, c.Said, c.Filled = end.seen, end.said, listState{}
 		if k := c.Seen; k != nil && (c.Newest == nil || len(k.Tail) == 0 || uint32(k.Tail[0]) != hash32(c.Identity)) {
 			k.Tail = nil
 		}
@@ -225,7 +227,7 @@ const maxRead = 256
 // take moves the cursor behind a change.
 func (c *cursor) take(ch *Change) {
 	c.List, c.Position, c.Identity, c.Closed = ch.List, ch.position, ch.Item.Identity(), false
-	c.Newest, c.Last, c.Filled = newestOf(ch.Item), listState{}, listState{}
+	c.Newest, c.Said, c.Last, c.Filled = newestOf(ch.Item), nil, listState{}, listState{}
 	c.Read = nil
 	c.Root = listState{URL: c.Root.URL} // should this run be cut off, the cursor is of no fully read document
 	c.reach(ch.Item.Time, ch.Served)

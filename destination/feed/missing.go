@@ -170,10 +170,16 @@ func (src *Source) named(ctx context.Context, o *Offer, dl *Download) (map[strin
 // NotClosed ends the message of a gap without a newer inventory.
 const NotClosed = "; the source has no newer inventory to close it with"
 
+// Told is what is told of a gap that stays open.
+func (e *GapError) Told() string { return "gap: " + e.Why + cmp.Or(e.then, NotClosed) }
+
+// Ends gives the message another end.
+func (e *GapError) Ends(then string) { e.then = then }
+
 // Miss keeps the missing lists of a gap.
 func (poll *Poll) Miss(ctx context.Context, gap *GapError) error {
 	return poll.src.keeper.Keep(ctx, func(p *Position) {
-		next := missing{At: poll.missedAt(), Why: "gap: " + gap.Why + cmp.Or(gap.then, NotClosed), Dropped: p.at.Missing.Dropped, Digest: p.at.Inventory.mark()}
+		next := missing{At: poll.missedAt(), Why: gap.Told(), Dropped: p.at.Missing.Dropped, Digest: p.at.Inventory.mark()}
 		next.Lists = bounded(append(slices.Clone(p.at.Missing.Lists), gap.Missing...))
 		next.Root = gap.root && len(next.Lists) == 1
 		if poll.offer.Listed() { // else they are read

@@ -91,6 +91,12 @@ func (p *Position) DropMissing() { p.at.Missing.Dropped = true }
 // FoundMissing is for missing changes that were applied.
 func (p *Position) FoundMissing() { p.at.Missing = missing{} }
 
+// PassMissing is for missing changes that a person lets pass.
+func (p *Position) PassMissing() {
+	p.at.Passed = bounded(append(slices.Clone(p.at.Passed), p.at.Missing.Lists...))
+	p.at.Missing = missing{}
+}
+
 // Waits is why an older list or dump is not taken yet, "" for none.
 func (p *Position) Waits() string { return p.at.Older.Why }
 
@@ -181,7 +187,7 @@ func (c *Cursor) Lose(all bool) {
 	if all {
 		c.at.Time = time.Time{}
 	}
-	c.at.Sequence, c.at.Identity, c.at.Newest, c.at.Seen = nil, "", nil, nil
+	c.at.Sequence, c.at.Identity, c.at.Newest, c.at.Seen, c.at.Said = nil, "", nil, nil, nil
 }
 
 // MayBeLaterThan tells whether a mirror at the cursor may be later than a snapshot of a time.
@@ -191,4 +197,9 @@ func (c *Cursor) MayBeLaterThan(t time.Time) bool {
 		return false
 	}
 	return !t.After(at.Time) || at.Newest != nil && at.Newest.Time.IsZero()
+}
+
+// IsAt tells whether it is at the same change as another one.
+func (c *Cursor) IsAt(o *Cursor) bool {
+	return c.at.Newest != nil && o.at.Newest != nil && *c.at.Newest == *o.at.Newest
 }

@@ -67,8 +67,9 @@ type looker struct {
 	all            tally    // entries of the seen list, this one or another
 	prefix, exact  tally    // as many entries as those
 	trail          trail    // the changes up to here
+	told           repeater // the numbered
 	oldest         uint32   // the entry at the end, if the newest are first
-	told           []uint32 // those of was.Locs with entries of was.Time or later
+	locs           []uint32 // those of was.Locs with entries of was.Time or later
 }
 
 // A change of a time still to come has a wrong one: it says nothing of those before it.
@@ -89,9 +90,9 @@ func (l *looker) look(it *Item, cursor bool, latest time.Time) {
 	if it.Time.IsZero() {
 		return
 	}
-	if l.was != nil && len(l.told) < len(l.was.Locs) && !it.Time.Before(l.was.Time) {
-		if loc := hash32(it.Loc); slices.Contains(l.was.Locs, loc) && !slices.Contains(l.told, loc) {
-			l.told = append(l.told, loc)
+	if l.was != nil && len(l.locs) < len(l.was.Locs) && !it.Time.Before(l.was.Time) {
+		if loc := hash32(it.Loc); slices.Contains(l.was.Locs, loc) && !slices.Contains(l.locs, loc) {
+			l.locs = append(l.locs, loc)
 		}
 	}
 	if it.Time.After(latest) {
@@ -245,7 +246,7 @@ func (l *looker) late(begin time.Time, ended bool) error {
 	begun := ended || l.now.First == l.was.First // as it did before
 	if begun && l.again() {
 		for _, loc := range l.was.Locs {
-			if !slices.Contains(l.told, loc) {
+			if !slices.Contains(l.locs, loc) {
 				return l.gone()
 			}
 		}

@@ -150,6 +150,7 @@ func (sv *survey) rise(parts []part) bool {
 // unless they lie before the cursor.
 func (sv *survey) present(parts []part, from *cursor, strict bool) ([]part, error) {
 	gone := func(p part) bool { return sv.of[p.URL].gone }
+	passed := sv.keeper.Position().at.Passed
 	var lost []string
 	for i := len(parts) - 1; i >= 0; i-- {
 		switch {
@@ -157,14 +158,12 @@ func (sv *survey) present(parts []part, from *cursor, strict bool) ([]part, erro
 		case sv.liesBefore(parts, i, from):
 			parts = parts[i+1:] // and so do those before it
 			i = 0
+		case slices.Contains(passed, parts[i].URL):
 		default:
 			lost = append(lost, parts[i].URL)
 		}
 	}
-	if len(lost) == 0 {
-		return parts, nil
-	}
-	if !strict {
+	if len(lost) == 0 || !strict {
 		return slices.DeleteFunc(slices.Clone(parts), gone), nil
 	}
 	slices.Reverse(lost)

@@ -67,6 +67,9 @@ type Back struct {
 	Poll  *feed.Cursor `json:"poll,omitempty"` // Poll is before the last poll with changes, of a source without list and dump.
 	Gap   *feed.Cursor `json:"gap,omitempty"`  // Gap is before the open gap.
 	Since time.Time    `json:"since,omitzero"` // Since is when the gap was met.
+
+	Changed bool `json:"changed,omitempty"` // Changed tells of operations before it in the same run.
+	Alone   bool `json:"alone,omitempty"`   // Alone tells of a source without list and dump to close it with.
 }
 
 // Span is the one of the operations from now on, false for none.

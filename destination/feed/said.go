@@ -1,0 +1,60 @@
+package feed
+
+import (
+	"fmt"
+
+	"github.com/rsbridge/rsbridge/internal/clip"
+)
+
+// said is a fully applied list with numbers, by its changes. They are never applied again, so a list
+// that tells other ones under their numbers would not be noticed by anything else.
+type said struct {
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
+	All   tally  `json:"all"`
+}
+
+// repeater compares a list with the said one, and sums it up.
+type repeater struct {
+	was, now   said
+	again      tally // the entries with the numbers of was
+	unnumbered int
+}
+
+func (r *repeater) look(it *Item) {
+	n := it.Sequence
+	if n == 0 {
+		r.unnumbered++
+		return
+	}
+	digest := briefly(it)
+	if r.now.All.N == 0 || n < r.now.First {
+		r.now.First = n
+	}
+	r.now.Last = max(r.now.Last, n)
+	r.now.All.add(digest)
+	if r.was.First <= n && n <= r.was.Last {
+		r.again.add(digest)
+	}
+}
+
+// end is the memory of the list, nil for one without numbers.
+func (r *repeater) end() *said {
+	if r.now.All.N == 0 || r.unnumbered > 0 {
+		return nil
+	}
+	now := r.now
+	return &now
+}
+
+// contradicts is a gap: a list over all said changes tells others, or some without a number.
+func (r *repeater) contradicts(list string) error {
+	switch {
+	case r.was.All.N == 0:
+	case r.now.All.N > 0 && r.unnumbered > 0:
+		return &GapError{Why: fmt.Sprintf("Change List %s tells of changes without a number (%d) beside those with one", clip.Middle(list), r.unnumbered)}
+	case r.now.First <= r.was.First && r.was.Last <= r.now.Last && r.again != r.was.All:
+		return &GapError{Why: fmt.Sprintf("Change List %s tells other changes from number %d to %d than those that were applied: it was wrong, or the source was set back", clip.Middle(list), r.was.First, r.was.Last)}
+	}
+	return nil
+}

@@ -124,6 +124,9 @@ func Open(dir string, o Options) (*Store, error) {
 		}
 	}
 	o.fs = guardfs.Own(o.fs)
+	if err := guardfs.NoFolders(o.fs, abs); err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
 	lock, err := lockFolder(abs, o.Now())
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)

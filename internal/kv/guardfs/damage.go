@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
@@ -104,3 +106,30 @@ func (g *Guard) formatMarker(dir string) (marker string) {
 
 // inconsistentTable finds the number of a missing or wrong table in Pebble's error.
 var inconsistentTable = regexp.MustCompile(`\bL[0-9]+: ([0-9]{6,}): `)
+
+// NoFolders refuses a database with a folder in the place of one of its files.
+func NoFolders(files vfs.FS, dir string) error {
+	names, err := files.List(dir)
+	if err != nil {
+		return nil // a new one; or opening it tells
+	}
+	for _, name := range names {
+		ext := filepath.Ext(name)
+		options := strings.HasPrefix(name, "OPTIONS-")
+		if ext != ".log" && ext != ".sst" && !strings.HasPrefix(name, "MANIFEST-") && !options && !slices.Contains([]string{SyncedFile, "LOCK", "RSBRIDGE"}, name) {
+			continue
+		}
+		if info, err := files.Stat(filepath.Join(dir, name)); err != nil || !info.IsDir() {
+			continue
+		}
+		remedy := "move the folder away, and bring the file back from a backup"
+		switch {
+		case options || name == "LOCK":
+			remedy = "move the folder away"
+		case name == SyncedFile:
+			remedy += "; or, if the logs are known to be whole, write a file " + SyncedFile + " with the line \"" + anew + "\""
+		}
+		return Mendable(fmt.Errorf("a folder is in the place of the file %s", name), remedy)
+	}
+	return nil
+}

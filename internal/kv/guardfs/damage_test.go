@@ -143,6 +143,26 @@ func readKeys(t *testing.T, dir string, o *pebble.Options) (n int, err error) {
 	return n, ReadError(it.Error())
 }
 
+// A folder in the place of a file is told with a remedy.
+func TestNoFolders(t *testing.T) {
+	for name, remedy := range map[string]string{
+		"SYNCED": `write a file SYNCED with the line "anew"`, "RSBRIDGE": "from a backup", "000007.log": "from a backup", "000005.sst": "from a backup",
+		"MANIFEST-000001": "from a backup", "LOCK": "(move the folder away)", "OPTIONS-000003": "(move the folder away)", "tmp": "", "marker.manifest.000001.MANIFEST-000001": "",
+	} {
+		dir := t.TempDir()
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		err := NoFolders(vfs.Default, dir)
+		if (err != nil) != (remedy != "") || err != nil && (!errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "a folder is in the place of the file "+name) || !strings.Contains(err.Error(), remedy)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := NoFolders(vfs.Default, filepath.Join(t.TempDir(), "none")); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestDamageStopsWriting: after a wrong table was met, writing tells of it, and of its remedy.
 func TestDamageStopsWriting(t *testing.T) {
 	g := New("store", vfs.NewMem(), nil)

@@ -318,7 +318,7 @@ func (c *chunkReader) isCut(b []byte) bool {
 		header = syncHeader
 	}
 	if len(b) < header {
-		return true
+		return c.isHeader(b)
 	}
 	size, length, _ := c.header(b)
 	if size == 0 || size+length <= len(b) {
@@ -336,6 +336,21 @@ func (c *chunkReader) isCut(b []byte) bool {
 		}
 		sum = crc32.Update(sum, castagnoli, b[i:i+1])
 	}
+}
+
+// isHeader tells whether b may be the beginning of a header: of one cut within the checksum and the
+// length nothing can be told.
+func (c *chunkReader) isHeader(b []byte) bool {
+	const kindAt, numberAt = 6, 7
+	if len(b) <= kindAt {
+		return true
+	}
+	if kind := b[kindAt]; !c.isLog || kind < 5 || kind > 12 {
+		return false
+	}
+	number := binary.LittleEndian.AppendUint32(nil, c.number)
+	got := b[numberAt:]
+	return bytes.HasPrefix(number, got[:min(len(got), len(number))])
 }
 
 // promises tells whether b begins with a right chunk and a synced length beyond where.

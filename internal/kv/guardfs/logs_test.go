@@ -226,6 +226,31 @@ func TestTornTail(t *testing.T) {
 	}
 }
 
+// TestBehindTheEnd: bytes behind a log are refused, unless they may be the beginning of a record.
+func TestBehindTheEnd(t *testing.T) {
+	teststores.Sequential(t)
+	im := makeImage(t, 3, pebble.FormatNewest)
+	for _, file := range []string{im.newest(".log"), im.newest("MANIFEST")} {
+		data := im.files[file]
+		head := plainHeader // of a record of a manifest
+		if strings.HasSuffix(file, ".log") {
+			head = syncHeader
+		}
+		for n := 1; n <= 40; n++ {
+			other := append(bytes.Clone(data), bytes.Repeat([]byte{0xa5}, n)...)
+			if _, err := im.open(t, file, other); (err == nil) != (n < plainHeader) || err != nil && !strings.Contains(err.Error(), "behind its end") {
+				t.Errorf("%d bytes behind %s: %v", n, file, err)
+			}
+			if n < head {
+				cut := append(bytes.Clone(data), data[:n]...)
+				if keys, err := im.open(t, file, cut); err != nil || keys != im.keys {
+					t.Errorf("%d bytes of a header behind %s: %d keys, %v", n, file, keys, err)
+				}
+			}
+		}
+	}
+}
+
 // TestShortened cuts and removes the newest log and the manifest of a database: what was acknowledged
 // by the last word on disk is there, or the file is named. That word is old after a loss of power.
 func TestShortened(t *testing.T) {

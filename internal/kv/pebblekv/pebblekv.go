@@ -156,6 +156,9 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 }
 
 func (s *Store) open(ctx context.Context, o Options) (err error) {
+	if err := guardfs.NoFolders(o.fs, s.dir); err != nil {
+		return err
+	}
 	if err := checkForm(s.dir); err != nil {
 		return err
 	}

@@ -158,6 +158,76 @@ func TestDump(t *testing.T) {
 	}
 }
 
+// A dump that somebody has replaced beside its FILE.rsbridge is never written over by a sync, also one
+// without the state: it is told until it is moved away, or a repair writes over it. Another time of
+// the same bytes is nothing.
+func TestDumpReplaced(t *testing.T) {
+	for _, end := range []string{"moved away", "repair", "repair of the same triples", "state lost"} {
+		b := newBench(t)
+		fill(b.src, 3)
+		file := filepath.Join(t.TempDir(), "mirror.nt")
+		dump, err := dumpsink.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sync := func() error {
+			_, err := b.openSink(dump).Sync(t.Context(), SyncOptions{})
+			return err
+		}
+		if err := sync(); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(file, time.Time{}, time.Unix(1, 0)); err != nil {
+			t.Fatal(err)
+		}
+		if err := sync(); err != nil {
+			t.Fatalf("%s: another time: %v", end, err)
+		}
+		precious := bytes.Repeat([]byte("#"), len(raw)) // of the same length
+		if end == "repair of the same triples" {
+			precious = append([]byte("# precious\n"), raw...)
+		}
+		if err := os.WriteFile(file, precious, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b.src.put("e9.nt", nt("e9", "new"))
+		if end == "state lost" {
+			b.store = memkv.New()
+		}
+		const want = "is not as rsbridge wrote it: somebody has changed or replaced it; nothing was changed: move it away"
+		for range 2 {
+			if err := b.openSink(dump).CheckPlace(t.Context(), false); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: the check says %v", end, err)
+			}
+			if err := sync(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", end, err)
+			}
+			if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, precious) {
+				t.Fatalf("%s: it was written over: %v", end, err)
+			}
+		}
+		switch end {
+		case "moved away", "state lost":
+			err = os.Remove(file)
+		default:
+			_, err = b.openSink(dump).Audit(t.Context(), AuditOptions{Repair: true})
+		}
+		if err == nil {
+			err = sync()
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", end, err)
+		}
+		if a, err := b.openSink(dump).Audit(t.Context(), AuditOptions{}); err != nil || !a.Equal || a.Resources != 4 {
+			t.Errorf("%s: %+v %v", end, a, err)
+		}
+	}
+}
+
 func TestSinkRefusals(t *testing.T) {
 	b := newBench(t)
 	fill(b.src, 3)

@@ -321,6 +321,9 @@ func (r *run) checkMirror(ctx context.Context, m *keep.Meta) error {
 	if err != nil {
 		return err
 	}
+	if err := d.stand.RefuseReplaced(); err != nil {
+		return err
+	}
 	if m.Stage != ledger.None {
 		if cp != nil {
 			return d.mem.NoteCompare(ctx, m.OtherWrite(cp))

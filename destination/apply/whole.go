@@ -19,8 +19,15 @@ import (
 // PutWhole puts the single graph of a store without updates from the records of all its
 // destinations.
 func (pu *Putter) PutWhole(ctx context.Context) error {
-	if !pu.PutsWhole() || !pu.Meta.Ahead && !pu.Mirror.Whole.Absent() {
+	if !pu.PutsWhole() {
 		return nil
+	}
+	foreign, err := pu.Mirror.Whole.Foreign()
+	if err != nil || !pu.Meta.Ahead && !pu.Mirror.Whole.Absent() && !foreign {
+		return err
+	}
+	if foreign {
+		pu.Log.Warn("a dump that somebody has changed or replaced is written over", "dump", pu.At())
 	}
 	pu.SpaceLock.Lock()
 	defer pu.SpaceLock.Unlock()

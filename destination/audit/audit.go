@@ -100,7 +100,8 @@ type told struct {
 func (a *Audit) Run(ctx context.Context, undiscovered error, begun time.Time, repair bool) (keep.AuditReport, error) {
 	rep := keep.AuditReport{Name: a.Config.Name, Depth: a.Depth, Time: begun.UTC()}
 	p := &pass{Audit: a, fix: repair}
-	if err := p.withoutSource(ctx, undiscovered); err != nil {
+	var err error
+	if err = p.withoutSource(ctx, undiscovered); err != nil {
 		return rep, err
 	}
 	if repair || a.Depth != "inventory" {
@@ -120,7 +121,13 @@ func (a *Audit) Run(ctx context.Context, undiscovered error, begun time.Time, re
 			return rep, err
 		}
 	}
-	if repair && rep.Findings()+p.found.Fixed > 0 {
+	replaced := false // a dump of the same triples
+	if repair && a.PutsWhole() {
+		if replaced, err = a.Mirror.Whole.Foreign(); err != nil {
+			return rep, err
+		}
+	}
+	if repair && (replaced || rep.Findings()+p.found.Fixed > 0) {
 		first := rep
 		if err := p.repair(ctx); err != nil {
 			return rep, fmt.Errorf("repair: %w", err)

@@ -496,6 +496,18 @@ func (stand *Standing) IsTheMirror(ctx context.Context) error {
 	return nil
 }
 
+// RefuseReplaced refuses a dump that somebody has changed or replaced since it was written.
+func (stand *Standing) RefuseReplaced() error {
+	if !stand.PutsWhole() || stand.Config.Adopt {
+		return nil
+	}
+	foreign, err := stand.Mirror.Whole.Foreign()
+	if err == nil && foreign {
+		err = &ForeignPlaceError{stand.At() + " is not as rsbridge wrote it: somebody has changed or replaced it", "move it away, and it is written anew; or audit --repair writes over it"}
+	}
+	return err
+}
+
 // plainTriple is a triple of a resource unchanged in every store, nil for none.
 func (stand *Standing) plainTriple(ctx context.Context, loc ledger.Hash, rec *ledger.Record) *sink.Statement {
 	if rec.Triples == 0 {

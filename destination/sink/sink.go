@@ -162,6 +162,8 @@ type StateKeeper interface {
 type Whole interface {
 	// Absent tells of no mirror at all; a mirror of nothing is one.
 	Absent() bool
+	// Foreign tells of a mirror that somebody has changed or replaced since it was written.
+	Foreign() (bool, error)
 	// Replace gets parts of canonical N-Triples; blank nodes are of the part's authority.
 	Replace(ctx context.Context, authorities []string, each func(put PutPart) error) error
 }

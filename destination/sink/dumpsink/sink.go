@@ -5,6 +5,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -318,6 +320,42 @@ func (m *mirror) Absent() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
+// Foreign tells of a dump that is not as it was written last.
+func (m *mirror) Foreign() (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	st, err := m.state()
+	if err != nil || len(st.Wrote) == 0 { // of an earlier version
+		return false, err
+	}
+	at, err := os.Stat(m.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	sized := false
+	for _, w := range st.Wrote {
+		if w.Size == at.Size() && w.Time.Equal(at.ModTime()) {
+			return false, nil
+		}
+		sized = sized || w.Size == at.Size()
+	}
+	if !sized {
+		return true, nil
+	}
+	file, err := os.Open(m.file)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return false, err
+	}
+	return !slices.ContainsFunc(st.Wrote, func(w marks.Written) bool { return w.SHA256 == hex.EncodeToString(sum.Sum(nil)) }), nil
+}
+
 // Replace replaces the dump.
 func (m *mirror) Replace(_ context.Context, authorities []string, each func(sink.PutPart) error) error {
 	return m.replace(m.Layout.Graph, authorities, each)
@@ -427,8 +465,9 @@ func (s *Dump) replace(graph string, authorities []string, each func(put sink.Pu
 	if err != nil {
 		return err
 	}
-	written := counted{graph: graph}
+	written, sum := counted{graph: graph}, sha256.New()
 	err = marks.Replace(s.file, func(w io.Writer) error {
+		w = io.MultiWriter(w, sum)
 		var z *gzip.Writer
 		if s.gz {
 			z = gzip.NewWriter(w)
@@ -443,7 +482,14 @@ func (s *Dump) replace(graph string, authorities []string, each func(put sink.Pu
 			err = z.Close()
 		}
 		return err
+	}, func(done fs.FileInfo) error { // a crash leaves one of the two
+		st.Wrote = append(st.Wrote[:min(1, len(st.Wrote))], marks.Written{Size: done.Size(), SHA256: hex.EncodeToString(sum.Sum(nil)), Time: done.ModTime().UTC()})
+		return s.marks.Write(st.State)
 	})
+	if err == nil && len(st.Wrote) > 1 {
+		st.Wrote = st.Wrote[1:]
+		err = s.marks.Write(st.State)
+	}
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
@@ -23,6 +24,14 @@ type State struct {
 	Authority string            `json:"authority,omitempty"` // of the skolem IRIs behind blank nodes of a dump
 	Others    []string          `json:"others,omitempty"`    // those of further sources: their blank nodes are s1-…, s2-… and so on
 	Graphs    map[string]string `json:"graphs"`              // checkpoints, N-Triples
+	Wrote     []Written         `json:"wrote,omitempty"`     // the dump, as it was written; two while it is replaced
+}
+
+// Written tells the bytes of a file.
+type Written struct {
+	Size   int64     `json:"size"`
+	SHA256 string    `json:"sha256"`
+	Time   time.Time `json:"time,omitzero"` // of modification: with it and the size the bytes need not be read
 }
 
 // File is the path of one. Its users lock it.
@@ -61,7 +70,7 @@ func (f File) Write(st State) error {
 	return Replace(string(f), func(w io.Writer) error {
 		_, err := w.Write(append(raw, '\n'))
 		return err
-	})
+	}, nil)
 }
 
 // Remove removes the file, if there is one.
@@ -122,8 +131,9 @@ func (st *State) All() (map[string]*sink.Checkpoint, error) {
 // Unfinished tells of a file under way, or left by a crash.
 func Unfinished(name string) bool { return strings.HasPrefix(path.Base(name), ".rsbridge-") }
 
-// Replace writes a file beside and puts it in place, durably.
-func Replace(name string, write func(io.Writer) error) (err error) {
+// Replace writes a file beside and puts it in place, durably. before is called with the finished file
+// before it gets its name; it may be nil.
+func Replace(name string, write func(io.Writer) error, before func(fs.FileInfo) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(name), ".rsbridge-*.part")
 	if err != nil {
 		return err
@@ -149,6 +159,15 @@ func Replace(name string, write func(io.Writer) error) (err error) {
 	}
 	if err := f.Close(); err != nil {
 		return err
+	}
+	if before != nil {
+		st, err := os.Stat(f.Name())
+		if err == nil {
+			err = before(st)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if err := os.Rename(f.Name(), name); err != nil {
 		return err

@@ -244,6 +244,9 @@ func (s *suite) whole() {
 		}
 		s.holds(sts...)
 		s.empty(len(sts) == 0)
+		if foreign, err := w.Foreign(); err != nil || foreign {
+			s.t.Errorf("what was written is foreign: %t %v", foreign, err)
+		}
 	}
 	if w.Absent() {
 		s.t.Error("it is absent")

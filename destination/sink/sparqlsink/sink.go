@@ -71,6 +71,9 @@ type Graph struct {
 // Absent is never told of a graph: an empty one is none in many stores.
 func (g *Graph) Absent() bool { return false }
 
+// Foreign is never told of a graph: only an audit knows.
+func (g *Graph) Foreign() (bool, error) { return false, nil }
+
 // Replace puts the graph.
 func (g *Graph) Replace(ctx context.Context, _ []string, each func(sink.PutPart) error) error {
 	return g.m.Client.PutGraph(ctx, g.m.Layout.Graph, rdfres.NTriples, func() (io.ReadCloser, error) {

@@ -154,6 +154,7 @@ type Part struct {
 // the missed ones.
 type Hints struct {
 	Modified []string `yaml:"modified" doc:"properties with the time of modification, such as http://purl.org/dc/terms/modified"`
+	Every    Duration `yaml:"every" doc:"beside schedule, ask for new times of modified as often as this, 1s or longer, and describe their entities at once; empty: by schedule alone"`
 	Query    string   `yaml:"query" doc:"a SELECT of changed ?entity; ?since is the time of the last look, less overlap; over the graphs of the set, or over graphs of its own"`
 	Counts   []string `yaml:"counts" doc:"counted partitions; after a change of counts the partition's entities are described again" allowed:"class|graph"`
 	Overlap  Duration `yaml:"overlap" doc:"repeated time before the last look, since clocks differ and changes may arrive late" default:"2m"`

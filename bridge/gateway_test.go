@@ -103,11 +103,7 @@ func (g *gated) settle(set string) (held bool) {
 			g.t.Fatal(err)
 		}
 	}
-	for run, busy := g.b.runner.Busy("hint:" + set); busy; run, busy = g.b.runner.Busy("hint:" + set) {
-		if run, err := g.b.runner.Wait(g.t.Context(), run.ID); err != nil || run.State != jobs.Done {
-			g.t.Fatalf("%+v %v\n%s", run, err, g.said)
-		}
-	}
+	g.waitHints(set)
 	st, err := g.b.SetStatus(g.t.Context(), set)
 	if err != nil {
 		g.t.Fatal(err)
@@ -159,6 +155,15 @@ func TestGatewayOfServers(t *testing.T) {
 	}
 }
 
+func (g *gated) waitHints(set string) {
+	g.t.Helper()
+	for run, busy := g.b.runner.Busy("hint:" + set); busy; run, busy = g.b.runner.Busy("hint:" + set) {
+		if run, err := g.b.runner.Wait(g.t.Context(), run.ID); err != nil || run.State != jobs.Done {
+			g.t.Fatalf("%+v %v\n%s", run, err, g.said)
+		}
+	}
+}
+
 // random sends random updates in two graphs and, of all, the default graph; after each step it
 // holds the sets against a full scan.
 func (g *gated) random(set, graph string, all bool, steps int) {
@@ -198,7 +203,9 @@ func (g *gated) random(set, graph string, all bool, steps int) {
 		return in(s)
 	}
 	one := func() string {
-		switch r.IntN(13) {
+		switch r.IntN(14) {
+		case 13:
+			return "INSERT { " + in("?s "+p()+" 9") + " } WHERE { { SELECT DISTINCT ?s WHERE { " + in("?s a <urn:C>") + " } } FILTER(isIRI(?s)) }"
 		case 10: // inside of a description
 			return "INSERT { " + in("?b "+p()+" "+o()) + " } WHERE { " + in(e()+" "+p()+" ?b FILTER(isBlank(?b))") + " }"
 		case 11: // shared, or led to no more
@@ -221,7 +228,7 @@ func (g *gated) random(set, graph string, all bool, steps int) {
 			if all && r.IntN(3) == 0 {
 				return pick("ADD SILENT DEFAULT TO "+g2, "CLEAR DEFAULT")
 			}
-			return pick("CLEAR SILENT GRAPH "+g2, "DROP SILENT GRAPH "+g1, "COPY SILENT "+g1+" TO "+g2, "CREATE SILENT GRAPH "+g2)
+			return pick("CLEAR SILENT GRAPH "+g2, "DROP SILENT GRAPH "+g1, "COPY SILENT "+g1+" TO "+g2, "MOVE SILENT "+g2+" TO "+g1, "ADD SILENT "+g1+" TO "+g2, "CREATE SILENT GRAPH "+g2)
 		}
 		return "INSERT { ?u " + p() + " 1 } WHERE { " + in("?s "+p()+" ?o") + " BIND(IRI(CONCAT(STR(?s), \"x\")) AS ?u) FILTER(isIRI(?s) && STRLEN(STR(?s)) < 9) }"
 	}

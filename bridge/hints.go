@@ -411,6 +411,9 @@ func (s Set) checkHints(p string, fault func(path, value, format string, args ..
 	if slices.Contains(s.Hints.Counts, sparqlsrc.ByGraph) && len(s.Graphs) == 0 && s.Describe != "graph" {
 		fault(p+".hints.counts", sparqlsrc.ByGraph, "is for the named graphs of a set (graphs, or describe: graph): the default graph is one, of which counts could only tell that all of it is to be read; class divides it")
 	}
+	if e := s.Hints.Every; e != 0 && (time.Duration(e) < time.Second || len(s.Hints.Modified) == 0) {
+		fault(p+".hints.every", e.String(), "is 1s or longer, with hints.modified")
+	}
 	for _, iri := range s.Hints.Modified {
 		if err := sparqlsrc.CheckIRI(iri); err != nil {
 			fault(p+".hints.modified", iri, "is no IRI of a property: %v", err)

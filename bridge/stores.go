@@ -153,7 +153,7 @@ func (b *Bridge) StoreHandler(name string) http.Handler {
 	case b.cfg.Stores[name].Gateway:
 		g := &gateway.Gateway{Client: s.client, Order: &s.order, Log: b.log.With("component", "gateway", "store", name)}
 		for _, set := range b.sets {
-			if storeLog(set) == nil && set.source != nil && set.cfg.Store == name {
+			if set.source != nil && set.cfg.Store == name && b.cfg.Stores[name].PatchLog == "" {
 				g.Sets = append(g.Sets, toldOf(set, "gateway"))
 			}
 		}
@@ -186,6 +186,10 @@ func storeLog(s *set) *storelog.Follower {
 		f.Feed = &storelog.Commits{Store: st.embedded, Skip: sparql.IsOwnGraph}
 	case file != "":
 		f.Feed = &storelog.Patches{File: file, Client: st.client, Skip: sparql.IsOwnGraph}
+	case s.cfg.Hints.Every > 0:
+		h := s.cfg.Hints
+		f.Tell.By = "cbd" // a hint names its entities, whatever describes them
+		f.Feed = &storelog.Modified{Source: s.source, Properties: h.Modified, Every: time.Duration(h.Every), Overlap: time.Duration(h.Overlap), Now: s.bridge.now}
 	default:
 		return nil
 	}

@@ -212,20 +212,53 @@ func (s *Source) ModifiedSince(ctx context.Context, properties []string, since t
 		return err
 	}
 	pattern, err := scope.modifiedPattern(s.byGraph, properties)
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.eachSubject(ctx, caps, scope, pattern+modifiedFilter(since), f)
 	}
+	if err != nil {
+		return fmt.Errorf("what was modified since %s: %w", timeText(since), err)
+	}
+	return nil
+}
+
+// LatestSince is ModifiedSince with the values, by one query, for at most so many. more tells of
+// others.
+func (s *Source) LatestSince(ctx context.Context, properties []string, since time.Time, most int) (found map[[2]string]bool, more bool, err error) {
+	_, scope, err := s.ready(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	pattern, err := scope.modifiedPattern(s.byGraph, properties)
+	if err != nil {
+		return nil, false, err
+	}
+	rows, err := s.client.SelectAs(ctx, fmt.Sprintf("SELECT DISTINCT ?s ?m WHERE { %sFILTER(isIRI(?s)) } LIMIT %d", pattern+modifiedFilter(since), most+1), sparql.ReadSelectJSON)
+	if err != nil {
+		return nil, false, fmt.Errorf("what was modified since %s: %w", timeText(since), err)
+	}
+	defer rows.Close()
+	found = map[[2]string]bool{}
+	n := 0
+	for row, err := range rows.Rows {
+		if err != nil {
+			return nil, false, err
+		}
+		if n++; row[0].Kind() == rdfres.KindIRI {
+			found[[2]string{row[0].IRI(), string(row[1])}] = true
+		}
+	}
+	return found, n > most, nil
+}
+
+// modifiedFilter lets pass a time ?m of since or later.
+func modifiedFilter(since time.Time) string {
 	text := timeText(since)
 	day := sparql.EscapeString(text[:10])
-	filter := "FILTER(IF(STRLEN(STR(?m)) <= 10 || SUBSTR(STR(?m), 11, 1) != \"T\", SUBSTR(STR(?m), 1, 10) >= SUBSTR(" + day + ", 1, STRLEN(STR(?m))), STR(?m) >= " + sparql.EscapeString(text) +
+	return "FILTER(IF(STRLEN(STR(?m)) <= 10 || SUBSTR(STR(?m), 11, 1) != \"T\", SUBSTR(STR(?m), 1, 10) >= SUBSTR(" + day + ", 1, STRLEN(STR(?m))), STR(?m) >= " + sparql.EscapeString(text) +
 		") || (DATATYPE(?m) = " + xsdDateTime + " && ?m >= " + sparql.EscapeString(text) + "^^" + xsdDateTime + ") || " +
 		// A text of a zone in the west is up to half a day behind, and nothing compares it as a time.
 		"(DATATYPE(?m) != " + xsdDateTime + " && STRLEN(STR(?m)) > 20 && SUBSTR(STR(?m), STRLEN(STR(?m)) - 5, 1) = \"-\" && STR(?m) >= " +
 		sparql.EscapeString(timeText(since.Add(-12*time.Hour))) + ")) "
-	if err := s.eachSubject(ctx, caps, scope, pattern+filter, f); err != nil {
-		return fmt.Errorf("what was modified since %s: %w", text, err)
-	}
-	return nil
 }
 
 // NamedSince gives the IRIs of ?entity in the user's SELECT; ?since in it stands for a time

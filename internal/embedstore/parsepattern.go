@@ -128,12 +128,12 @@ func (p *parser) service() node {
 
 func (p *parser) subSelect() node {
 	defer p.in.deeper()()
-	if p.simple {
-		p.in.fail("there is a sub-select")
-	}
 	outer := p.pushScope()
 	q := p.query()
 	p.scope = outer
+	if p.simple && (q.limit >= 0 || q.offset > 0 || len(q.aggs) > 0) {
+		p.in.fail("there is a sub-select with a choice of its own")
+	}
 	n := &selectNode{q: q}
 	for _, v := range q.vars {
 		n.inner = append(n.inner, v.slot)

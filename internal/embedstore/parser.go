@@ -38,7 +38,7 @@ type parser struct {
 
 	first   *valuesNode // begin of the next group, nil: nothing
 	lasting bool        // nothing may give another result each time
-	simple  bool        // no sub-selects
+	simple  bool        // no sub-selects with a limit or an aggregate
 
 	// aggs collects aggregates in places for them.
 	aggs  *[]aggregate

@@ -98,6 +98,20 @@ func (u *updateParser) touched(op *operation, text string) (t Touched) {
 		t.Graphs = []string{iriOf(op.a.term)}
 		t.Bindings = &Bindings{Subjects: []string{"s"}, Others: []string{"o"}, Pattern: "{ GRAPH " + op.a.term + " { ?s ?p ?o } }"}
 		return t
+	case opAdd, opMove, opCopy:
+		if op.a.kind != 'g' || op.b.kind != 'g' { // the default graph may be shown as a union
+			t.Unknown = true
+			return t
+		}
+		all := "{ GRAPH " + op.a.term + " { ?s ?p ?o } }"
+		if t.Graphs = []string{iriOf(op.b.term)}; op.kind != opAdd {
+			all = "{ " + all + " UNION { GRAPH " + op.b.term + " { ?s ?p ?o } } }"
+		}
+		if op.kind == opMove {
+			t.Graphs = append(t.Graphs, iriOf(op.a.term))
+		}
+		t.Bindings = &Bindings{Subjects: []string{"s"}, Others: []string{"o"}, Pattern: all}
+		return t
 	default:
 		t.Unknown = true
 		return t

@@ -2,6 +2,7 @@ package storelog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -46,7 +47,7 @@ func nextTerm(text string) (term, rest string, ok bool) {
 		return "<" + label + ">", rest, true
 	case text[0] == '<':
 		end := strings.IndexByte(text, '>')
-		return text[:end+1], text[end+1:], end > 0
+		return text[:end+1], text[end+1:], end > 0 && !strings.ContainsAny(text[1:end], " <\"{}|^`\t")
 	case text[0] == '"':
 		end := 1
 		for end < len(text) && text[end] != '"' {
@@ -114,7 +115,12 @@ func (cs changes) shown(ctx context.Context, client *sparql.Client) (bool, error
 	if len(net) == 0 {
 		return true, nil
 	}
-	return client.Ask(ctx, "ASK { "+there.String()+gone.String()+"}")
+	shown, err := client.Ask(ctx, "ASK { "+there.String()+gone.String()+"}")
+	var refused *sparql.Error
+	if errors.As(err, &refused) && ctx.Err() == nil { // it is not known, and becomes unknown in time
+		return false, nil
+	}
+	return shown, err
 }
 
 // Bounds of the questions for owners.
@@ -168,6 +174,10 @@ func ask(ctx context.Context, client *sparql.Client, blanks []string, owned map[
 	}
 	query := fmt.Sprintf("SELECT DISTINCT ?n ?g ?s WHERE { %s } LIMIT %d", strings.Join(parts, " UNION "), mostOwners+1)
 	rows, err := client.SelectAs(ctx, query, sparql.ReadSelectJSON)
+	var refused *sparql.Error
+	if errors.As(err, &refused) && ctx.Err() == nil {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}

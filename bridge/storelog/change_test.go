@@ -1,0 +1,77 @@
+package storelog
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestChanges: terms as Jena writes them are read, and torn lines are not.
+func TestChanges(t *testing.T) {
+	for text, want := range map[string]change{
+		`<urn:a> <urn:p> 6.5`:                               {s: "<urn:a>", p: "<urn:p>", o: "6.5"},
+		`<urn:a> <urn:p> true`:                              {s: "<urn:a>", p: "<urn:p>", o: "true"},
+		`<urn:a> <urn:p> "x y"@en`:                          {s: "<urn:a>", p: "<urn:p>", o: `"x y"@en`},
+		`<urn:a> <urn:p> "a\"b<urn:z> ."^^<urn:dt> <urn:g>`: {s: "<urn:a>", p: "<urn:p>", o: `"a\"b<urn:z> ."^^<urn:dt>`, g: "<urn:g>"},
+		`<_:b1> <urn:p> _:b2 <urn:g>`:                       {s: "<_:b1>", p: "<urn:p>", o: "<_:b2>", g: "<urn:g>"},
+		`<urn:a> <urn:p> <_:4H id <uuid:1>`:                 {},
+		`<urn:a> <ur`:                                       {},
+		`<urn:a> <urn:p> "no end`:                           {},
+		`<< <urn:a> <urn:p> 1 >> <urn:p> 1`:                 {},
+		`<urn:a> <urn:p> x:name`:                            {},
+		`"a" <urn:p> 1`:                                     {},
+	} {
+		got, ok := parseChange(false, text)
+		if ok != (want.s != "") || ok && got != want {
+			t.Errorf("%s: %+v %v, want %+v", text, got, ok, want)
+		}
+	}
+}
+
+const first = "H id <uuid:1> .\nTX .\nA <urn:a> <urn:p> 1 .\nTC .\n"
+
+// TestPlaces: a place in a log is found again in a rotated file, and what is not there is a gap.
+func TestPlaces(t *testing.T) {
+	second := "H id <uuid:2> .\nH prev <uuid:1> .\nTX .\nD <urn:b> <urn:p> 1 .\nTC .\nH id <uuid:3> .\nH prev <uuid:2> .\nTX .\nA <urn:no> <urn:p> 1 .\nTA .\n"
+	for name, c := range map[string]struct {
+		files map[string]string
+		gap   bool
+		place string // of the one subject, "" for none
+	}{
+		"goes on":             {map[string]string{"log": first + second}, false, "<urn:b>"},
+		"nothing new":         {map[string]string{"log": first}, false, ""},
+		"partly written":      {map[string]string{"log": first + "H id <uuid:2> .\nH prev <uuid:1> .\nTX .\nA <urn:b> <ur"}, false, ""},
+		"rotated":             {map[string]string{"log.1": first, "log": second}, false, "<urn:b>"},
+		"rotated, and empty":  {map[string]string{"log.1": first, "log": ""}, false, ""},
+		"removed":             {map[string]string{}, true, ""},
+		"another":             {map[string]string{"log": "H id <uuid:9> .\nTX .\nA <urn:b> <urn:p> 1 .\nTC .\n"}, true, "<urn:b>"},
+		"restarted":           {map[string]string{"log": first + "H id <uuid:9> .\nTX .\nA <urn:b> <urn:p> 1 .\nTC .\n"}, true, "<urn:b>"},
+		"torn, and restarted": {map[string]string{"log": first + "H id <uuid:2> .\nH prev <uuid:1> .\nTX .\nA <urn:a> <urH id <uuid:9> .\nTX .\nA <urn:b> <urn:p> 1 .\nTC .\n"}, true, "<urn:b>"},
+	} {
+		dir := t.TempDir()
+		write := func(files map[string]string) {
+			for file, text := range files {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		p := &Patches{File: filepath.Join(dir, "log")}
+		write(map[string]string{"log": first})
+		start, err := p.read("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(p.File); err != nil {
+			t.Fatal(err)
+		}
+		write(c.files)
+		r, err := p.read(start.end)
+		if err != nil || r.gap != c.gap {
+			t.Errorf("%s: gap %v, want %v, %v", name, r.gap, c.gap, err)
+		}
+		if !c.gap && (len(r.places) > 1 || c.place != "" && !r.places[[2]string{c.place, ""}] || c.place == "" && len(r.places) > 0) {
+			t.Errorf("%s: %v, want %q", name, r.places, c.place)
+		}
+	}
+}

@@ -322,6 +322,7 @@ func skipApplied(parts []part, from *cursor) []part {
 	return parts[n:]
 }
 
+// Stamp writes a time as the records and notes have it.
 func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // listChanges hands out the changes of one list after the cursor.

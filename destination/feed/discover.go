@@ -197,6 +197,7 @@ func (src *discovery) discoverFrom(ctx context.Context, address string, pages bo
 	return src.discoverSite(ctx, dl.URL, dl)
 }
 
+// IsSiteRoot tells an address without a path: of a site, and of no document.
 func IsSiteRoot(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && strings.Trim(u.Path, "/") == ""

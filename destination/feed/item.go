@@ -224,6 +224,7 @@ func FormatRank(mediaType string) int {
 	return slices.Index([]rdfres.Format{rdfres.NTriples, rdfres.Turtle, rdfres.NQuads, rdfres.JSONLD, rdfres.RDFXML, rdfres.TriG}, f)
 }
 
+// ParseGraph reads a graph digest in the form of rsb:graph: sha-256:HEX, among other tokens.
 func ParseGraph(s string) (rdfres.Digest, error) {
 	for tok := range strings.FieldsSeq(s) {
 		if v, ok := strings.CutPrefix(tok, "sha-256:"); ok {
@@ -332,8 +333,8 @@ func Unsettled(lastMod, at time.Time) bool {
 	return !lastMod.IsZero() && age < told // or of a time to come, by a clock ahead
 }
 
-// Lasts is how long a time is the present one, as it is told: to the second at best, or
-// without its seconds, or as a day.
+// Lasts is the time in which a clock shows the same value, as precise as the source tells its times:
+// a second, a minute, or a day.
 func Lasts(t time.Time) time.Duration {
 	told := 2 * time.Second
 	for _, unit := range []time.Duration{time.Minute, 24 * time.Hour} {
@@ -469,6 +470,7 @@ type PatchOffer struct {
 	Base, Result rdfres.Digest
 }
 
+// JSONPatchType is the media type of JSON Patch (RFC 6902).
 const (
 	JSONPatchType = "application/json-patch+json"
 	maxPatches    = 4 // taken of one entry
@@ -495,6 +497,7 @@ func IsTypeOfRDF(mediaType string) bool {
 	return ok
 }
 
+// IsTypeOfNoRDF tells the media types that never have RDF, such as images.
 func IsTypeOfNoRDF(mediaType string) bool {
 	major, sub, _ := strings.Cut(mediaType, "/")
 	switch major {

@@ -77,6 +77,8 @@ func IsGone(err error) bool {
 // pass is to be made again.
 var errSurveyed = errors.New("a Change List is not there")
 
+// Again makes a pass over changes, and makes it anew each time it finds out that a Change List is not
+// there.
 func Again(pass func() error) error {
 	for {
 		if err := pass(); !errors.Is(err, errSurveyed) {
@@ -85,8 +87,8 @@ func Again(pass func() error) error {
 	}
 }
 
-// MissingOf makes a gap of a missing Change List, or package of a Change Dump, for an inventory
-// to close.
+// MissingOf makes a [*GapError] of the error of a Change List, or package of a Change Dump, that is not
+// there. A Resource List or Dump can close the gap; without one the error stays as it is.
 func MissingOf(o *Offer, err error) error {
 	address, kind := o.Changes()
 	var absent *absentError

@@ -12,6 +12,7 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
+// InventoryRel is the relation of the link from a Capability List to the inventory.
 const InventoryRel = resourcesync.NamespaceBridge + "#inventory"
 
 // ErrInventory marks an unusable inventory; the lists are compared.

@@ -153,17 +153,17 @@ func (c *Cursor) Newest() *Newest { return c.at.Newest }
 // Has tells whether a document was read to its end in the last complete poll.
 func (c *Cursor) Has(document uint64) bool { return slices.Contains(c.at.Read, document) }
 
-// Ahead is the last change being applied, or seen by a comparison: some up to it may stand in
-// the mirror.
+// Ahead is the last change that may stand in the mirror already: an interrupted run was applying it, or a
+// comparison has seen it.
 func (c *Cursor) Ahead() *Newest { return c.at.Ahead }
 
-// SetAhead notes such a change, nil for none.
+// SetAhead sets Ahead, nil for none.
 func (c *Cursor) SetAhead(n *Newest) { c.at.Ahead = n }
 
-// Passed tells whether the polls from here on do not meet a change any more.
+// Passed tells whether a change lies behind the cursor: later polls do not meet it.
 func (c *Cursor) Passed(n *Newest) bool { return c.at.passed(n) }
 
-// Precedes tells whether its newest change is of before the other cursor's.
+// Precedes tells whether its newest change is older than the other cursor's.
 func (c *Cursor) Precedes(o *Cursor) bool { return c.at.precedes(&o.at) }
 
 // NextPoll begins another poll.

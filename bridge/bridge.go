@@ -274,7 +274,7 @@ func (b *Bridge) Start(ctx context.Context) {
 		}
 	}
 	for _, m := range b.dests {
-		m.live.Start()
+		m.start()
 	}
 	b.behind.follow(ctx, b.sets)
 	for _, name := range b.ConfiguredSets() {
@@ -329,7 +329,7 @@ func (b *Bridge) closeExcept(other *Bridge) error {
 		errs = append(errs, b.runner.End())
 	}
 	for _, m := range b.dests {
-		m.live.End()
+		m.hangUp()
 		errs = append(errs, m.close())
 	}
 	for _, s := range b.sets {

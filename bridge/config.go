@@ -222,6 +222,7 @@ type Destination struct {
 	Adopt          bool        `yaml:"adopt" doc:"take over a graph with foreign triples, or a folder with foreign files, in the first run; audits call extra what is left, and audit --repair removes it"`
 	Schedule       string      `yaml:"schedule" doc:"when to sync" default:"@every 1m"`
 	Live           live.Config `yaml:"live" doc:"notifications of the source: a mode, or a table; the schedule goes on behind them"`
+	Report         bool        `yaml:"report" doc:"report the position of the mirror to the source, signed with a key of its own, if the source takes such reports (docs/howto/watch-the-lag.md)"`
 	Audit          Audit       `yaml:"audit" doc:"when to audit: a schedule, or a table"`
 	OnGap          string      `yaml:"on_gap" doc:"reaction to lost changes: a comparison by archives or lists, or a stop" allowed:"baseline|stop" default:"baseline"`
 	Files          string      `yaml:"files" doc:"a folder for non-RDF resources (pages, images, PDFs), each at the path of its address; empty: only counted and listed"`

@@ -89,7 +89,7 @@ func TestForeignSubscribers(t *testing.T) {
 	for _, c := range programs[:3] { // wscat says nothing
 		c.next("^(open)")
 	}
-	for p.source.forms.push.Subscriptions() == 0 { // verified by then
+	for p.source.forms.push.Listeners("data").WebSub == 0 { // verified by then
 		p.publish("")
 	}
 	triples := ""

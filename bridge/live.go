@@ -2,13 +2,18 @@ package bridge
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"net/http"
+	"path/filepath"
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/destination/live"
+	"github.com/rsbridge/rsbridge/destination/report"
 	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/ownfile"
+	"github.com/rsbridge/rsbridge/internal/position"
 )
 
 // byNotification is the cause of a run begun by a notification.
@@ -34,4 +39,51 @@ func (m *mirror) hears(transport http.RoundTripper) *live.Subscriber {
 		b.log.Error("a destination hears of no changes", "destination", m.name, "error", err)
 	}
 	return s
+}
+
+// reports makes the reporter of a mirror, nil for none.
+func (m *mirror) reports(transport http.RoundTripper) *report.Reporter {
+	b, c := m.bridge, m.cfg
+	if !c.Report {
+		return nil
+	}
+	secret, err := ownfile.Secret(filepath.Join(b.cfg.State, "mirror.key"), 32, "remove it, and the mirrors of this state report with other keys")
+	var key ed25519.PrivateKey
+	if err == nil {
+		key, err = position.KeyOf(secret, m.name)
+	}
+	var r *report.Reporter
+	if err == nil {
+		r, err = report.Open(report.Options{Name: m.name, Source: c.Source, Set: c.Set, Allow: c.Allow, Timeout: time.Duration(c.Timeout), UserAgent: b.cfg.UserAgent, Settings: b.cfg.names,
+			TempDir: b.cfg.tempDir(), Transport: transport, Key: key, Position: m.position, Now: b.now, Logger: b.log.With("component", "report", "destination", m.name)})
+	}
+	if err != nil {
+		b.log.Error("a destination reports no positions", "destination", m.name, "error", err)
+	}
+	return r
+}
+
+// position is for a report.
+func (m *mirror) position(ctx context.Context, r *position.Report) (known bool, err error) {
+	d, err := m.opened()
+	if err != nil {
+		return false, nil // its runs tell why
+	}
+	st, err := d.Status(ctx)
+	if err != nil || st.Sequence == nil {
+		return false, err
+	}
+	r.Sequence, r.Pending, r.InSync = *st.Sequence, uint64(st.Pending), st.InSync
+	return true, nil
+}
+
+// start hears and reports until hangUp.
+func (m *mirror) start() {
+	m.live.Start()
+	m.report.Start()
+}
+
+func (m *mirror) hangUp() {
+	m.live.End()
+	m.report.End()
 }

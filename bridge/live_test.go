@@ -33,7 +33,7 @@ func newPushing(t *testing.T, mode string, hubs ...string) *pushing {
 	s := cfg.Sets["data"]
 	cfg.Public.Hub.Callbacks = []string{"127.0.0.1"}
 	s.Notify.Hubs = hubs
-	s.Schedule, s.Notify.WebSub, s.Notify.Events, s.Notify.WebSocket, s.MaxDeleteRatio = "", true, true, true, 1
+	s.Schedule, s.Notify.WebSub, s.Notify.Events, s.Notify.WebSocket, s.Notify.Positions, s.MaxDeleteRatio = "", true, true, true, true, 1
 	cfg.Sets["data"] = s
 	p.source = mustOpen(t, cfg)
 	own := small(t.TempDir())

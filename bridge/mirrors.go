@@ -15,6 +15,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/destination/live"
+	"github.com/rsbridge/rsbridge/destination/report"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
@@ -26,6 +27,7 @@ type mirror struct {
 	cfg    Destination
 
 	live    *live.Subscriber // nil: it hears nothing
+	report  *report.Reporter // nil: it tells the source nothing
 	opening sync.Mutex       // one attempt to open at a time
 
 	mu    sync.Mutex               // guards the fields below
@@ -41,7 +43,7 @@ func (b *Bridge) openDestinations(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(b.cfg.Destinations)) {
 		m := &mirror{bridge: b, name: name, cfg: b.cfg.Destinations[name], fault: errors.New("it is not opened yet")}
 		b.dests[name] = m
-		m.live = m.hears(transport)
+		m.live, m.report = m.hears(transport), m.reports(transport)
 		if _, err := m.open(ctx, transport); ctx.Err() != nil {
 			return ctx.Err()
 		} else if err != nil {
@@ -186,6 +188,9 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 	}
 	if rep.InSync && !o.DryRun && o.Until.IsZero() {
 		m.live.Read(heard)
+	}
+	if !o.DryRun {
+		m.report.Moved(ctx)
 	}
 	if rep.Created+rep.Updated+rep.Deleted+rep.Failed+rep.Pending > 0 || rep.Mode == "baseline" {
 		level, said := slog.LevelInfo, "synced"

@@ -34,7 +34,7 @@ func (c *Config) hub() string { return c.Public.BaseURL + "/hub" }
 // HangUp ends all notifications, sent and heard: another bridge goes on with them, or none.
 func (b *Bridge) HangUp() {
 	for _, m := range b.dests {
-		m.live.End()
+		m.hangUp()
 	}
 	if b.forms.push != nil {
 		b.forms.push.Close()

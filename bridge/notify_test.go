@@ -129,7 +129,7 @@ func TestPush(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stream.Body.Close()
-	for b.forms.push.Subscriptions() == 0 { // verified by then
+	for b.forms.push.Listeners("data").WebSub == 0 { // verified by then
 		do[ScanReport](t, b, "scan", "data")
 	}
 	change("first:")

@@ -12,6 +12,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/internal/webguard"
+	"github.com/rsbridge/rsbridge/push"
 )
 
 // Status is `status --json`.
@@ -51,8 +52,10 @@ type SetStatus struct {
 	Generation  uint64            `json:"generation"`
 	Files       *FilesReport      `json:"files,omitempty"` // behind descriptions, at the last scan
 	LastError   string            `json:"last_error"`
-	Address     string            `json:"address"`        // of the Capability List
-	Dump        *DumpStatus       `json:"dump,omitempty"` // the file behind the state, of a set made from dumps
+	Address     string            `json:"address"`           // of the Capability List
+	Dump        *DumpStatus       `json:"dump,omitempty"`    // the file behind the state, of a set made from dumps
+	Listeners   push.Listeners    `json:"listeners"`         // of changes, at present
+	Mirrors     []push.Mirror     `json:"mirrors,omitempty"` // those that report their positions
 
 	missing string // a published file
 }
@@ -74,6 +77,8 @@ type DestinationStatus struct {
 	NextSync *time.Time `json:"next_sync"`
 	// Live is how changes are heard of: websub, websocket, events or polling.
 	Live string `json:"live"`
+	// ReportKey is the public key of the mirror's reports to the source, "" if it sends none.
+	ReportKey string `json:"report_key,omitempty"`
 }
 
 // Status tells how all sets and destinations stand.
@@ -163,6 +168,12 @@ func (b *Bridge) SetStatus(ctx context.Context, name string) (SetStatus, error) 
 	if err != nil {
 		return out, err
 	}
+	if b.forms.push != nil {
+		out.Listeners = b.forms.push.Listeners(name)
+		if out.Mirrors, err = b.forms.push.Mirrors(ctx, name); err != nil {
+			return out, err
+		}
+	}
 	if rep != nil {
 		out.Triples, out.Covered, out.LeftOut, out.Constructed, out.Failed = rep.Triples, rep.Covered, rep.LeftOut, rep.Constructed, rep.Failed
 		out.Unpublished = s.unpublished(rep)
@@ -206,7 +217,7 @@ func (b *Bridge) DestinationStatus(ctx context.Context, name string) (Destinatio
 	source, _, _ := webguard.Hide(m.cfg.Source)
 	out := DestinationStatus{
 		Name: name, Source: source, Store: m.cfg.Store, Graph: m.cfg.Graph, GraphIRI: m.cfg.GraphIRI,
-		NextSync: moment(b.runner.Next("sync:" + name)), Live: m.live.Way(),
+		NextSync: moment(b.runner.Next("sync:" + name)), Live: m.live.Way(), ReportKey: string(m.report.Key()),
 	}
 	d, err := m.opened()
 	if err != nil {

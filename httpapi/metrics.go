@@ -13,6 +13,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/destination/live"
+	"github.com/rsbridge/rsbridge/push"
 )
 
 // metrics is the Prometheus handler: gauges read from the status at each scrape,
@@ -88,6 +89,33 @@ func tellState(ch chan<- prometheus.Metric, d *prometheus.Desc, name string, now
 	}
 }
 
+// Of the listeners of a set there is one series a way; of each mirror that reports, one a key.
+var (
+	setListeners = desc("set_listeners", "who hears of changes now: subscriptions at the built-in hub, open sockets, open streams of events", "set", "way")
+	mirrorGauges = []struct {
+		desc *prometheus.Desc
+		read func(m push.Mirror) (float64, bool)
+	}{
+		{mirrorDesc("behind_changes", "published changes that the mirror does not have, by its last report; absent while unknown"), func(m push.Mirror) (float64, bool) {
+			if m.BehindChanges == nil {
+				return 0, false
+			}
+			return float64(*m.BehindChanges), true
+		}},
+		{mirrorDesc("behind_seconds", "age of the oldest of them; absent while unknown"), func(m push.Mirror) (float64, bool) {
+			if m.BehindSeconds == nil {
+				return 0, false
+			}
+			return *m.BehindSeconds, true
+		}},
+		{mirrorDesc("last_report_timestamp_seconds", "time of the last report"), func(m push.Mirror) (float64, bool) { return unix(&m.LastReport), true }},
+	}
+)
+
+func mirrorDesc(name, help string) *prometheus.Desc {
+	return desc("set_mirror_"+name, help, "set", "mirror", "key")
+}
+
 var diskGauge = desc("disk_bytes", "room that is taken: records, published, temporary, or an embedded store", "of")
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -115,6 +143,10 @@ func (c *statusCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, g := range destinationGauges {
 		ch <- g.desc
 	}
+	ch <- setListeners
+	for _, g := range mirrorGauges {
+		ch <- g.desc
+	}
 	ch <- setState
 	ch <- destinationState
 	ch <- diskGauge
@@ -130,6 +162,16 @@ func (c *statusCollector) Collect(ch chan<- prometheus.Metric) {
 		tellState(ch, setState, s.Name, s.State)
 		for _, g := range setGauges {
 			ch <- prometheus.MustNewConstMetric(g.set, prometheus.GaugeValue, g.read(s), s.Name)
+		}
+		for way, n := range map[string]int64{live.WebSub: s.Listeners.WebSub, live.WebSocket: s.Listeners.WebSocket, live.Events: s.Listeners.Events} {
+			ch <- prometheus.MustNewConstMetric(setListeners, prometheus.GaugeValue, float64(n), s.Name, way)
+		}
+		for _, m := range s.Mirrors {
+			for _, g := range mirrorGauges {
+				if v, ok := g.read(m); ok {
+					ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, v, s.Name, m.Name, m.Key)
+				}
+			}
 		}
 	}
 	for _, d := range st.Destinations {

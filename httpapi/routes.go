@@ -17,6 +17,7 @@ import (
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/fairconn"
 	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/push"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -80,6 +81,7 @@ func (a *api) routes() []route {
 			func(c *gin.Context) (any, error) { return a.b.Status(c.Request.Context()) }},
 		{get, "/api/v1/sets", "the sets", nil, nil, 200, []bridge.SetStatus{}, a.sets},
 		{get, "/api/v1/sets/:name", "one set", nil, nil, 200, bridge.SetStatus{}, a.set},
+		{get, "/api/v1/sets/:name/mirrors", "the mirrors that have reported their positions in the last week, by name, and how far each is behind", nil, nil, 200, []push.Mirror{}, a.mirrors},
 		{get, "/api/v1/sets/:name/changes", "the log after a sequence or a time, oldest first; next is the value of since that goes on",
 			[]param{point("since", "a sequence (digits alone) or a time; left out itself; default: the beginning"), upTo(10000, 1000)},
 			nil, 200, bridge.Changes{}, a.changes},

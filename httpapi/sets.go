@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/push"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -38,6 +39,15 @@ func (a *api) set(c *gin.Context) (any, error) {
 		return nil, err
 	}
 	return a.b.SetStatus(c.Request.Context(), name)
+}
+
+func (a *api) mirrors(c *gin.Context) (any, error) {
+	name, err := a.setName(c)
+	if err != nil {
+		return nil, err
+	}
+	st, err := a.b.SetStatus(c.Request.Context(), name)
+	return append([]push.Mirror{}, st.Mirrors...), err
 }
 
 func (a *api) changes(c *gin.Context) (any, error) {

@@ -132,6 +132,9 @@ func (s *set) capabilityListDoc(snap *snapshot) (*document, error) {
 	if len(s.cfg.Via) == 1 { // of several, none is the original of all
 		head.Links = append(head.Links, link(resourcesync.RelVia, s.cfg.Via[0]))
 	}
+	if s.cfg.RootLinks != nil {
+		head.Links = append(head.Links, s.cfg.RootLinks(s.at.url)...)
+	}
 	var entries []resourcesync.Entry
 	for _, k := range documentKinds {
 		switch {

@@ -56,6 +56,7 @@ type SetConfig struct {
 	Archives                    bool                                            // keep archives (Archive, Retain)
 	ArchivesKeep                time.Duration                                   // how long; 0: for ever
 	Coverage                    func(context.Context) Coverage                  // for the description of the set; may be nil
+	RootLinks                   func(set string) []resourcesync.Link            // further links of the Capability List of the set at an address; nil: none
 	Channels                    func(set string) []resourcesync.Entry           // notification channels of the set at an address, for its Capability List; nil: none
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-func position(told uint64) hub.Position { return hub.Position{Told: told, Seen: told} }
+func positionIn(told uint64) hub.Position { return hub.Position{Told: told, Seen: told} }
 
 var webSub = Config{WebSub: true, WebSocket: true, Events: true}
 

@@ -65,6 +65,10 @@ func (t *topic) opens(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	p := t.s.p
+	way := &t.s.streams
+	if socket {
+		way = &t.s.sockets
+	}
 	client := hub.Client(r.RemoteAddr)
 	defer p.channels.leave(client)
 	if !p.channels.enter(client) {
@@ -72,6 +76,8 @@ func (t *topic) opens(w http.ResponseWriter, r *http.Request) bool {
 		http.Error(w, "As many channels are open as there may be.", http.StatusServiceUnavailable)
 		return true
 	}
+	way.Add(1)
+	defer way.Add(-1)
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(p.life, func() { cancel(errClosing) })()

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/internal/position"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/push/hub"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -17,6 +18,8 @@ type Config struct {
 	WebSub    bool     `yaml:"websub" doc:"topics for WebSub subscribers, at the built-in hub or at hubs" default:"true"`
 	WebSocket bool     `yaml:"websocket" doc:"WebSocket channels (notification 0.8)" default:"true"`
 	Events    bool     `yaml:"events" doc:"server-sent events" default:"true"`
+	Positions bool     `yaml:"positions" doc:"take the positions that mirrors report" default:"true"`
+	Mirrors   []string `yaml:"mirrors" doc:"keys of the mirrors whose reports are taken, as rsbridge status shows them there; empty: any"`
 	Hubs      []string `yaml:"hubs" doc:"hubs in place of the built-in one, each as ADDRESS, or ADDRESS MODE. Modes: fat (send the notification; the default), ping (send the address of the topic), both"`
 }
 
@@ -27,12 +30,23 @@ type HubConfig struct {
 }
 
 // Any tells whether there is a way at all.
-func (c *Config) Any() bool { return c.WebSub || c.WebSocket || c.Events }
+func (c *Config) Any() bool { return c.tells() || c.Positions }
+
+// tells tells whether there is a way to hear of changes.
+func (c *Config) tells() bool { return c.WebSub || c.WebSocket || c.Events }
 
 // Check finds the first error of the configuration.
 func (c *Config) Check() error {
 	if len(c.Hubs) > 0 && !c.WebSub {
 		return errors.New("hubs are for websub, which is off")
+	}
+	if len(c.Mirrors) > 0 && !c.Positions {
+		return errors.New("mirrors are for positions, which is off")
+	}
+	for _, key := range c.Mirrors {
+		if err := position.Key(key).Check(); err != nil {
+			return fmt.Errorf("mirrors: %w", err)
+		}
 	}
 	_, err := c.hubs()
 	return err
@@ -93,7 +107,7 @@ func (c *Config) advertised(own string) (out []string) {
 // without channels. A topic with a hub has its socket as an alternate link: who reads loc alone
 // may know no other scheme than http. Without a hub the socket is the entry (notification 0.8).
 func (c Config) Entries(own string) func(set string) []resourcesync.Entry {
-	if !c.Any() {
+	if !c.tells() {
 		return nil
 	}
 	return func(set string) (out []resourcesync.Entry) {

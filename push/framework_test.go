@@ -89,7 +89,7 @@ func TestFrameworkRules(t *testing.T) {
 		if n := w.after(w.topic("framework"), at.Told); n.body != nil {
 			t.Errorf("after a restart: %s", n.body)
 		}
-		old, err := w.topic("framework").after(t.Context(), position(0), resourcesync.DialectSocket)
+		old, err := w.topic("framework").after(t.Context(), positionIn(0), resourcesync.DialectSocket)
 		w.must(err)
 		if root, _, _ := strings.Cut(string(old.body), "<url>"); strings.Contains(root, "rs:md") {
 			t.Errorf("15: notification 0.8 has no rs:md at the root: %s", root)

@@ -135,7 +135,7 @@ func (w *world) topic(rest string) *topic {
 
 func (w *world) after(t *topic, told uint64) *notification {
 	w.Helper()
-	n, err := t.after(w.Context(), position(told), "")
+	n, err := t.after(w.Context(), positionIn(told), "")
 	w.must(err)
 	return n
 }

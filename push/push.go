@@ -34,6 +34,7 @@
 //
 //	f SET  the capability documents last told, and the last framework notifications, JSON
 //	h...   of the hub
+//	m...   of the positions of mirrors
 package push
 
 import (
@@ -48,6 +49,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -56,6 +58,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/lru"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/push/hub"
+	"github.com/rsbridge/rsbridge/push/positions"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -119,10 +122,11 @@ type Push struct {
 	client *http.Client // of the source's own documents
 	hub    *hub.Hub
 
-	stop     context.CancelFunc
-	life     context.Context // until Close
-	running  sync.WaitGroup
-	channels channels
+	positions *positions.Book // of mirrors
+	stop      context.CancelFunc
+	life      context.Context // until Close
+	running   sync.WaitGroup
+	channels  channels
 }
 
 // New makes the topics; nothing runs yet. The error is of the settings, or of the key file.
@@ -160,6 +164,7 @@ func New(sets []SetConfig, o Options) (*Push, error) {
 		}
 		return t, err
 	}
+	p.positions = positions.New(positions.Options{Store: kv.Prefix(o.Store, []byte{'m'}), Now: p.now, Logger: o.Logger})
 	if p.hub, err = hub.New(h); err != nil {
 		return nil, fmt.Errorf("push: %w", err)
 	}
@@ -194,7 +199,9 @@ func (p *Push) Start(ctx context.Context) error {
 		return fmt.Errorf("push: %w", err)
 	}
 	for _, s := range p.sets {
-		p.running.Go(func() { s.watch(p.life) })
+		if s.tells() {
+			p.running.Go(func() { s.watch(p.life) })
+		}
 	}
 	return nil
 }
@@ -202,11 +209,14 @@ func (p *Push) Start(ctx context.Context) error {
 func (p *Push) clean(ctx context.Context) error {
 	b := p.o.Store.Batch()
 	defer b.Close()
+	if err := p.positions.Forget(ctx, func(set string) bool { return p.sets[set] != nil && p.sets[set].Positions }); err != nil {
+		return err
+	}
 	for pair, err := range p.o.Store.Scan(ctx, []byte("f"), []byte("g")) {
 		if err != nil {
 			return err
 		}
-		if p.sets[string(pair.Key[1:])] == nil {
+		if s := p.sets[string(pair.Key[1:])]; s == nil || !s.tells() {
 			b.Delete(bytes.Clone(pair.Key))
 		}
 	}
@@ -218,10 +228,8 @@ func (p *Push) Close() {
 	p.stop()
 	p.hub.Close()
 	p.running.Wait()
+	p.positions.Close()
 }
-
-// Subscriptions is the number of subscriptions of the built-in hub.
-func (p *Push) Subscriptions() int { return p.hub.Count() }
 
 // Changed tells of new documents of a set: call it after each publication. It returns at once, and an
 // unknown set is passed over.
@@ -238,6 +246,23 @@ type set struct {
 	record []byte // key of its framework notifications
 
 	changes, framework *news
+	sockets, streams   atomic.Int64 // open ones
+}
+
+// Listeners is how many hear of a set's changes.
+type Listeners struct {
+	WebSub    int64 `json:"websub"`    // subscriptions at the built-in hub
+	WebSocket int64 `json:"websocket"` // open sockets
+	Events    int64 `json:"events"`    // open streams of server-sent events
+}
+
+// Listeners counts those of a set.
+func (p *Push) Listeners(name string) Listeners {
+	s := p.sets[name]
+	if s == nil {
+		return Listeners{}
+	}
+	return Listeners{WebSub: int64(p.hub.CountOf(s.Address() + notify)), WebSocket: s.sockets.Load(), Events: s.streams.Load()}
 }
 
 // topic is one of the two topics of a set, perhaps of a part of it.
@@ -266,22 +291,31 @@ func (t *topic) address() string {
 
 var errNoTopic = errors.New("there is no topic of this source at that address")
 
-// find gives the topic of a path below the base URL of its set, or below the root: a proxy may
-// take the base away.
+// find gives the topic of a path, nil for none.
 func (p *Push) find(path string) *topic {
-	place, name, ok := strings.Cut(path, notify)
+	s, name := p.place(path)
 	kind := kinds[name]
-	if !ok || kind == "" {
-		return nil
-	}
-	s := p.sets[place[strings.LastIndexByte(place, '/')+1:]]
-	if s == nil {
-		return nil
-	}
-	if at, err := url.Parse(s.Address()); place != "/"+s.Name && (err != nil || place != at.EscapedPath()) {
+	if s == nil || kind == "" || !s.tells() {
 		return nil
 	}
 	return &topic{s: s, kind: kind}
+}
+
+// place gives the set of a path below the base URL of its set, or below the root: a proxy may take
+// the base away.
+func (p *Push) place(path string) (s *set, name string) {
+	place, name, ok := strings.Cut(path, notify)
+	if !ok {
+		return nil, ""
+	}
+	s = p.sets[place[strings.LastIndexByte(place, '/')+1:]]
+	if s == nil {
+		return nil, ""
+	}
+	if at, err := url.Parse(s.Address()); place != "/"+s.Name && (err != nil || place != at.EscapedPath()) {
+		return nil, ""
+	}
+	return s, name
 }
 
 // Topic finds a topic by its whole address, with the query of its part. The error is for the

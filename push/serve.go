@@ -9,12 +9,13 @@ import (
 	"strings"
 
 	"github.com/rsbridge/rsbridge/internal/accept"
+	"github.com/rsbridge/rsbridge/push/positions"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 const contentType = "application/xml"
 
-// Handler serves the topics and the hub, and passes every other request on.
+// Handler serves the topics and the hub, takes the positions of mirrors, and passes every other request on.
 func (p *Push) Handler(next http.Handler) http.Handler {
 	at := ""
 	if u, err := url.Parse(p.o.Address); err == nil {
@@ -24,6 +25,10 @@ func (p *Push) Handler(next http.Handler) http.Handler {
 		path := r.URL.EscapedPath()
 		if (path == "/hub" || path == at) && p.opensHub() {
 			p.hub.ServeHTTP(w, r)
+			return
+		}
+		if s, name := p.place(path); s != nil && s.Positions && name == positionSegment {
+			p.positions.Serve(positions.Place{Set: s.Name, Address: s.Address() + notify + positionSegment, From: s.mirrors()}, w, r)
 			return
 		}
 		t := p.find(path)

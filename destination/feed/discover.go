@@ -39,6 +39,7 @@ type Offer struct {
 	Way            Way
 	Plain          bool // a Sitemap or feed, as sites have of their pages too
 	Channels       []Channel
+	Reports        string // takes the positions of mirrors
 }
 
 // Channel tells of changes of the resources, as they come.
@@ -285,8 +286,11 @@ func (src *discovery) fromParent(ctx context.Context, address string, h *resourc
 func (src *discovery) capabilityList(address string, r *resourcesync.Reader) (*Offer, error) {
 	o := &Offer{CapabilityList: address, Authority: authorityOf(address), Found: "Capability List " + address}
 	for _, l := range r.Head().Links {
-		if l.Rel == InventoryRel && o.Inventory == "" {
+		switch {
+		case l.Rel == InventoryRel && o.Inventory == "":
 			o.Inventory = l.Href
+		case l.Rel == resourcesync.RelPosition && o.Reports == "":
+			o.Reports = l.Href
 		}
 	}
 	for n := 0; ; n++ {

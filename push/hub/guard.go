@@ -7,13 +7,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -69,29 +66,16 @@ func permitted(allow webguard.Rules, u *url.URL) error {
 // openKey opens the key of secrets, or makes one.
 func openKey(file string) (cipher.AEAD, error) {
 	k := make([]byte, 32)
-	if _, err := rand.Read(k); err != nil {
-		return nil, err
-	}
-	if file != "" {
-		switch kept, err := os.ReadFile(file); {
-		case err == nil && len(kept) == len(k):
-			k = kept
-		case err == nil:
-			return nil, fmt.Errorf("%s has %d bytes, want %d: restore it from a backup, or remove it, and subscribers with a secret subscribe anew", file, len(kept), len(k))
-		case !ownfile.IsAbsent(err):
+	if file == "" {
+		if _, err := rand.Read(k); err != nil {
 			return nil, err
-		default:
-			if err := ownfile.MkdirAll(filepath.Dir(file)); err != nil {
-				return nil, err
-			}
-			write := func(w io.Writer) error { _, err := w.Write(k); return err }
-			if err := ownfile.Replace(file, write); err != nil {
-				return nil, err
-			}
-			if err := ownfile.Sync(filepath.Dir(file)); err != nil { // before a secret is sealed with it
-				return nil, err
-			}
 		}
+	} else { // durable before a secret is sealed with it
+		kept, err := ownfile.Secret(file, len(k), "remove it, and subscribers with a secret subscribe anew")
+		if err != nil {
+			return nil, err
+		}
+		k = kept
 	}
 	block, err := aes.NewCipher(k)
 	if err != nil {

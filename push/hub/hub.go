@@ -42,6 +42,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -247,10 +248,18 @@ func (h *Hub) Close() {
 }
 
 // Count is the number of subscriptions.
-func (h *Hub) Count() int {
+func (h *Hub) Count() int { return h.CountOf("") }
+
+// CountOf counts those of topics whose address begins so.
+func (h *Hub) CountOf(prefix string) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.subs)
+	for _, s := range h.subs {
+		if strings.HasPrefix(s.Topic, prefix) {
+			n++
+		}
+	}
+	return n
 }
 
 // load reads the subscriptions. Those past their lease are removed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -27,7 +28,7 @@ func (f *forms) open(ctx context.Context, b *Bridge) (err error) {
 	if f.faces, err = faces.New(shown, faces.Options{Now: b.now, Logger: b.log}); err != nil {
 		return fmt.Errorf("open the faces: %w", err)
 	}
-	f.push, err = b.cfg.openPush(b)
+	f.push, err = b.cfg.openPush(b, filepath.Join(b.cfg.State, "hub.key"))
 	return err
 }
 

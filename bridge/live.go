@@ -41,13 +41,16 @@ func (m *mirror) hears(transport http.RoundTripper) *live.Subscriber {
 	return s
 }
 
+// mirrorKeys is the file of the secret behind the keys of reports.
+func mirrorKeys(c *Config) string { return filepath.Join(c.State, "mirror.key") }
+
 // reports makes the reporter of a mirror, nil for none.
 func (m *mirror) reports(transport http.RoundTripper) *report.Reporter {
 	b, c := m.bridge, m.cfg
 	if !c.Report {
 		return nil
 	}
-	secret, err := ownfile.Secret(filepath.Join(b.cfg.State, "mirror.key"), 32, "remove it, and the mirrors of this state report with other keys")
+	secret, err := ownfile.Secret(mirrorKeys(b.cfg), 32, "remove it, and the mirrors of this state report with other keys")
 	var key ed25519.PrivateKey
 	if err == nil {
 		key, err = position.KeyOf(secret, m.name)

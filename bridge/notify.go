@@ -2,14 +2,13 @@ package bridge
 
 import (
 	"context"
-	"path/filepath"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/push"
 )
 
-// openPush opens the notifications of the configured sets.
-func (c *Config) openPush(b *Bridge) (*push.Push, error) {
+// openPush opens the notifications of the configured sets. keyFile seals the secrets of subscribers.
+func (c *Config) openPush(b *Bridge, keyFile string) (*push.Push, error) {
 	var told []push.SetConfig
 	for _, name := range b.ConfiguredSets() {
 		told = append(told, push.SetConfig{Name: name, Config: c.Sets[name].Notify,
@@ -25,7 +24,7 @@ func (c *Config) openPush(b *Bridge) (*push.Push, error) {
 			}})
 	}
 	return push.New(told, push.Options{Store: kv.Prefix(b.kv, prefixPush), Source: c.Public.BaseURL + "/.well-known/resourcesync", Documents: b.pub.Handler(),
-		Address: c.hub(), Hub: c.Public.Hub, KeyFile: filepath.Join(c.State, "hub.key"), UserAgent: c.UserAgent, Now: b.now, Logger: b.log.With("component", "push")})
+		Address: c.hub(), Hub: c.Public.Hub, KeyFile: keyFile, UserAgent: c.UserAgent, Now: b.now, Logger: b.log.With("component", "push")})
 }
 
 // hub is the address of the built-in hub.

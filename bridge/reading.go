@@ -234,10 +234,17 @@ func OpenReading(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err er
 		if b.pub, err = publish.Open(ctx, kv.Prefix(store, prefixPub), published, publish.Options{BaseURL: base, Reading: true}); err != nil {
 			return nil, fmt.Errorf("read the publication: %w", err)
 		}
+		if b.forms.push, err = cfg.openPush(b, ""); err != nil { // a key for nothing
+			return nil, err
+		}
 	}
 	open, faults := openForReading(ctx, cfg, store, b.now, b.log)
 	for name, c := range cfg.Destinations {
-		b.dests[name] = &mirror{bridge: b, name: name, cfg: c, dest: open[name], fault: faults[name]}
+		m := &mirror{bridge: b, name: name, cfg: c, dest: open[name], fault: faults[name]}
+		if _, err := os.Stat(mirrorKeys(cfg)); err == nil { // it is made by a bridge that reports
+			m.report = m.reports(nil)
+		}
+		b.dests[name] = m
 	}
 	b.runner, err = jobs.Open(ctx, kv.Forget(kv.Prefix(store, prefixJobs)), nil, jobs.Options{Now: b.now})
 	return b, err

@@ -11,7 +11,7 @@ import (
 // TestReport: the source shows where a mirror stands, by the mirror's reports, and how far it is
 // behind. They say nothing of a mirror that is ahead of a restored source.
 func TestReport(t *testing.T) {
-	p := newPushing(t, "events", nil)
+	p := newPushing(t, "events")
 	m := p.mirror.dests["copy"]
 	m.cfg.Report = true
 	m.report = m.reports(p.mirror.transport())

@@ -170,7 +170,7 @@ func (b *Bridge) SetStatus(ctx context.Context, name string) (SetStatus, error) 
 	}
 	if b.forms.push != nil {
 		out.Listeners = b.forms.push.Listeners(name)
-		if out.Mirrors, err = b.forms.push.Mirrors(ctx, name); err != nil {
+		if out.Mirrors, err = b.forms.push.Mirrors(ctx, name, v); err != nil {
 			return out, err
 		}
 	}

@@ -96,7 +96,7 @@ var (
 		desc *prometheus.Desc
 		read func(m push.Mirror) (float64, bool)
 	}{
-		{mirrorDesc("behind_changes", "published changes that the mirror does not have, by its last report; absent while unknown"), func(m push.Mirror) (float64, bool) {
+		{mirrorDesc("behind_changes", "changes that the mirror does not have, by its last report; absent while unknown"), func(m push.Mirror) (float64, bool) {
 			if m.BehindChanges == nil {
 				return 0, false
 			}

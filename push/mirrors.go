@@ -12,12 +12,12 @@ import (
 
 const positionSegment = "position"
 
-// Mirror is a mirror of a set, by its last report, and how far it is behind the published state.
+// Mirror is a mirror of a set, by its last report, and how far it is behind the log.
 type Mirror struct {
 	Name          string    `json:"name"`           // as the mirror calls itself
 	Key           string    `json:"key"`            // of its signatures
 	Sequence      uint64    `json:"sequence"`       // its position in the log
-	BehindChanges *uint64   `json:"behind_changes"` // published ones that it does not have; null: not known
+	BehindChanges *uint64   `json:"behind_changes"` // those that it does not have; null: not known
 	BehindSeconds *float64  `json:"behind_seconds"` // age of the oldest of them; null: not known
 	Pending       uint64    `json:"pending"`
 	InSync        bool      `json:"in_sync"` // as it said
@@ -26,7 +26,7 @@ type Mirror struct {
 }
 
 // Mirrors are the mirrors of a set with a report in the last week, by name.
-func (p *Push) Mirrors(ctx context.Context, name string) ([]Mirror, error) {
+func (p *Push) Mirrors(ctx context.Context, name string, log *changetrack.View) ([]Mirror, error) {
 	s := p.sets[name]
 	if s == nil || !s.Positions {
 		return nil, nil
@@ -35,30 +35,22 @@ func (p *Push) Mirrors(ctx context.Context, name string) ([]Mirror, error) {
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	var view *changetrack.View
-	var head uint64
-	if st := s.Read(ctx); st != nil {
-		defer st.Close()
-		view = st.View()
-		head, _ = st.End()
-	}
 	out := make([]Mirror, 0, len(list))
 	for _, m := range list {
 		x := Mirror{Name: m.Name, Key: string(m.Key), Sequence: m.Sequence, Pending: m.Pending, InSync: m.InSync, LastReport: m.Last, FirstReport: m.First}
-		if view != nil {
-			if x.BehindChanges, x.BehindSeconds, err = lag(ctx, view, head, m, p.now()); err != nil {
-				return out, err
-			}
+		if x.BehindChanges, x.BehindSeconds, err = lag(ctx, log, m, p.now()); err != nil {
+			return out, err
 		}
 		out = append(out, x)
 	}
 	return out, nil
 }
 
-// lag compares a mirror with the published state up to head. One that claims more, as of a set that
+// lag compares a mirror with the log. One that claims more, as of a set that
 // was restored from a backup, has an unknown lag. The age is unknown if the log has dropped the
 // change, and of pending resources.
-func lag(ctx context.Context, v *changetrack.View, head uint64, m positions.Mirror, now time.Time) (changes *uint64, seconds *float64, err error) {
+func lag(ctx context.Context, v *changetrack.View, m positions.Mirror, now time.Time) (changes *uint64, seconds *float64, err error) {
+	head, _ := v.Head()
 	if m.Sequence > head {
 		return nil, nil, nil
 	}

@@ -82,7 +82,7 @@ func limitMemoryTo(megabytes int64) {
 
 // run is the whole program with its world given.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return (&app{lineEvery: lineEvery}).execute(ctx, args, stdin, stdout, stderr)
+	return (&app{lineEvery: lineEvery, watchEvery: watchEvery}).execute(ctx, args, stdin, stdout, stderr)
 }
 
 func (a *app) execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {

@@ -35,7 +35,8 @@ type app struct {
 	log  *slog.Logger
 	bars *bars
 
-	lineEvery time.Duration // between lines of progress; 0: all are told
+	lineEvery  time.Duration // between lines of progress; 0: all are told
+	watchEvery time.Duration // between two looks of status --watch
 
 	ports map[string]string // taken, by address with port 0
 	left  *jobs.Run         // of the daemon; the stopped command does not wait for it

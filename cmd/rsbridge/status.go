@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -48,31 +46,16 @@ events or polling. held of a set: null, or the reason to wait for rsbridge accep
 failed resources; "until": the time of a mirror made by sync --until`,
 		Example: "  rsbridge status --watch",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			s, _, end, err := a.reading(cmd.Context())
+			if watch {
+				return watchStatus(cmd.Context(), a)
+			}
+			st, err := nowStatus(cmd.Context(), a)
 			if err != nil {
 				return err
 			}
-			defer func() {
-				if e := end(); e != nil {
-					err = errors.Join(err, e)
-				}
-			}()
-			for {
-				st, err := s.Status(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if err := a.tellStatus(st); !watch || err != nil && err != part {
-					return err
-				}
-				select {
-				case <-cmd.Context().Done():
-					return nil
-				case <-time.After(2 * time.Second):
-				}
-			}
+			return a.tellStatus(st)
 		}}
-	c.Flags().BoolVar(&watch, "watch", false, "show it again every two seconds")
+	c.Flags().BoolVar(&watch, "watch", false, "go on: on a terminal a screen, drawn again every two seconds; else a line for each set, destination and reporting mirror when it has changed; with --json a document a line. Ctrl-C ends it")
 	return c
 }
 

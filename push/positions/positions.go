@@ -92,7 +92,7 @@ func (b *Book) Close() { b.lines.Settle(b.o.Logger) }
 
 func keyOf(set string, by position.Key) []byte { return []byte(set + "\x00" + string(by)) }
 
-// of gives the mirrors of a set, without those of long ago. The caller holds mu.
+// of gives the mirrors of a set. The caller holds mu.
 func (b *Book) of(ctx context.Context, set string) (map[position.Key]*record, error) {
 	known := b.sets[set]
 	if known == nil {
@@ -110,23 +110,20 @@ func (b *Book) of(ctx context.Context, set string) (map[position.Key]*record, er
 		}
 		b.sets[set] = known
 	}
-	var old []position.Key
+	return known, nil
+}
+
+func (b *Book) isOld(r *record) bool { return b.o.Now().Sub(r.Last) > keptFor }
+
+// drop removes the mirrors of long ago.
+func (b *Book) drop(known map[position.Key]*record, set string, batch kv.Batch) {
 	for by, r := range known {
-		if b.o.Now().Sub(r.Last) > keptFor {
-			old = append(old, by)
+		if b.isOld(r) {
+			b.log.Info("a mirror has not reported for a week, and is forgotten", "set", set, "mirror", r.Mirror, "key", by)
+			batch.Delete(keyOf(set, by))
+			delete(known, by)
 		}
 	}
-	if len(old) == 0 {
-		return known, nil
-	}
-	batch := b.o.Store.Batch()
-	defer batch.Close()
-	for _, by := range old {
-		b.log.Info("a mirror has not reported for a week, and is shown no more", "set", set, "mirror", known[by].Mirror, "key", by)
-		batch.Delete(keyOf(set, by))
-		delete(known, by)
-	}
-	return known, batch.Commit(ctx, false)
 }
 
 var errRecord = errors.New("the record was written by another version of this program")
@@ -138,6 +135,9 @@ func (b *Book) List(ctx context.Context, set string) ([]Mirror, error) {
 	known, err := b.of(ctx, set)
 	out := make([]Mirror, 0, len(known))
 	for by, r := range known {
+		if b.isOld(r) {
+			continue
+		}
 		out = append(out, Mirror{Name: r.Mirror, Key: by, Sequence: r.Sequence, Pending: r.Pending, InSync: r.InSync, First: r.First, Last: r.Last})
 	}
 	slices.SortFunc(out, func(a, b Mirror) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key)) })
@@ -240,6 +240,9 @@ func (b *Book) keep(ctx context.Context, p Place, rep position.Report, by positi
 	if err != nil {
 		return err
 	}
+	batch := b.o.Store.Batch()
+	defer batch.Close()
+	b.drop(known, p.Set, batch)
 	was := known[by]
 	switch {
 	case was == nil:
@@ -261,8 +264,6 @@ func (b *Book) keep(ctx context.Context, p Place, rep position.Report, by positi
 	if err != nil {
 		return err
 	}
-	batch := b.o.Store.Batch()
-	defer batch.Close()
 	batch.Set(keyOf(p.Set, by), raw)
 	if err := batch.Commit(ctx, false); err != nil {
 		return err

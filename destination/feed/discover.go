@@ -39,7 +39,8 @@ type Offer struct {
 	Way            Way
 	Plain          bool // a Sitemap or feed, as sites have of their pages too
 	Channels       []Channel
-	Reports        string // takes the positions of mirrors
+	Framework      []Channel // of its documents: lists, dumps, sets
+	Reports        string    // takes the positions of mirrors
 }
 
 // Channel tells of changes of the resources, as they come.
@@ -312,11 +313,11 @@ func (src *discovery) capabilityList(address string, r *resourcesync.Reader) (*O
 		case before != "" && before != e.Loc:
 			return nil, fmt.Errorf("Capability List %s names two documents of capability %s, %s and %s: give the address of the one to follow", clip.Middle(address), e.Meta.Capability, clip.Middle(before), clip.Middle(e.Loc))
 		case e.Meta.Capability == resourcesync.ChangeNotification:
-			for _, c := range channelsOf(e) {
-				if len(o.Channels) < mostChannels {
-					o.Channels = append(o.Channels, c)
-				}
-			}
+			o.Channels = append(o.Channels, channelsOf(e)...)
+			o.Channels = o.Channels[:min(len(o.Channels), mostChannels)]
+		case e.Meta.Capability == resourcesync.FrameworkNotification:
+			o.Framework = append(o.Framework, channelsOf(e)...)
+			o.Framework = o.Framework[:min(len(o.Framework), mostChannels)]
 		case !used:
 			src.log.Debug("discover: capability is not used", "capability", e.Meta.Capability, "loc", e.Loc)
 		}

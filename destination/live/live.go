@@ -295,13 +295,17 @@ func (s *Subscriber) Read(announced feed.Heard) {
 // run hears until ctx ends.
 func (s *Subscriber) run(ctx context.Context) {
 	defer s.repeats.Settle(s.o.Logger)
-	pause := shortest
+	pause, away := shortest, false
 	for ctx.Err() == nil {
 		begun := s.o.Now()
 		end := s.hear(ctx)
 		s.mu.Lock()
 		s.way = Polling
 		s.mu.Unlock()
+		if ctx.Err() == nil && !errors.Is(end.err, errNone) && (end.opened || !away) {
+			s.hint() // the list is read at once, and tells whether the source answers
+		}
+		away = !end.opened
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -413,10 +417,11 @@ type channel struct {
 
 // hearing is what a channel tells.
 type hearing struct {
-	s     *Subscriber
-	c     *channel
-	end   ended
-	heard atomic.Bool
+	s         *Subscriber
+	c         *channel
+	framework bool // it tells of documents, not of changes
+	end       ended
+	heard     atomic.Bool
 }
 
 // hear opens the first possible channel, and hears until it ends.
@@ -428,6 +433,15 @@ func (s *Subscriber) hear(ctx context.Context) ended {
 	list := s.channels(o.Channels)
 	if len(list) == 0 {
 		return ended{err: errNone}
+	}
+	if frames := s.channels(o.Framework); len(frames) > 0 {
+		beside, stop := context.WithCancel(ctx)
+		over := make(chan struct{})
+		go func() { // ends with beside
+			defer close(over)
+			s.framework(beside, frames)
+		}()
+		defer func() { stop(); <-over }()
 	}
 	var errs []error
 	for _, c := range list {
@@ -443,6 +457,24 @@ func (s *Subscriber) hear(ctx context.Context) ended {
 		errs = append(errs, fmt.Errorf("%s at %s: %w", c.way, webguard.Masked(c.address), plain(h.end.err)))
 	}
 	return ended{err: errors.Join(errs...)}
+}
+
+// framework hears of the source's documents, over the first possible channel, until ctx ends.
+func (s *Subscriber) framework(ctx context.Context, list []channel) {
+	for pause := shortest; ctx.Err() == nil; pause = min(2*pause, longest) {
+		for _, c := range list {
+			h := &hearing{s: s, c: &c, framework: true}
+			err := c.run(ctx, h)
+			if ctx.Err() != nil {
+				return
+			}
+			s.log.Debug("a channel of framework notifications ended", "channel", c.address, "way", c.way, "error", err)
+			if h.end.opened {
+				break
+			}
+		}
+		_ = s.pause(ctx, pause, nil)
+	}
 }
 
 // channels are those of the mode, the best first.
@@ -470,10 +502,13 @@ func (s *Subscriber) channels(offered []feed.Channel) (out []channel) {
 // opened tells that a channel is open. What was before it is in the list.
 func (h *hearing) opened() {
 	h.end.opened = true
-	h.s.mu.Lock()
-	h.s.way = h.c.way
-	failed := h.s.lost.end()
-	h.s.mu.Unlock()
+	failed := 0
+	if !h.framework {
+		h.s.mu.Lock()
+		h.s.way = h.c.way
+		failed = h.s.lost.end()
+		h.s.mu.Unlock()
+	}
 	h.s.log.Debug("notifications are heard", "channel", h.c.address, "way", h.c.way)
 	if failed > 0 {
 		h.s.log.Info("notifications are heard again", "channel", webguard.Masked(h.c.address), "way", h.c.way, "attempts", failed)
@@ -483,6 +518,10 @@ func (h *hearing) opened() {
 
 // take takes a notification.
 func (h *hearing) take(body []byte) {
+	if h.framework {
+		h.takeFramework(body)
+		return
+	}
 	at, err := read(body, h.c.address)
 	if err != nil {
 		h.s.log.Warn("a notification cannot be read; it counts as a hint alone", "channel", h.c.address, "bytes", len(body), "error", told(err))
@@ -491,6 +530,25 @@ func (h *hearing) take(body []byte) {
 		h.s.announce(at)
 	}
 	h.s.hint()
+}
+
+// takeFramework begins a sync for new, moved and ended sets, lists and dumps. The growth of a Change
+// List is told on the other channel.
+func (h *hearing) takeFramework(body []byte) {
+	r, err := resourcesync.NewReader(bytes.NewReader(body), resourcesync.ReaderOptions{BaseURL: h.c.address, MaxBytes: mostBytes, Expect: resourcesync.FrameworkNotification})
+	grown := err == nil
+	for err == nil {
+		var e *resourcesync.Entry
+		if e, err = r.Next(); err == nil {
+			grown = grown && e.Meta.Capability == resourcesync.ChangeList && e.Meta.Change == resourcesync.Updated
+		}
+	}
+	if err != io.EOF {
+		h.s.log.Warn("a framework notification cannot be read; it counts as a hint alone", "channel", h.c.address, "bytes", len(body), "error", told(err))
+	}
+	if !grown || err != io.EOF {
+		h.s.hint()
+	}
 }
 
 // announce notes a position told by a notification, and the time of its first change.

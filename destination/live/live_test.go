@@ -239,6 +239,7 @@ func TestWays(t *testing.T) {
 				if got := h.Way(); got != Polling {
 					t.Errorf("%+v: no channel is open, and it is heard by %s", c, got)
 				}
+				<-h.woken // the loss of a channel begins a sync
 				h.wait <- struct{}{}
 			}
 		}

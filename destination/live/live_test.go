@@ -257,6 +257,7 @@ func TestPauses(t *testing.T) {
 	s := newSource(t)
 	s.refuse[WebSocket], s.refuse[Events] = true, true
 	h := s.hear(Auto, nil)
+	<-h.woken // the source may be away: a sync tells
 	about := func(want time.Duration) {
 		t.Helper()
 		if d := <-h.pauses; d < want*3/4 || d > want*5/4 {

@@ -674,6 +674,9 @@ func (r *run) lookAgain(ctx context.Context, b *apply.Batcher, suspect *extsort.
 			if err == nil {
 				it, err = feed.DecodeItem(rec.Value)
 			}
+			if err == nil {
+				it.Ask.Tried = true // in this run
+			}
 			if !yield(apply.JobOf(obtains.Again(it)), err) || err != nil {
 				return
 			}

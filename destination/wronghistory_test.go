@@ -258,7 +258,9 @@ func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		more := fmt.Sprintf("/further%d-%x", f.phase, address)
-		f.further[more] = inForm([]string{"text", "Atom", "RSS", "page", "JSON"}[draw.IntN(5)], moved)
+		forms := []string{"text", "Atom", "RSS", "page", "JSON", "JSON escapes", "one line", "YAML"}
+		codings := []func(string) string{func(s string) string { return s }, gzipOf, zstdOf, unmarked16Of, func(s string) string { return "\xfd7zXZ\x00" + s[len(s)/2:] }} // the last cannot be read
+		f.further[more] = codings[draw.IntN(len(codings))](inForm(forms[draw.IntN(len(forms))], moved))
 		body := entryOf.ReplaceAllFunc(without(now.body, func(int) bool { return false }), func(e []byte) []byte {
 			if loc := locsOf(e, func(string) bool { return true }); len(loc) == 1 && slices.Contains(moved, loc[0]) {
 				return nil
@@ -298,7 +300,7 @@ func inForm(name string, addresses []string) string {
 		if f.typ == "text/plain" {
 			escaped = a
 		}
-		out += strings.NewReplacer("ADDRESS", escaped, "ESCAPED", strings.ReplaceAll(a, "/", `\/`)).Replace(f.entry)
+		out += strings.NewReplacer("ADDRESS", escaped, "ESCAPED", strings.ReplaceAll(a, "/", `\/`), "UNICODE", strings.ReplaceAll(a, "/", `\u002F`), "PATH", "").Replace(f.entry)
 	}
 	return out + f.after
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // TestUnblocked: a file in the place of the published folder makes the jobs with files fail. Once it
-// is away, the next scan begins them again, and the set is well.
+// is away, the next scan or verification begins them again, and the set is well.
 func TestUnblocked(t *testing.T) {
 	cfg := small(t.TempDir())
 	clear(cfg.Destinations)
@@ -94,7 +94,11 @@ func TestUnblocked(t *testing.T) {
 		if err := os.RemoveAll(away); err != nil {
 			t.Fatal(err)
 		}
-		do[ScanReport](t, b, "scan", "data")
+		if round == 0 {
+			do[ScanReport](t, b, "scan", "data")
+		} else {
+			do[VerifyReport](t, b, "verify", "")
+		}
 		if got := word(); got != "ok " {
 			t.Errorf("round %d, free again: %s", round, got)
 		}

@@ -381,7 +381,11 @@ func (s *set) thenAgain(look func(context.Context, *jobs.Run) (any, error)) func
 		if err != nil {
 			return rep, err
 		}
-		if err := s.again(ctx, run.Job); err != nil && !errors.Is(err, jobs.ErrClosed) {
+		within := func(job, cause string) error {
+			_, err := s.bridge.runner.Within(ctx, job, cause)
+			return err
+		}
+		if err := s.again(ctx, run.Job, within); err != nil && !errors.Is(err, jobs.ErrClosed) {
 			s.bridge.log.Error("a job that failed was not begun again; its schedule does it", "set", s.name, "error", err)
 		}
 		return rep, nil
@@ -389,7 +393,7 @@ func (s *set) thenAgain(look func(context.Context, *jobs.Run) (any, error)) func
 }
 
 // again begins the jobs with a failed last run, one after the other. Their own runs tell how they end.
-func (s *set) again(ctx context.Context, after string) error {
+func (s *set) again(ctx context.Context, after string, begin func(job, cause string) error) error {
 	missing := s.bridge.pub.Missing(s.name) != ""
 	for _, kind := range s.jobKinds() {
 		if kind == "scan:" || kind == "hint:" {
@@ -406,7 +410,7 @@ func (s *set) again(ctx context.Context, after string) error {
 		if failed == nil && (!missing || kind == "retain:") {
 			continue
 		}
-		if _, err := s.bridge.runner.Within(ctx, job, "again after "+after); err != nil {
+		if err := begin(job, "again after "+after); err != nil {
 			return err
 		}
 	}

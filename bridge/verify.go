@@ -99,8 +99,34 @@ func (b *Bridge) verify(ctx context.Context, run *jobs.Run) (any, error) {
 			return nil, err
 		}
 	}
+	if err := b.failedAgain(ctx, run); err != nil {
+		return nil, err
+	}
 	rep.Seconds = time.Since(began).Seconds()
 	return rep, nil
+}
+
+// failedAgain begins the jobs of published files with a failed last run: files that are right say
+// nothing of one that was not made. A run under way on a set does it itself.
+func (b *Bridge) failedAgain(ctx context.Context, run *jobs.Run) error {
+	for _, name := range b.ConfiguredSets() {
+		s := b.sets[name]
+		if slices.ContainsFunc(s.jobKinds(), func(kind string) bool { _, busy := b.runner.Busy(kind + name); return busy }) {
+			continue
+		}
+		run.Progress("failed jobs of "+name, 0, 0)
+		err := s.again(ctx, run.Job, func(job, cause string) error {
+			again, _, err := b.runner.Start(job, cause, nil)
+			if err == nil {
+				_, err = b.runner.Wait(ctx, again.ID)
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("begin the failed jobs of set %s again: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // verifyRecords reads the whole state: each block has a checksum.

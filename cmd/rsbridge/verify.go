@@ -13,7 +13,8 @@ func (a *app) verify() *cobra.Command {
 	var args bridge.VerifyArgs
 	c := &cobra.Command{Use: "verify", Short: "Compare state, published files and stores with their checksums", Args: cobra.NoArgs,
 		Long: `Compares the records of the state and the published files (packages of dumps,
-archives) with their checksums. A damaged file is withdrawn and made again.
+archives) with their checksums. A damaged file is withdrawn and made again, and so is
+a dump, list or archive that failed before.
 --read-data also reads the representations of the sets and the embedded stores. It
 works with the running daemon, or alone. A damaged log of the state or of a store
 is refused when it is opened. Exit code 1: something was damaged.

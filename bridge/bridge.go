@@ -433,4 +433,4 @@ func (b *Bridge) DescribeMirror(ctx context.Context, name, entity string, at tim
 }
 
 // ErrUnknown comes for a name outside of the configuration or the set.
-var ErrUnknown = errors.New("there is no such thing")
+var ErrUnknown = errors.New("not found")

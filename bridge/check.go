@@ -551,7 +551,7 @@ func strong(token string) bool {
 
 func names[T any](m map[string]T) string {
 	if len(m) == 0 {
-		return "there are none"
+		return "none"
 	}
 	return strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 }

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -102,7 +103,7 @@ func (b *Bridge) canMoveSet(from, to string) error {
 	case from == to:
 		return fmt.Errorf("move set %s: it has that name; %w", from, ErrUnchanged)
 	case s == nil || s.removed:
-		return fmt.Errorf("move set %s: set %s: %w in the configuration; there are: %s", from, to, ErrUnknown, strings.Join(b.ConfiguredSets(), ", "))
+		return fmt.Errorf("move set %s: set %s: %w in the configuration; there are: %s", from, to, ErrUnknown, cmp.Or(strings.Join(b.ConfiguredSets(), ", "), "none"))
 	default:
 		if head, _ := s.log.Head(); head > 0 {
 			return fmt.Errorf("move set %s: set %s has a log of its own already; %w: rsbridge forget %s, or forget %s", from, to, ErrUnchanged, from, to)
@@ -128,7 +129,7 @@ func (b *Bridge) canChange(action, name string, args any) error {
 		}
 	}
 	if s == nil {
-		return fmt.Errorf("set %s: %w; there are: %s", name, ErrUnknown, strings.Join(b.Sets(), ", "))
+		return fmt.Errorf("set %s: %w; there are: %s", name, ErrUnknown, names(b.sets))
 	}
 	if action == "move-set" {
 		if !s.removed {
@@ -168,7 +169,7 @@ func (m *memory) canChangeDestination(ctx context.Context, action, name string, 
 	_, known := m.cfg.Stores[to]
 	switch {
 	case !configured && !slices.Contains(removed, name):
-		return fmt.Errorf("destination %s: %w; there are: %s", name, ErrUnknown, strings.Join(append(slices.Sorted(maps.Keys(m.cfg.Destinations)), removed...), ", "))
+		return fmt.Errorf("destination %s: %w; there are: %s", name, ErrUnknown, cmp.Or(strings.Join(append(slices.Sorted(maps.Keys(m.cfg.Destinations)), removed...), ", "), "none"))
 	case action == "move-destination" && !configured:
 		return fmt.Errorf("destination %s: %w: put it back first", name, ErrRemoved)
 	case action == "move-destination" && !known:

@@ -99,7 +99,7 @@ func (b *Bridge) verify(ctx context.Context, run *jobs.Run) (any, error) {
 			return nil, err
 		}
 	}
-	if err := b.failedAgain(ctx, run); err != nil {
+	if err := failedAgain(ctx, b, run); err != nil {
 		return nil, err
 	}
 	rep.Seconds = time.Since(began).Seconds()
@@ -108,7 +108,7 @@ func (b *Bridge) verify(ctx context.Context, run *jobs.Run) (any, error) {
 
 // failedAgain begins the jobs of published files with a failed last run: files that are right say
 // nothing of one that was not made. A run under way on a set does it itself.
-func (b *Bridge) failedAgain(ctx context.Context, run *jobs.Run) error {
+func failedAgain(ctx context.Context, b *Bridge, run *jobs.Run) error {
 	for _, name := range b.ConfiguredSets() {
 		s := b.sets[name]
 		if slices.ContainsFunc(s.jobKinds(), func(kind string) bool { _, busy := b.runner.Busy(kind + name); return busy }) {

@@ -35,7 +35,7 @@ func (d *Destination) assemble(mem *keep.Memory, target string) {
 	d.mem = mem
 	d.fates = &keep.Fates{Memory: mem, Quiet: d.planning != nil}
 	d.stand = &keep.Standing{Memory: mem, Fates: d.fates, Config: d.cfg, Options: d.opt, Target: target}
-	d.applier = apply.New(d.stand, d.fetch.Run, &d.lim.apply)
+	d.applier = apply.New(d.stand, func() int64 { return d.fetch.Run() }, &d.lim.apply) // records alone have no source
 	d.prober = &prober{Memory: mem, stand: d.stand, opt: d.opt, probeL: probe.(*sync.Mutex)}
 	d.leavings = &leavings{mem, d.cfg}
 	d.putter = &apply.Putter{Standing: d.stand}

@@ -207,6 +207,9 @@ administration is at --admin, or at another port if the default one is taken.`,
 		Example: `  rsbridge expose http://localhost:3030/ds/query --graph http://example.org/books
   rsbridge expose https://query.example/sparql --class http://schema.org/Person --listen :8080 --base-url https://data.example`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := os.Stat(args[0]); err == nil {
+				return usage("%s is a file, and expose wants a SPARQL query address; rsbridge init --dumps publishes files", args[0])
+			}
 			a.daemonLog()
 			if err := period(every); err != nil {
 				return err

@@ -45,15 +45,17 @@ func each[R any](ctx context.Context, a *app, action string, all, given []string
 			all = slices.Sorted(maps.Keys(cfg.Sets))
 		}
 	}
+	what := "destination"
+	if action == "scan" || action == "accept" || action == "rebase" {
+		what = "set"
+	}
 	if len(given) == 0 {
-		given = all
+		if given = all; len(all) == 0 {
+			a.note("rsbridge: there is no %s in %s: nothing to do", what, a.config)
+		}
 	}
 	for _, name := range given {
 		if !slices.Contains(all, name) {
-			what := "destination"
-			if action == "scan" || action == "accept" || action == "rebase" {
-				what = "set"
-			}
 			return nil, usage("there is no %s %s in the configuration; there are: %s", what, name, listed(all))
 		}
 	}

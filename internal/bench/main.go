@@ -44,6 +44,7 @@ type row struct {
 	large    bool // a row of -large
 	value    func(ctx context.Context, e *env) (thing, base float64, err error)
 	unitName string
+	shape    func(ctx context.Context, e *env) ([2][]float64, error) // both distributions of a turn, sorted
 }
 
 // result is a row of docs/benchmarks/bench.json.
@@ -61,6 +62,8 @@ type result struct {
 	Limit    float64    `json:"limit"`
 	Least    bool       `json:"least"` // the limit is the least allowed ratio, else the most
 	Holds    bool       `json:"holds"`
+
+	Shape *[2][]float64 `json:"shape,omitempty"` // both distributions of one run, in a hundred steps
 }
 
 func today() string { return time.Now().UTC().Format(time.DateOnly) }
@@ -89,6 +92,11 @@ type env struct {
 
 	hintsMirror *bridge.Bridge
 	kept        keptMirror // of the increments
+
+	lags [][2][]float64 // of each turn of the live rows
+	hubs [][2]float64   // of each turn of the hub's: p99, megabytes
+
+	beside func() error // counts to the baseline of the gateway's rows
 
 	filled map[string]bool                                         // servers with the data in their bench graph
 	ways   map[string]func(context.Context) (time.Duration, error) // the fastest download of each
@@ -159,7 +167,7 @@ func run(ctx context.Context, only string, runs int, entities int64, dir, out, p
 	for _, s := range servers {
 		all = append(all, s.rows()...)
 	}
-	all = append(all, hintRow)
+	all = append(append(all, hintRow), liveRows...)
 	if large {
 		all, runs = largeRows, min(runs, 3)
 	}
@@ -223,6 +231,13 @@ func (r row) run(ctx context.Context, e *env, runs int) (result, error) {
 		Ratio: ratios[mid], Spread: [2]float64{ratios[0], ratios[len(ratios)-1]}, Runs: runs, Day: today(), Limit: r.limit, Least: r.speed, Holds: ratios[mid] <= r.limit}
 	if r.speed {
 		res.Holds = ratios[mid] >= r.limit
+	}
+	if r.shape != nil {
+		both, err := r.shape(ctx, e)
+		if err != nil {
+			return result{}, err
+		}
+		res.Shape = &[2][]float64{steps(both[0]), steps(both[1])}
 	}
 	return res, nil
 }

@@ -103,6 +103,14 @@ func writePage(page, results string) error {
 			fmt.Fprintf(&b, "| `%s` | %s | %.4g %s | %s: %.4g | %.2f | %.2f-%.2f | %d | %s | %s | %s |\n", r.ID, r.What, r.Value, r.Unit, r.Baseline, r.Base, r.Ratio, r.Spread[0], r.Spread[1], r.Runs, r.Day, r.limit(), holds)
 		}
 		b.WriteString(outOfReach(r.Rows))
+		for _, r := range r.Rows {
+			if r.Shape != nil {
+				fmt.Fprintf(&b, "\nThe distribution of `%s`, in one run:\n\n![Part of the changes by lag](benchmarks/%[1]s.svg)\n", r.ID)
+				if err := os.WriteFile(filepath.Join(results, r.ID+".svg"), []byte(plotShape(r)), 0o644); err != nil {
+					return err
+				}
+			}
+		}
 		for _, w := range r.Weeks {
 			fmt.Fprintf(&b, "\n%s.\n\n", w.head())
 			for i, line := range w.cells() {

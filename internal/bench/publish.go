@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -41,7 +42,7 @@ func publishing(ctx context.Context, e *env) (large, small time.Duration, err er
 	var took [2][]time.Duration
 	for range publications + 2 { // the first ones warm up
 		for i, p := range sets {
-			d, err := p.change(ctx)
+			d, err := p.change(ctx, changed)
 			if err != nil {
 				return 0, 0, err
 			}
@@ -63,15 +64,36 @@ type publisher struct {
 	log   *changetrack.Log
 	pub   *publish.Publisher
 	rand  *rand.Rand
+	files string // folder of published files
+}
+
+// folder is the size of the published files.
+func (p *publisher) folder() (size int64, err error) {
+	err = filepath.WalkDir(p.files, func(_ string, f fs.DirEntry, err error) error {
+		if err != nil || f.IsDir() {
+			return err
+		}
+		info, err := f.Info()
+		if err == nil {
+			size += info.Size()
+		}
+		return err
+	})
+	return size, err
 }
 
 // publisher opens the set with n resources; the first call makes it.
-func (e *env) publisher(ctx context.Context, n int) (_ *publisher, err error) {
-	dir := filepath.Join(e.dir, "published-"+strconv.Itoa(n))
+func (e *env) publisher(ctx context.Context, n int) (*publisher, error) {
+	return e.publisherOf(ctx, n, "published-"+strconv.Itoa(n), func(s kv.Store) kv.Store { return s })
+}
+
+// publisherOf opens one in a folder, and publishes over what is made of its store.
+func (e *env) publisherOf(ctx context.Context, n int, name string, over func(kv.Store) kv.Store) (_ *publisher, err error) {
+	dir := filepath.Join(e.dir, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	p := &publisher{n: n, rand: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(n)))}
+	p := &publisher{n: n, files: filepath.Join(dir, "files"), rand: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(n)))}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.close())
@@ -91,8 +113,8 @@ func (e *env) publisher(ctx context.Context, n int) (_ *publisher, err error) {
 			return nil, err
 		}
 	}
-	p.pub, err = publish.Open(ctx, kv.Prefix(p.store, []byte("pub/")), []publish.SetConfig{{Name: "data", Log: p.log, Prefix: "http://bench.example/e/"}},
-		publish.Options{BaseURL: benchBase, Dir: filepath.Join(dir, "files")})
+	p.pub, err = publish.Open(ctx, kv.Prefix(over(p.store), []byte("pub/")), []publish.SetConfig{{Name: "data", Log: p.log, Prefix: "http://bench.example/e/"}},
+		publish.Options{BaseURL: benchBase, Dir: p.files})
 	return p, err
 }
 
@@ -127,8 +149,8 @@ func (p *publisher) fill(ctx context.Context) error {
 	return err
 }
 
-// change changes some resources, and tells how long their publishing takes.
-func (p *publisher) change(ctx context.Context) (time.Duration, error) {
+// change changes so many resources, and tells how long their publishing takes.
+func (p *publisher) change(ctx context.Context, changed int) (time.Duration, error) {
 	res, err := p.log.Scan(ctx, func(yield func(rdfres.Description, error) bool) {
 		seen := map[int]bool{}
 		for len(seen) < changed {
@@ -142,7 +164,7 @@ func (p *publisher) change(ctx context.Context) (time.Duration, error) {
 			}
 		}
 	}, changetrack.ScanOptions{Format: rdfres.JSONLD, Partial: true})
-	if err != nil || res.Updated != changed {
+	if err != nil || res.Updated != int64(changed) {
 		return 0, fmt.Errorf("%d of %d changes: %w", res.Updated, changed, err)
 	}
 	began := time.Now()

@@ -70,6 +70,13 @@ var liveRows = []row{
 	{id: "open-list", what: fmt.Sprintf("bytes written to publish a change, %d in the open Change List", manyListed), baseline: fmt.Sprintf("%d in it", fewListed), limit: 1.25, unitName: "bytes", value: openList},
 }
 
+// pushRuns is shared by the rows of push.
+type pushRuns struct {
+	lags   [][2][]float64 // of each turn: by push and by polling
+	hubs   [][2]float64   // of each turn: p99, megabytes
+	beside func() error   // counts to the baseline of the gateway's rows
+}
+
 // daemon is rsbridge run, in a process of its own.
 type daemon struct {
 	config, public, admin string
@@ -214,8 +221,8 @@ func visible(ctx context.Context, source, mirror *daemon, n int) ([]float64, err
 
 // lags are the sorted milliseconds of one turn, by push and by polling.
 func lags(ctx context.Context, e *env) (out [2][]float64, err error) {
-	if len(e.lags) > e.turn {
-		return e.lags[e.turn], nil
+	if len(e.push.lags) > e.turn {
+		return e.push.lags[e.turn], nil
 	}
 	for i, live := range []string{`live: auto, schedule: ""`, `live: "off", schedule: "@every 10s"`} {
 		source, mirror, err := e.pushed(ctx, live)
@@ -229,7 +236,7 @@ func lags(ctx context.Context, e *env) (out [2][]float64, err error) {
 			return out, err
 		}
 	}
-	e.lags = append(e.lags, out)
+	e.push.lags = append(e.push.lags, out)
 	return out, nil
 }
 
@@ -328,8 +335,8 @@ func burst(ctx context.Context, e *env) (took, base time.Duration, err error) {
 // hubbed subscribes many callbacks at one hub. It gives the milliseconds from the answer to a change
 // until a subscriber has it, their 99th percentile, and the memory of the source.
 func hubbed(ctx context.Context, e *env) (p99, megabytes float64, err error) {
-	if len(e.hubs) > e.turn {
-		return e.hubs[e.turn][0], e.hubs[e.turn][1], nil
+	if len(e.push.hubs) > e.turn {
+		return e.push.hubs[e.turn][0], e.push.hubs[e.turn][1], nil
 	}
 	source, err := e.daemon(ctx, pushedSource)
 	if err != nil {
@@ -417,7 +424,7 @@ func hubbed(ctx context.Context, e *env) (p99, megabytes float64, err error) {
 		return 0, 0, err
 	}
 	fmt.Fprintf(os.Stderr, "hub: median %.0f ms, p99 %.0f ms, %.0f MB\n", quantile(all, 0.5), quantile(all, 0.99), megabytes)
-	e.hubs = append(e.hubs, [2]float64{quantile(all, 0.99), megabytes})
+	e.push.hubs = append(e.push.hubs, [2]float64{quantile(all, 0.99), megabytes})
 	return quantile(all, 0.99), megabytes, nil
 }
 
@@ -445,9 +452,9 @@ func gatewayRow(class, what string, limit float64, text string) row {
 					if err != nil {
 						return 0, 0, err
 					}
-					if side == 1 && e.beside != nil {
+					if side == 1 && e.push.beside != nil {
 						began := time.Now()
-						if err := e.beside(); err != nil {
+						if err := e.push.beside(); err != nil {
 							return 0, 0, err
 						}
 						one += time.Since(began)
@@ -474,11 +481,11 @@ var gatewayDisk = func() row {
 			return 0, 0, err
 		}
 		defer f.Close()
-		e.beside = func() error {
+		e.push.beside = func() error {
 			_, err := f.WriteString("an entity and its update, some hundred bytes")
 			return errors.Join(err, f.Sync())
 		}
-		defer func() { e.beside = nil }()
+		defer func() { e.push.beside = nil }()
 		return measure(ctx, e)
 	}
 	return r

@@ -59,12 +59,16 @@ type result struct {
 	Spread   [2]float64 `json:"spread"`
 	Runs     int        `json:"runs"`          // interleaved, of both sides: the values are their medians
 	Day      string     `json:"day,omitempty"` // of the measurement
+	Note     string     `json:"note,omitempty"`
 	Limit    float64    `json:"limit"`
 	Least    bool       `json:"least"` // the limit is the least allowed ratio, else the most
 	Holds    bool       `json:"holds"`
 
 	Shape *[2][]float64 `json:"shape,omitempty"` // both distributions of one run, in a hundred steps
 }
+
+// note is kept with the rows that are measured.
+var note string
 
 func today() string { return time.Now().UTC().Format(time.DateOnly) }
 
@@ -93,10 +97,7 @@ type env struct {
 	hintsMirror *bridge.Bridge
 	kept        keptMirror // of the increments
 
-	lags [][2][]float64 // of each turn of the live rows
-	hubs [][2]float64   // of each turn of the hub's: p99, megabytes
-
-	beside func() error // counts to the baseline of the gateway's rows
+	push pushRuns
 
 	filled map[string]bool                                         // servers with the data in their bench graph
 	ways   map[string]func(context.Context) (time.Duration, error) // the fastest download of each
@@ -115,6 +116,7 @@ func main() {
 	size := flag.Int64("size", 25_000, "with -weeks: divide the resources of a scenario until there are no more than these")
 	changes := flag.Int64("changes", 40_000, "with -weeks: divide its changes until a week has no more than these")
 	profile := flag.String("profile", "", "folder for profiles of scans and syncs: of the processor, and of all that was allocated up to their end")
+	flag.StringVar(&note, "note", "", "keep this with the rows, such as: shared machine")
 	flag.Parse()
 	if *page != "" {
 		if err := writePage(*page, filepath.Dir(*out)); err != nil {
@@ -228,7 +230,7 @@ func (r row) run(ctx context.Context, e *env, runs int) (result, error) {
 	slices.Sort(bases)
 	mid := len(ratios) / 2
 	res := result{ID: r.id, What: r.what, Value: things[mid], Unit: r.unit(), Baseline: r.baseline, Base: bases[mid],
-		Ratio: ratios[mid], Spread: [2]float64{ratios[0], ratios[len(ratios)-1]}, Runs: runs, Day: today(), Limit: r.limit, Least: r.speed, Holds: ratios[mid] <= r.limit}
+		Ratio: ratios[mid], Spread: [2]float64{ratios[0], ratios[len(ratios)-1]}, Runs: runs, Day: today(), Note: note, Limit: r.limit, Least: r.speed, Holds: ratios[mid] <= r.limit}
 	if r.speed {
 		res.Holds = ratios[mid] >= r.limit
 	}

@@ -100,7 +100,7 @@ func writePage(page, results string) error {
 			if !r.Holds {
 				holds = "**no**"
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %.4g %s | %s: %.4g | %.2f | %.2f-%.2f | %d | %s | %s | %s |\n", r.ID, r.What, r.Value, r.Unit, r.Baseline, r.Base, r.Ratio, r.Spread[0], r.Spread[1], r.Runs, r.Day, r.limit(), holds)
+			fmt.Fprintf(&b, "| `%s` | %s | %.4g %s | %s: %.4g | %.2f | %.2f-%.2f | %d | %s | %s | %s |\n", r.ID, r.What, r.Value, r.Unit, r.Baseline, r.Base, r.Ratio, r.Spread[0], r.Spread[1], r.Runs, strings.TrimSpace(r.Day+" "+r.Note), r.limit(), holds)
 		}
 		b.WriteString(outOfReach(r.Rows))
 		for _, r := range r.Rows {

@@ -224,7 +224,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 		outside                               int64 // of the selection, and it stays so
 		planned                               apply.Counts
 		now                                   = d.opt.Now()
-		total                                 = v.Sorter.Len()
+		total                                 = v.Len()
 	)
 	if err := d.mem.Returned(ctx, func(waiting map[ledger.Hash]bool) (back []ledger.Hash, err error) {
 		for p, err := range pairs.Of(ctx, d.mem.Ledger, v, snap) {

@@ -10,7 +10,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/pairs"
-	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
@@ -173,9 +172,8 @@ func (d *Destination) untouched(ctx context.Context, loc ledger.Hash, t *ledger.
 // dump: a wrong Change List told of them. Those before the first change may have left the lists.
 func (r *run) untold(ctx context.Context, o *feed.Offer) error {
 	d := r.d
-	v := &feed.Inventory{}
-	var err error
-	if v.Sorter, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/8); err != nil {
+	v, err := feed.NewInventory(d.cfg.TempDir, d.cfg.MemoryBytes/8)
+	if err != nil {
 		return err
 	}
 	defer v.Close()

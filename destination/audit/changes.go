@@ -9,7 +9,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/pairs"
-	"github.com/rsbridge/rsbridge/internal/extsort"
 )
 
 // A list may be older than the changes beside it, and neither need tell another state of a
@@ -19,9 +18,8 @@ import (
 // published counts the changes not applied: those after the cursor, and pending ones. A gap
 // before them counts only if the comparison has proven nothing (open).
 func (a *pass) published(ctx context.Context, open bool) error {
-	v := &feed.Inventory{}
-	var err error
-	if v.Sorter, err = extsort.New(a.Config.TempDir, a.Config.MemoryBytes/8); err != nil {
+	v, err := feed.NewInventory(a.Config.TempDir, a.Config.MemoryBytes/8)
+	if err != nil {
 		return err
 	}
 	defer v.Close()
@@ -76,9 +74,9 @@ func (a *pass) unread(ctx context.Context, v *feed.Inventory, open bool) error {
 		return err
 	}
 	defer poll.Close()
-	begin := v.Order
+	begin := v.Mark()
 	err = feed.Again(func() error {
-		v.Void = [2]uint64{begin, v.Order}
+		v.Undo(begin)
 		ahead := from.Ahead()
 		err := poll.Each(ctx, &from, true, func(c feed.Change) error {
 			if c.Item == nil {
@@ -98,7 +96,7 @@ func (a *pass) unread(ctx context.Context, v *feed.Inventory, open bool) error {
 		return err
 	})
 	if errors.As(err, &gap) {
-		v.Void = [2]uint64{begin, v.Order}
+		v.Undo(begin)
 		if open && a.told.lost == nil {
 			a.told.lost = fmt.Errorf("gap: %w", gap)
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/pairs"
-	"github.com/rsbridge/rsbridge/internal/extsort"
 )
 
 // withoutSource goes on after an error of the source if there is something to compare without it.
@@ -208,8 +207,7 @@ func (a *pass) list(ctx context.Context) (v *feed.Inventory, err error) {
 		}
 		return v, nil
 	}
-	v = &feed.Inventory{}
-	if v.Sorter, err = extsort.New(a.Config.TempDir, a.Config.MemoryBytes/2); err != nil || a.told.silent != nil || !a.Offer.Followed() {
+	if v, err = feed.NewInventory(a.Config.TempDir, a.Config.MemoryBytes/2); err != nil || a.told.silent != nil || !a.Offer.Followed() {
 		return v, err
 	}
 	add := func(c feed.Change) error {

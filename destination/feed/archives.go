@@ -17,7 +17,7 @@ func (src *Documents) archived(ctx context.Context, address string, kind resourc
 	if address == "" {
 		return nil, nil
 	}
-	dl, r, err := src.Document(ctx, fetch.Request{URL: address}, kind)
+	dl, r, err := src.document(ctx, fetch.Request{URL: address}, kind)
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
@@ -25,7 +25,7 @@ func (src *Documents) archived(ctx context.Context, address string, kind resourc
 	var all []part
 	seen := map[string]bool{}
 	collect := func(r *resourcesync.Reader, address string) error {
-		return EachEntry(r, address, func(e *resourcesync.Entry) error {
+		return eachEntry(r, address, func(e *resourcesync.Entry) error {
 			switch {
 			case e.Loc == "" || seen[e.Loc]:
 				return nil
@@ -71,7 +71,7 @@ func (src *Documents) namesOf(ctx context.Context, lists []part) (names []uint64
 		if p.pkg != nil {
 			continue
 		}
-		dl, _, err := src.Document(ctx, fetch.Request{URL: p.URL, Attempts: 1}, resourcesync.ChangeList)
+		dl, _, err := src.document(ctx, fetch.Request{URL: p.URL, Attempts: 1}, resourcesync.ChangeList)
 		if err != nil {
 			src.log.Debug("a list whose changes are applied cannot be had", "list", p.URL, "error", err)
 			continue

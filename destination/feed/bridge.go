@@ -20,7 +20,7 @@ type Bridge struct {
 // Bridges are the archives and the Change Dump of the offer.
 func (poll *Poll) Bridges(ctx context.Context) ([]*Bridge, error) {
 	src, o, dl := poll.src, poll.offer, poll.root
-	rd, err := src.Docs.Reader(dl)
+	rd, err := src.Docs.reader(dl)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func (poll *Poll) Bridges(ctx context.Context) ([]*Bridge, error) {
 	_, kind := o.Changes()
 	var present []part
 	if kind == resourcesync.ChangeDump {
-		c, err := src.Docs.ListPackages(ctx, dl, rd)
+		c, err := src.Docs.listPackages(ctx, dl, rd)
 		if err != nil {
 			return nil, err
 		}

@@ -67,18 +67,18 @@ func (src *Source) ReadChangeDump(ctx context.Context, o *Offer) (*ChangePackage
 }
 
 func (src *Documents) changeDump(ctx context.Context, address string) (*ChangePackages, error) {
-	dl, rd, err := src.Document(ctx, fetch.Request{URL: address}, resourcesync.ChangeDump)
+	dl, rd, err := src.document(ctx, fetch.Request{URL: address}, resourcesync.ChangeDump)
 	if err != nil {
 		return nil, fmt.Errorf("Change Dump: %w", err)
 	}
 	defer dl.Close()
-	return src.ListPackages(ctx, dl, rd)
+	return src.listPackages(ctx, dl, rd)
 }
 
-func (src *Documents) ListPackages(ctx context.Context, dl *Download, rd *resourcesync.Reader) (*ChangePackages, error) {
+func (src *Documents) listPackages(ctx context.Context, dl *Download, rd *resourcesync.Reader) (*ChangePackages, error) {
 	c := &ChangePackages{docs: src}
 	collect := func(r *resourcesync.Reader, address string) error {
-		return EachEntry(r, address, func(e *resourcesync.Entry) error {
+		return eachEntry(r, address, func(e *resourcesync.Entry) error {
 			if len(c.list) >= src.lim.Parts {
 				return fmt.Errorf("%s names more than %d packages", clip.Middle(address), src.lim.Parts)
 			}
@@ -126,8 +126,8 @@ func (p *changePackage) open(ctx context.Context, src *Documents) error {
 	}
 	defer closer.Close()
 	paths := map[ledger.Hash]string{}
-	err = EachEntry(manifest, "manifest", func(e *resourcesync.Entry) error {
-		it := NewItem(e, nil, "the manifest of "+p.URL)
+	err = eachEntry(manifest, "manifest", func(e *resourcesync.Entry) error {
+		it := newItem(e, nil, "the manifest of "+p.URL)
 		if k, ok := changeKey(it.Loc, it.Promise); ok && it.Bad == "" && it.Path != "" && it.Change != "deleted" {
 			paths[k] = it.Path
 		}
@@ -169,7 +169,7 @@ func (c *ChangePackages) Choose(ctx context.Context, wanted []*Item) {
 // DumpCost is the cost of the dump's packages; told is false if one of them does not tell its
 // length.
 func (src *Source) DumpCost(ctx context.Context, o *Offer) (cost int64, told bool, err error) {
-	dl, rd, err := src.Docs.Document(ctx, fetch.Request{URL: o.ResourceDump}, resourcesync.ResourceDump)
+	dl, rd, err := src.Docs.document(ctx, fetch.Request{URL: o.ResourceDump}, resourcesync.ResourceDump)
 	if err != nil {
 		return 0, false, err
 	}

@@ -32,7 +32,7 @@ func KindName(c resourcesync.Capability) string {
 // packagesAfter are the unapplied packages of a Change Dump, in the order of their times, and the
 // names of all, as a cursor keeps them. The package at the cursor is the first.
 func (src *Source) packagesAfter(ctx context.Context, dl *Download, r *resourcesync.Reader, from *cursor, strict bool) ([]part, []uint64, error) {
-	c, err := src.Docs.ListPackages(ctx, dl, r)
+	c, err := src.Docs.listPackages(ctx, dl, r)
 	if err != nil {
 		return nil, nil, fmt.Errorf("Change Dump: %w", err)
 	}
@@ -115,7 +115,7 @@ func (p *changePackage) document(ctx context.Context, src *Documents) (*Download
 		if !p.IsZIP() {
 			src.log.Warn("a package that is no ZIP is passed over; its manifest tells what to fetch", "package", p.URL, "type", p.Promise.Type)
 		}
-		dl, r, err := src.Document(ctx, fetch.Request{URL: p.Contents}, resourcesync.ChangeDumpManifest)
+		dl, r, err := src.document(ctx, fetch.Request{URL: p.Contents}, resourcesync.ChangeDumpManifest)
 		if err == nil {
 			dl.pkg, dl.URL = p, p.URL
 			p.complete(r.Head())

@@ -59,7 +59,7 @@ func (e *GapError) Error() string { return e.Why }
 // strict, gaps are passed over.
 func (src *Source) EachChange(ctx context.Context, o *Offer, from *Cursor, strict bool, f func(Change) error) error {
 	address, kind := o.Changes()
-	dl, r, err := src.ChangesRoot(ctx, fetch.Request{URL: address}, kind)
+	dl, r, err := src.changesRoot(ctx, fetch.Request{URL: address}, kind)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (src *Source) LeadsOn(ctx context.Context, o *Offer, v *Inventory) (bool, e
 	from, unproven := v.cursor(), false
 	from.unproven = &unproven
 	err := Again(func() error {
-		return MissingOf(o, src.EachChange(ctx, o, &Cursor{from}, true, func(Change) error { return nil }))
+		return missingOf(o, src.EachChange(ctx, o, &Cursor{from}, true, func(Change) error { return nil }))
 	})
 	return err == nil && !unproven, err
 }
@@ -94,11 +94,7 @@ func (src *Source) AddChanges(ctx context.Context, o *Offer, v *Inventory) (firs
 	return first, err
 }
 
-// EachChangeOf is EachChange of an opened root.
-func (src *Source) EachChangeOf(ctx context.Context, dl *Download, r *resourcesync.Reader, from *Cursor, strict bool, f func(Change) error) error {
-	return src.eachChangeOf(ctx, dl, r, &from.at, strict, f)
-}
-
+// eachChangeOf is EachChange of an opened root.
 func (src *Source) eachChangeOf(ctx context.Context, dl *Download, r *resourcesync.Reader, from *cursor, strict bool, f func(Change) error) error {
 	h := r.Head()
 	stands, numbered := sequenceOf(&h.Meta)
@@ -209,7 +205,7 @@ func (src *Source) changesOf(ctx context.Context, dl *Download, r *resourcesync.
 // standsAt tells whether the list at the cursor can still be had, though the source names another
 // one. Its latest changes are nowhere else.
 func (src *Documents) standsAt(ctx context.Context, address string) bool {
-	dl, _, err := src.Document(ctx, fetch.Request{URL: address, Attempts: 2}, resourcesync.ChangeList)
+	dl, _, err := src.document(ctx, fetch.Request{URL: address, Attempts: 2}, resourcesync.ChangeList)
 	if err != nil {
 		src.log.Debug("the Change List that was followed is there no more", "list", address, "error", err)
 		return false
@@ -409,12 +405,12 @@ func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, 
 		}
 		return f(end)
 	}
-	r, err := src.Docs.Reader(dl)
+	r, err := src.Docs.reader(dl)
 	if err != nil {
 		return err
 	}
 	n := 0
-	err = EachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
+	err = eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
 		if n++; n <= scan.start && again.IsZero() && !from.anew {
 			return nil
 		}
@@ -431,7 +427,7 @@ func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, 
 }
 
 func (src *Source) changeItem(e *resourcesync.Entry, r *resourcesync.Reader, dl *Download) (*Item, error) {
-	it := NewItem(e, r, dl.URL)
+	it := newItem(e, r, dl.URL)
 	if dl.pkg != nil && dl.pkg.IsZIP() {
 		it.Package = dl.pkg.URL
 	}
@@ -512,7 +508,7 @@ func (src *Source) scanChanges(dl *Download, from *cursor) (*changeScan, error) 
 var errUnnumbered = errors.New("some entries tell no number")
 
 func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*changeScan, error) {
-	r, err := src.Docs.Reader(dl)
+	r, err := src.Docs.reader(dl)
 	if err != nil {
 		return nil, err
 	}
@@ -540,7 +536,7 @@ func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*cha
 		return numbers && seq > 0 && seq < *from.Sequence && (from.Newest == nil || seq != from.Newest.Sequence)
 	}
 	r.PassLinks(applied)
-	err = EachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
+	err = eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
 		var it *Item
 		if applied(&e.Meta) {
 			seq, _ := sequenceOf(&e.Meta)
@@ -747,18 +743,18 @@ func (s *changeScan) lacks(dl *Download, from *cursor, archived bool) error {
 	return &GapError{Why: fmt.Sprintf("%s has the changes from %s until %s, and not that of %s at %s, as which it is mirrored: the source was set back, as by restoring a backup", clip.Middle(dl.URL), Stamp(s.head.Meta.From), Stamp(s.head.Meta.Until), clip.Middle(n.Loc), Stamp(n.Time))}
 }
 
-// ChangesSince opens the Change List or index, nil if nothing was published since the cursor came
+// changesSince opens the Change List or index, nil if nothing was published since the cursor came
 // to its end. An index may stay the same while its open list grows. An index with the position in
 // the source's log tells the same position again after the source was set back. So the lists at
 // the cursor are asked for too.
-func (src *Source) ChangesSince(ctx context.Context, address string, kind resourcesync.Capability, c *Cursor) (*Download, *resourcesync.Reader, error) {
+func (src *Source) changesSince(ctx context.Context, address string, kind resourcesync.Capability, c *Cursor) (*Download, *resourcesync.Reader, error) {
 	from := &c.at
 	known := from.Root.URL == address && from.Ahead == nil && len(src.keeper.Position().at.Missing.Lists) == 0
 	req := fetch.Request{URL: address}
 	if known {
 		req.ETag, req.Modified = from.Root.ETag, from.Root.Modified
 	}
-	dl, rd, err := src.ChangesRoot(ctx, req, kind)
+	dl, rd, err := src.changesRoot(ctx, req, kind)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -774,7 +770,7 @@ func (src *Source) ChangesSince(ctx context.Context, address string, kind resour
 	if err := dl.Close(); err != nil {
 		return nil, nil, err
 	}
-	return src.ChangesRoot(ctx, fetch.Request{URL: address}, kind)
+	return src.changesRoot(ctx, fetch.Request{URL: address}, kind)
 }
 
 // lastListsUnchanged tells whether the last entries in the lists of an unchanged index are as
@@ -794,7 +790,7 @@ func (src *Source) lastListsUnchanged(ctx context.Context, from *cursor) bool {
 
 // listIs tells whether a Change List is as it was.
 func (src *Documents) listIs(ctx context.Context, was *listState) (bool, error) {
-	dl, _, err := src.Document(ctx, fetch.Request{URL: was.URL, ETag: was.ETag, Modified: was.Modified}, resourcesync.ChangeList)
+	dl, _, err := src.document(ctx, fetch.Request{URL: was.URL, ETag: was.ETag, Modified: was.Modified}, resourcesync.ChangeList)
 	if err != nil {
 		return false, err
 	}

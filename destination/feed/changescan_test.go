@@ -57,7 +57,7 @@ func TestBriefScan(t *testing.T) {
 				from.Sequence = &reached
 			}
 		}
-		dl, _, err := src.Docs.Document(t.Context(), fetch.Request{URL: from.List}, rs.ChangeList)
+		dl, _, err := src.Docs.document(t.Context(), fetch.Request{URL: from.List}, rs.ChangeList)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,11 +38,11 @@ func (src *Source) sortChanges(dl *Download, backward bool) (_ *changeSorter, er
 			s.close()
 		}
 	}()
-	r, err := src.Docs.Reader(dl)
+	r, err := src.Docs.reader(dl)
 	if err != nil {
 		return nil, err
 	}
-	return s, EachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
+	return s, eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
 		it, err := src.changeItem(e, r, dl)
 		if err != nil {
 			return err

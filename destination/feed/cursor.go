@@ -199,7 +199,7 @@ func (c *cursor) coversWith(dl *Download, src *Source) bool {
 	if c.Sequence == nil {
 		return false
 	}
-	r, err := src.Docs.Reader(dl)
+	r, err := src.Docs.reader(dl)
 	if err != nil {
 		return false
 	}

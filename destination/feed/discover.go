@@ -186,7 +186,7 @@ func (src *discovery) discoverFrom(ctx context.Context, address string, pages bo
 		return nil, err
 	}
 	defer dl.Close()
-	r, err := src.Reader(dl)
+	r, err := src.reader(dl)
 	if err == nil {
 		return src.discoverDocument(ctx, dl.URL, r)
 	}
@@ -253,7 +253,7 @@ func (src *discovery) fromParent(ctx context.Context, address string, h *resourc
 			src.log.Debug("discover: the link up leads nowhere", "from", address, "up", up, "error", err)
 			continue
 		}
-		r, err := src.Reader(dl)
+		r, err := src.reader(dl)
 		if err != nil {
 			dl.Close()
 			continue
@@ -348,7 +348,7 @@ func (src *discovery) discoverSets(ctx context.Context, address string, r *resou
 		return nil, fmt.Errorf("Capability List: %w", err)
 	}
 	defer dl.Close()
-	cr, err := src.Reader(dl)
+	cr, err := src.reader(dl)
 	if err != nil {
 		return nil, err
 	}
@@ -383,7 +383,7 @@ func (src *discovery) collectSets(ctx context.Context, address string, r *resour
 			if err != nil {
 				return err
 			}
-			pr, err := src.Reader(dl)
+			pr, err := src.reader(dl)
 			if err == nil {
 				err = src.collectSets(ctx, dl.URL, pr, sets, seen, depth+1)
 			}
@@ -549,7 +549,7 @@ func (src *discovery) discoverSite(ctx context.Context, address string, page *Do
 	dl, err := src.list(ctx, fetch.Request{URL: wellKnown, Accept: acceptDocument, Gzip: true, MaxBytes: src.lim.Document, Attempts: 2}, nil)
 	if err == nil {
 		defer dl.Close()
-		r, rerr := src.Reader(dl)
+		r, rerr := src.reader(dl)
 		if rerr != nil && !errors.Is(rerr, errNotDocument) {
 			return nil, rerr
 		}

@@ -45,9 +45,9 @@ func (l *lapses) log(log *slog.Logger, document, text string) {
 	log.Warn("a document is not by the specification, and is read all the same", "document", clip.Middle(document), "warning", text)
 }
 
-// Reader opens a downloaded document with all its pages. A body without any document, such as a
+// reader opens a downloaded document with all its pages. A body without any document, such as a
 // page for people, gives errNotDocument.
-func (src *Documents) Reader(dl *Download) (*resourcesync.Reader, error) {
+func (src *Documents) reader(dl *Download) (*resourcesync.Reader, error) {
 	if dl.ZIP != nil {
 		return dl.manifest()
 	}
@@ -110,9 +110,9 @@ func isPage(head []byte, contentType string) bool {
 	return t == "text/html" || t == "application/xhtml+xml"
 }
 
-// Document downloads and opens a document of the given capability; none at all is taken for a
+// document downloads and opens a document of the given capability; none at all is taken for a
 // Resource List.
-func (src *Documents) Document(ctx context.Context, r fetch.Request, want resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
+func (src *Documents) document(ctx context.Context, r fetch.Request, want resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
 	return src.documentAmong(ctx, r, nil, want)
 }
 
@@ -137,7 +137,7 @@ func (src *Documents) documentAmong(ctx context.Context, r fetch.Request, siblin
 // openAs opens a document of the given capability. A Sitemap index may name feeds beside its
 // lists.
 func (src *Documents) openAs(dl *Download, want resourcesync.Capability) (*resourcesync.Reader, error) {
-	rd, err := src.Reader(dl)
+	rd, err := src.reader(dl)
 	if err != nil {
 		return nil, err
 	}
@@ -202,9 +202,9 @@ func (src *Documents) collectParts(ctx context.Context, address string, r *resou
 	}
 }
 
-// EachEntry calls f for the entries of an opened document, in order. An entry is valid
+// eachEntry calls f for the entries of an opened document, in order. An entry is valid
 // until f returns.
-func EachEntry(r *resourcesync.Reader, address string, f func(*resourcesync.Entry) error) error {
+func eachEntry(r *resourcesync.Reader, address string, f func(*resourcesync.Entry) error) error {
 	e := &resourcesync.Entry{}
 	for {
 		err := r.NextInto(e)

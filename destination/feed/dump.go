@@ -10,7 +10,6 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/internal/clip"
-	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -64,23 +63,22 @@ func (d *Dump) ReadManifests(ctx context.Context) (_ *Inventory, err error) {
 			return nil, fmt.Errorf("package %s has no link to its contents", clip.Middle(p.URL))
 		}
 	}
-	sorter, err := extsort.New(src.opt.TempDir, src.opt.MemoryBytes/2)
+	v, err := NewInventory(src.opt.TempDir, src.opt.MemoryBytes/2)
 	if err != nil {
-		return nil, fmt.Errorf("temporary files: %w", err)
+		return nil, err
 	}
-	v := &Inventory{Sorter: sorter}
 	defer func() {
 		if err != nil {
 			v.Close()
 		}
 	}()
 	for _, p := range d.Packages {
-		dl, rd, err := src.Document(ctx, fetch.Request{URL: p.Contents}, resourcesync.ResourceDumpManifest)
+		dl, rd, err := src.document(ctx, fetch.Request{URL: p.Contents}, resourcesync.ResourceDumpManifest)
 		if err != nil {
 			return nil, err
 		}
-		err = EachEntry(rd, p.Contents, func(e *resourcesync.Entry) error {
-			it := NewItem(e, nil, p.Contents)
+		err = eachEntry(rd, p.Contents, func(e *resourcesync.Entry) error {
+			it := newItem(e, nil, p.Contents)
 			it.Change = ""
 			v.Unread.See(e, it)
 			v.Listed++
@@ -147,8 +145,8 @@ func (o *OpenedPackage) Items() iter.Seq2[*Item, error] {
 			return
 		}
 		defer closer.Close()
-		err = EachEntry(manifest, "manifest", func(e *resourcesync.Entry) error {
-			it := NewItem(e, nil, "the manifest of "+o.URL)
+		err = eachEntry(manifest, "manifest", func(e *resourcesync.Entry) error {
+			it := newItem(e, nil, "the manifest of "+o.URL)
 			it.Change, it.Package = "", o.URL
 			o.dump.Inventory.Unread.See(e, it)
 			if !yield(it, nil) {
@@ -196,7 +194,7 @@ func (src *Documents) downloadAhead(ctx context.Context, packages []Package) (re
 // DumpIs tells whether the Resource Dump is the one that was taken, or another one of the same time.
 func (src *Source) DumpIs(ctx context.Context, o *Offer) (taken, another bool, err error) {
 	was := src.keeper.Position().at.Inventory
-	dl, r, err := src.Docs.Document(ctx, fetch.Request{URL: o.ResourceDump, ETag: was.ETag, Modified: was.Modified}, resourcesync.ResourceDump)
+	dl, r, err := src.Docs.document(ctx, fetch.Request{URL: o.ResourceDump, ETag: was.ETag, Modified: was.Modified}, resourcesync.ResourceDump)
 	if err != nil {
 		return false, false, err
 	}

@@ -19,7 +19,7 @@ import (
 func (src *Documents) dumpPackages(ctx context.Context, dl *Download, rd *resourcesync.Reader, state *listState) ([]Package, error) {
 	var packages []Package
 	collect := func(rd *resourcesync.Reader, address string) error {
-		return EachEntry(rd, address, func(e *resourcesync.Entry) error {
+		return eachEntry(rd, address, func(e *resourcesync.Entry) error {
 			switch {
 			case len(packages) >= src.lim.Parts:
 				return fmt.Errorf("%s names more than %d packages", clip.Middle(address), src.lim.Parts)
@@ -75,8 +75,8 @@ func (src *Source) dumpInventory(ctx context.Context, o *Offer, v *Inventory, kn
 // manifestInventory adds the contents of one package.
 func (src *Source) manifestInventory(ctx context.Context, p Package, v *Inventory) error {
 	each := func(r *resourcesync.Reader) error {
-		return EachEntry(r, "the manifest of "+p.URL, func(e *resourcesync.Entry) error {
-			it := NewItem(e, nil, "the manifest of "+p.URL)
+		return eachEntry(r, "the manifest of "+p.URL, func(e *resourcesync.Entry) error {
+			it := newItem(e, nil, "the manifest of "+p.URL)
 			it.Change, it.Package = "", p.URL
 			v.Unread.See(e, it)
 			if v.Listed++; v.Listed%10_000 == 0 {
@@ -86,7 +86,7 @@ func (src *Source) manifestInventory(ctx context.Context, p Package, v *Inventor
 		})
 	}
 	if p.Contents != "" && src.Docs.fetch.MayFetch(p.Contents) {
-		dl, r, err := src.Docs.Document(ctx, fetch.Request{URL: p.Contents}, resourcesync.ResourceDumpManifest)
+		dl, r, err := src.Docs.document(ctx, fetch.Request{URL: p.Contents}, resourcesync.ResourceDumpManifest)
 		if err == nil {
 			return errors.Join(each(r), dl.Close())
 		}

@@ -73,13 +73,13 @@ func (src *Source) changes(ctx context.Context, at *Position, f func(Change) err
 	}
 	from := at.at.Cursor
 	address, kind := o.Changes()
-	dl, r, err := src.ChangesSince(ctx, address, kind, &from)
+	dl, r, err := src.changesSince(ctx, address, kind, &from)
 	if err != nil || dl == nil {
 		return err
 	}
 	defer dl.Close()
 	err = Again(func() error {
-		return src.EachChangeOf(ctx, dl, r, &from, true, func(c Change) error {
+		return src.eachChangeOf(ctx, dl, r, &from.at, true, func(c Change) error {
 			if c.Item == nil {
 				at.at.Cursor.End(&c)
 			} else {
@@ -119,7 +119,7 @@ func (src *Source) hasMore(ctx context.Context, from *Position) (bool, error) {
 	switch address, kind := o.Changes(); {
 	case o.Followed():
 		at := from.at.Cursor
-		dl, _, err = src.ChangesSince(ctx, address, kind, &at)
+		dl, _, err = src.changesSince(ctx, address, kind, &at)
 	case o.ResourceList != "":
 		dl, _, err = src.unlessKnown(ctx, o.ResourceList, resourcesync.ResourceList, &from.at.Inventory)
 	default:

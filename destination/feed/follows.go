@@ -13,7 +13,7 @@ import (
 // resources, first nil: a pass begins anew.
 func (src *Source) Follows(ctx context.Context, o *Offer, from Cursor, tell func(*Item)) (bool, error) {
 	address, kind := o.Changes()
-	dl, rd, err := src.ChangesRoot(ctx, fetch.Request{URL: address}, kind)
+	dl, rd, err := src.changesRoot(ctx, fetch.Request{URL: address}, kind)
 	if err != nil {
 		return false, ctx.Err() // told when the changes are read
 	}
@@ -23,9 +23,9 @@ func (src *Source) Follows(ctx context.Context, o *Offer, from Cursor, tell func
 	err = Again(func() error {
 		tell(nil)
 		follows, unproven, j = false, false, joints{from: &from.at, number: from.Number(), until: from.at.Time}
-		at := from
-		at.Doubt(&unproven)
-		return src.EachChangeOf(ctx, dl, rd, &at, true, func(c Change) error {
+		at := from.at
+		at.unproven = &unproven
+		return src.eachChangeOf(ctx, dl, rd, &at, true, func(c Change) error {
 			follows = !c.Unproven
 			j.look(&c)
 			if c.Item != nil {

@@ -20,13 +20,13 @@ import (
 // Inventory is the source's present state, sorted by location on disk: the Resource List overlaid
 // with the changes after it.
 type Inventory struct {
-	Sorter   *extsort.Sorter
+	sorter   *extsort.Sorter
 	list     listState
 	Sequence *uint64
 	At       time.Time
 	clocks   clocks
 	Listed   int64 // entries of the list itself
-	Order    uint64
+	order    uint64
 	reach    reach
 	Overlaid bool
 	Unread   Unread
@@ -34,7 +34,7 @@ type Inventory struct {
 	Copied   bool                 // by its own words it comes from a cache
 	Hole     bool                 // the changes do not reach back to the list, or do not tell whether they do
 	Missing  *GapError            // no changes were added, since lists of them are missing
-	Void     [2]uint64            // additions from the one order to before the other do not count
+	void     [2]uint64            // additions from the one order to before the other do not count
 	Sparing  bool                 // entries without a telling measure are the same: no more is to be found out
 	Passed   map[ledger.Hash]bool // superseded changes after the list; nil: not needed
 
@@ -57,7 +57,25 @@ type clocks struct {
 	told time.Time // its own time, if it is too late to be At; else zero
 }
 
-func (v *Inventory) Close() error { return v.Sorter.Close() }
+// NewInventory is an empty one, to be filled by hand; it sorts in a folder for temporary files.
+func NewInventory(dir string, memory int64) (*Inventory, error) {
+	sorter, err := extsort.New(dir, memory)
+	if err != nil {
+		return nil, fmt.Errorf("temporary files: %w", err)
+	}
+	return &Inventory{sorter: sorter}, nil
+}
+
+func (v *Inventory) Close() error { return v.sorter.Close() }
+
+// Len is how often something was added.
+func (v *Inventory) Len() int64 { return v.sorter.Len() }
+
+// Mark is the number of the next addition.
+func (v *Inventory) Mark() uint64 { return v.order }
+
+// Undo takes back the additions since a mark.
+func (v *Inventory) Undo(mark uint64) { v.void = [2]uint64{mark, v.order} }
 
 // absurd is a time so far ahead of both clocks: no difference of zones explains it.
 const absurd = 24 * time.Hour
@@ -194,9 +212,9 @@ func (v *Inventory) Add(it *Item) error {
 		v.Look(it)
 	}
 	loc := ledger.HashOf(it.Loc)
-	k := binary.BigEndian.AppendUint64(append(make([]byte, 0, 24), loc[:]...), v.Order)
-	v.Order++
-	return v.Sorter.Add(k, it.Encode())
+	k := binary.BigEndian.AppendUint64(append(make([]byte, 0, 24), loc[:]...), v.order)
+	v.order++
+	return v.sorter.Add(k, it.Encode())
 }
 
 // Items yields the last word on every location, in the order of location hashes.
@@ -211,12 +229,12 @@ func (v *Inventory) Items() iter.Seq2[ledger.Hash, itemOr] {
 			it, err := DecodeItem(last)
 			return yield(have, itemOr{it, err}) && err == nil
 		}
-		for rec, err := range v.Sorter.Sort() {
+		for rec, err := range v.sorter.Sort() {
 			if err != nil {
 				yield(ledger.Hash{}, itemOr{Err: err})
 				return
 			}
-			if n := binary.BigEndian.Uint64(rec.Key[16:]); n >= v.Void[0] && n < v.Void[1] {
+			if n := binary.BigEndian.Uint64(rec.Key[16:]); n >= v.void[0] && n < v.void[1] {
 				continue
 			}
 			if last != nil && string(rec.Key[:16]) != string(have[:]) && !emit() {
@@ -272,11 +290,10 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, when When, loo
 	if until := src.keeper.Position().at.Until; !until.IsZero() {
 		return src.ReadInventoryUntil(ctx, o, until)
 	}
-	sorter, err := extsort.New(src.Docs.opt.TempDir, src.Docs.opt.MemoryBytes/2)
+	v, err := NewInventory(src.Docs.opt.TempDir, src.Docs.opt.MemoryBytes/2)
 	if err != nil {
-		return nil, fmt.Errorf("temporary files: %w", err)
+		return nil, err
 	}
-	v := &Inventory{Sorter: sorter}
 	defer func() {
 		if err != nil {
 			v.Close()
@@ -305,8 +322,8 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, when When, loo
 	served := fetch.ServedAt(dl.Header, src.Docs.opt.Now())
 	each := func(r *resourcesync.Reader, address string) error {
 		v.Unread.reads(r)
-		return EachEntry(r, address, func(e *resourcesync.Entry) error {
-			it := NewItem(e, nil, address)
+		return eachEntry(r, address, func(e *resourcesync.Entry) error {
+			it := newItem(e, nil, address)
 			it.Change = ""
 			v.Unread.See(e, it)
 			v.list.Vague = v.list.Vague || it.vague(served)
@@ -349,12 +366,12 @@ func (src *Source) unlessKnown(ctx context.Context, address string, kind resourc
 		req.ETag, req.Modified = known.ETag, known.Modified
 		req.Unchanged = src.sameRoot(known)
 	}
-	dl, r, err := src.Docs.Document(ctx, req, kind)
+	dl, r, err := src.Docs.document(ctx, req, kind)
 	if m := src.keeper.Position(); err == nil && r != nil && m.isOlder(address, dl, r.Head()) && !src.PastCaches(clip.Middle(address)+" is older than the list that was taken") {
 		if err := dl.Close(); err != nil {
 			return nil, nil, err
 		}
-		dl, r, err = src.Docs.Document(ctx, fetch.Request{URL: address}, kind)
+		dl, r, err = src.Docs.document(ctx, fetch.Request{URL: address}, kind)
 	}
 	if nerr := src.noteThere(ctx, address, err); nerr != nil {
 		return nil, nil, errors.Join(nerr, dl.Close())
@@ -378,7 +395,7 @@ func (src *Source) unlessKnown(ctx context.Context, address string, kind resourc
 	if err := dl.Close(); err != nil {
 		return nil, nil, err
 	}
-	if dl, r, err = src.Docs.Document(ctx, fetch.Request{URL: address}, kind); err != nil {
+	if dl, r, err = src.Docs.document(ctx, fetch.Request{URL: address}, kind); err != nil {
 		err = fmt.Errorf("%s: %w", KindName(kind), err)
 	}
 	return dl, r, err
@@ -445,15 +462,16 @@ func (src *Source) overlay(ctx context.Context, o *Offer, v *Inventory) error {
 	v.Overlaid = true
 	from := v.cursor()
 	from.unproven = &v.Hole
-	begin := v.Order
+	begin := v.Mark()
 	var last map[string]ledger.Hash
 	pass := func(strict bool, add func(Change) error) error {
 		return Again(func() error {
-			v.Void, v.reach.last, last = [2]uint64{begin, v.Order}, nil, map[string]ledger.Hash{}
+			v.Undo(begin)
+			v.reach.last, last = nil, map[string]ledger.Hash{}
 			if src.Docs.opt.EachChange {
 				v.Passed = map[ledger.Hash]bool{}
 			}
-			return MissingOf(o, src.EachChange(ctx, o, &Cursor{from}, strict, add))
+			return missingOf(o, src.EachChange(ctx, o, &Cursor{from}, strict, add))
 		})
 	}
 	add := func(c Change) error {
@@ -495,13 +513,13 @@ func (src *Source) overlay(ctx context.Context, o *Offer, v *Inventory) error {
 		err = nil
 	case gap.Missing != nil:
 		v.Hole, v.Missing, v.Overlaid, err = true, gap, false, nil
-		v.Void[1] = v.Order
+		v.Undo(begin)
 	}
 	first := src.keeper.Stage() != ledger.Following
 	if err != nil && first && ctx.Err() == nil && !IsOwnFailure(err) && !errors.Is(err, fetch.ErrSourceGone) {
 		src.Docs.log.Warn("the changes since the Resource List cannot be read; the list is taken alone", "error", err)
 		v.Hole, v.Overlaid, err = true, false, nil // the poll behind the baseline tells it, and begins with them
-		v.Void[1] = v.Order
+		v.Undo(begin)
 	}
 	if err != nil {
 		return fmt.Errorf("changes since the Resource List: %w", err)

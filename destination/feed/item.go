@@ -86,9 +86,9 @@ const maxVia = 8 << 10
 // MaxPlaces bounds the further addresses taken of one entry.
 const MaxPlaces = 8
 
-// NewItem takes an entry of a document. A contradictory or unreadable entry gives a Bad item, and
+// newItem takes an entry of a document. A contradictory or unreadable entry gives a Bad item, and
 // fails alone.
-func NewItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *Item {
+func newItem(e *resourcesync.Entry, r *resourcesync.Reader, address string) *Item {
 	it := &Item{Loc: e.Loc, Change: e.Meta.Change, LastMod: e.LastMod, Path: e.Meta.Path}
 	bad := func(format string, args ...any) {
 		if it.Bad == "" {

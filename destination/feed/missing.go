@@ -87,9 +87,9 @@ func Again(pass func() error) error {
 	}
 }
 
-// MissingOf makes a [*GapError] of the error of a Change List, or package of a Change Dump, that is not
+// missingOf makes a [*GapError] of the error of a Change List, or package of a Change Dump, that is not
 // there. A Resource List or Dump can close the gap; without one the error stays as it is.
-func MissingOf(o *Offer, err error) error {
+func missingOf(o *Offer, err error) error {
 	address, kind := o.Changes()
 	var absent *absentError
 	if !o.Listed() || !errors.As(err, &absent) {
@@ -109,9 +109,9 @@ func MissingOf(o *Offer, err error) error {
 	return err
 }
 
-// ChangesRoot opens the first document of the changes.
-func (src *Source) ChangesRoot(ctx context.Context, r fetch.Request, kind resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
-	dl, rd, err := src.Docs.Document(ctx, r, kind)
+// changesRoot opens the first document of the changes.
+func (src *Source) changesRoot(ctx context.Context, r fetch.Request, kind resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
+	dl, rd, err := src.Docs.document(ctx, r, kind)
 	switch {
 	case IsGone(err):
 		err = &absentError{r.URL, fmt.Errorf("%s: %w", KindName(kind), err)}
@@ -147,7 +147,7 @@ func (poll *Poll) missedAt() time.Time {
 
 // named are the root of the changes and the documents named by it.
 func (src *Source) named(ctx context.Context, o *Offer, dl *Download) (map[string]bool, error) {
-	r, err := src.Docs.Reader(dl)
+	r, err := src.Docs.reader(dl)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (src *Source) named(ctx context.Context, o *Offer, dl *Download) (map[strin
 	address, kind := o.Changes()
 	if kind == resourcesync.ChangeDump {
 		var c *ChangePackages
-		if c, err = src.Docs.ListPackages(ctx, dl, r); err == nil {
+		if c, err = src.Docs.listPackages(ctx, dl, r); err == nil {
 			parts, indexed = c.parts(), c.indexed
 		}
 	} else {
@@ -221,7 +221,7 @@ func (poll *Poll) Found(ctx context.Context, from *Cursor) error {
 	if len(at.at.Missing.Lists) == 0 || at.at.Missing.Dropped || !o.Listed() {
 		return nil
 	}
-	r, err := src.Docs.Reader(poll.root)
+	r, err := src.Docs.reader(poll.root)
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (poll *Poll) Returned(ctx context.Context) (some bool, err error) {
 	lists := src.keeper.Position().at.Missing.Lists
 	for _, l := range lists {
 		if named[l] {
-			dl, _, err := src.Docs.Document(ctx, fetch.Request{URL: l}, resourcesync.ChangeList)
+			dl, _, err := src.Docs.document(ctx, fetch.Request{URL: l}, resourcesync.ChangeList)
 			if err == nil {
 				dl.Close()
 				continue

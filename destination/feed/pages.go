@@ -67,7 +67,7 @@ func (src *Documents) list(ctx context.Context, r fetch.Request, siblings map[st
 // turn downloads the further pages of a document. settled tells whether no page changed while
 // others were read: an entry could have escaped all of them.
 func (src *Documents) turn(ctx context.Context, dl *Download, r fetch.Request, siblings map[string]bool) (settled bool, err error) {
-	rd, err := src.Reader(dl)
+	rd, err := src.reader(dl)
 	if err != nil {
 		return true, nil // told by its reader
 	}
@@ -134,7 +134,7 @@ func (src *Documents) page(dl *Download, asked string) (*listPage, error) {
 	}
 	p := &listPage{asked: asked, url: dl.URL, etag: dl.etag(), modified: dl.modified(), contentType: dl.Header.Get("Content-Type"), size: dl.Size}
 	sum := sha256.New()
-	if err := EachEntry(r, dl.URL, func(e *resourcesync.Entry) error { writeEntry(sum, e); return nil }); err != nil {
+	if err := eachEntry(r, dl.URL, func(e *resourcesync.Entry) error { writeEntry(sum, e); return nil }); err != nil {
 		return nil, pageError(asked, err)
 	}
 	sum.Sum(p.entries[:0])

@@ -17,11 +17,11 @@ type Poll struct {
 // its end. If the source has an inventory, a root that is not there is a *GapError beside the Poll.
 func (src *Source) Poll(ctx context.Context, o *Offer, c *Cursor) (*Poll, error) {
 	address, kind := o.Changes()
-	root, _, err := src.ChangesSince(ctx, address, kind, c)
+	root, _, err := src.changesSince(ctx, address, kind, c)
 	if err == nil && root == nil {
 		return nil, nil
 	}
-	return &Poll{src: src, offer: o, root: root}, MissingOf(o, err)
+	return &Poll{src: src, offer: o, root: root}, missingOf(o, err)
 }
 
 func (p *Poll) Close() error {
@@ -34,13 +34,13 @@ func (p *Poll) Close() error {
 // Each reads the changes after from, in order. With strict, a gap is a *GapError before any change
 // behind it. Without strict, gaps are passed over.
 func (p *Poll) Each(ctx context.Context, from *Cursor, strict bool, f func(Change) error) error {
-	r, err := p.src.Docs.Reader(p.root)
+	r, err := p.src.Docs.reader(p.root)
 	if err != nil {
 		return err
 	}
-	err = p.src.EachChangeOf(ctx, p.root, r, from, strict, f)
+	err = p.src.eachChangeOf(ctx, p.root, r, &from.at, strict, f)
 	if strict {
-		err = MissingOf(p.offer, err)
+		err = missingOf(p.offer, err)
 	}
 	return err
 }
@@ -53,11 +53,11 @@ func (p *Poll) IsDump() bool {
 
 // EndsBefore tells of a Change Dump without changes after a cursor.
 func (p *Poll) EndsBefore(ctx context.Context, c *Cursor) (bool, error) {
-	r, err := p.src.Docs.Reader(p.root)
+	r, err := p.src.Docs.reader(p.root)
 	if err != nil {
 		return false, err
 	}
-	packages, err := p.src.Docs.ListPackages(ctx, p.root, r)
+	packages, err := p.src.Docs.listPackages(ctx, p.root, r)
 	if err != nil {
 		return false, err
 	}

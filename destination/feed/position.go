@@ -179,9 +179,6 @@ func (c *Cursor) Finish(address string, dl *Download) { c.at.finish(address, dl)
 // ReachesBack watches whether the lists reach back to the list or dump at the cursor.
 func (c *Cursor) ReachesBack(ask bool) func() error { return c.at.reachesBack(ask) }
 
-// Doubt sets unproven if the lists do not tell whether they reach back to the cursor.
-func (c *Cursor) Doubt(unproven *bool) { c.at.unproven = unproven }
-
 // Lose forgets the place in the lists, after a gap. all forgets the time too.
 func (c *Cursor) Lose(all bool) {
 	if all {

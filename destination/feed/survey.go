@@ -68,7 +68,7 @@ func (sv *survey) lookAt(ctx context.Context, p part, seen map[string]bool) (s s
 	}
 	s.empty, s.begin, s.end = true, r.Head().Meta.From, r.Head().Meta.Until
 	begins, ends, untimed := !s.begin.IsZero(), !s.end.IsZero(), false
-	err = EachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
+	err = eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
 		t := changeTime(r, e)
 		s.empty, untimed = false, untimed || t.IsZero()
 		if !t.IsZero() && !begins && (s.begin.IsZero() || t.Before(s.begin)) {

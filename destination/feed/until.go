@@ -10,7 +10,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
-	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -22,11 +21,11 @@ func (src *Source) ReadInventoryUntil(ctx context.Context, o *Offer, until time.
 	if o.ChangeList == "" {
 		return nil, fail("the source has no Change Lists, so nothing tells what it was then")
 	}
-	sorter, err := extsort.New(src.Docs.opt.TempDir, src.Docs.opt.MemoryBytes/2)
+	v, err := NewInventory(src.Docs.opt.TempDir, src.Docs.opt.MemoryBytes/2)
 	if err != nil {
-		return nil, fmt.Errorf("temporary files: %w", err)
+		return nil, err
 	}
-	v := &Inventory{Sorter: sorter, Until: until, Overlaid: true}
+	v.Until, v.Overlaid = until, true
 	defer func() {
 		if err != nil {
 			v.Close()
@@ -44,7 +43,7 @@ func (src *Source) ReadInventoryUntil(ctx context.Context, o *Offer, until time.
 	err = src.Docs.eachPart(ctx, documents, resourcesync.ChangeList, func(_ part, pdl *Download, pr *resourcesync.Reader) error {
 		h := pr.Head()
 		i := interval{h.Meta.From, h.Meta.Until}
-		err := EachEntry(pr, pdl.URL, func(e *resourcesync.Entry) error {
+		err := eachEntry(pr, pdl.URL, func(e *resourcesync.Entry) error {
 			it, err := src.changeItem(e, pr, pdl)
 			switch {
 			case err != nil:
@@ -130,7 +129,7 @@ func (s *sequences) at(list *uint64, backward bool) *uint64 {
 
 // changeDocuments are the Change Lists of now and of the archive.
 func (src *Source) changeDocuments(ctx context.Context, o *Offer) ([]part, error) {
-	dl, r, err := src.Docs.Document(ctx, fetch.Request{URL: o.ChangeList}, resourcesync.ChangeList)
+	dl, r, err := src.Docs.document(ctx, fetch.Request{URL: o.ChangeList}, resourcesync.ChangeList)
 	if err != nil {
 		return nil, fmt.Errorf("Change List: %w", err)
 	}
@@ -164,7 +163,7 @@ func (src *Source) listUntil(ctx context.Context, o *Offer, v *Inventory) error 
 	var err error
 	archive := o.ListArchive
 	if address != "" {
-		if dl, r, err = src.Docs.Document(ctx, fetch.Request{URL: address}, resourcesync.ResourceList); err != nil {
+		if dl, r, err = src.Docs.document(ctx, fetch.Request{URL: address}, resourcesync.ResourceList); err != nil {
 			return fmt.Errorf("Resource List: %w", err)
 		}
 		defer func() { dl.Close() }()
@@ -182,7 +181,7 @@ func (src *Source) listUntil(ctx context.Context, o *Offer, v *Inventory) error 
 			}
 		}
 		if best.URL != "" {
-			adl, ar, err := src.Docs.Document(ctx, fetch.Request{URL: best.URL}, resourcesync.ResourceList)
+			adl, ar, err := src.Docs.document(ctx, fetch.Request{URL: best.URL}, resourcesync.ResourceList)
 			if err != nil {
 				return fmt.Errorf("archived Resource List: %w", err)
 			}
@@ -202,8 +201,8 @@ func (src *Source) listUntil(ctx context.Context, o *Offer, v *Inventory) error 
 	}
 	each := func(r *resourcesync.Reader, address string) error {
 		v.Unread.reads(r)
-		return EachEntry(r, address, func(e *resourcesync.Entry) error {
-			it := NewItem(e, nil, address)
+		return eachEntry(r, address, func(e *resourcesync.Entry) error {
+			it := newItem(e, nil, address)
 			it.Change = ""
 			v.Unread.See(e, it)
 			v.Listed++
@@ -227,7 +226,7 @@ func (src *Source) dumpUntil(ctx context.Context, o *Offer, v *Inventory) error 
 	if o.ResourceDump == "" {
 		return nil
 	}
-	dl, r, err := src.Docs.Document(ctx, fetch.Request{URL: o.ResourceDump}, resourcesync.ResourceDump)
+	dl, r, err := src.Docs.document(ctx, fetch.Request{URL: o.ResourceDump}, resourcesync.ResourceDump)
 	if err != nil {
 		return fmt.Errorf("Resource Dump: %w", err)
 	}
@@ -277,10 +276,10 @@ func (v *Inventory) addUntil(it *Item) error {
 		at = uint64(it.Time.UnixMicro()) ^ 1<<63
 	}
 	k = binary.BigEndian.AppendUint64(k, at)
-	k = binary.BigEndian.AppendUint64(k, v.Order)
-	v.Order++
+	k = binary.BigEndian.AppendUint64(k, v.order)
+	v.order++
 	it.AsOf = v.Until // so the TimeGate is kept
-	return v.Sorter.Add(k, it.Encode())
+	return v.sorter.Add(k, it.Encode())
 }
 
 // itemsUntil is items of a point in time.
@@ -314,7 +313,7 @@ func (v *Inventory) itemsUntil() iter.Seq2[ledger.Hash, itemOr] {
 			}
 			return yield(have, itemOr{Item: it})
 		}
-		for rec, err := range v.Sorter.Sort() {
+		for rec, err := range v.sorter.Sort() {
 			if err != nil {
 				yield(ledger.Hash{}, itemOr{Err: err})
 				return

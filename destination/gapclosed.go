@@ -73,7 +73,7 @@ func (r *run) goBack(ctx context.Context, o *feed.Offer, w wayBack) (done bool, 
 		if err := d.forgetSince(ctx, d.mem.SnapshotMeta().Back.Since, named); err != nil {
 			return false, err
 		}
-	} else if err := r.untouch(ctx, snap, w, named); err != nil {
+	} else if err := r.untouch(ctx, o, snap, w, named); err != nil {
 		return false, err
 	}
 	r.why("the Change Lists have what was before the gap, which is closed")
@@ -83,6 +83,7 @@ func (r *run) goBack(ctx context.Context, o *feed.Offer, w wayBack) (done bool, 
 	d.mem.Ledger.Untouch(b, ledger.SinceGap)
 	return true, d.mem.Commit(ctx, b, func(m *keep.Meta) {
 		m.At.MoveTo(*w.to)
+		m.At.Cursor().ReadAgain() // it may be told again what a change in the gap has replaced
 		m.Gap, m.Back = "", keep.Back{}
 		if !o.Listed() {
 			m.At.FoundMissing()
@@ -93,40 +94,74 @@ func (r *run) goBack(ctx context.Context, o *feed.Offer, w wayBack) (done bool, 
 	})
 }
 
-// untouch asks for the resources touched since a cursor, and removes those unknown there.
-func (r *run) untouch(ctx context.Context, snap kv.Reader, w wayBack, named map[ledger.Hash]bool) error {
+// former is a touched resource as it was.
+type former struct {
+	item *feed.Item     // how the source told it, nil: it was unknown
+	kept *ledger.Record // it is recorded so, and only what is pending of it goes
+}
+
+func (f *former) goes() bool { return f.kept == nil && (f.item == nil || f.item.Change == "deleted") }
+
+// untouch brings the resources touched since a cursor back to their state there: by their last change of
+// before, if that is still told, else by their address. Those unknown there go.
+func (r *run) untouch(ctx context.Context, o *feed.Offer, snap kv.Reader, w wayBack, named map[ledger.Hash]bool) error {
 	d := r.d
+	was := map[ledger.Hash]*former{}
+	for loc, t := range d.mem.Ledger.Touched(ctx, snap, w.spans...) {
+		f, err := (*former)(nil), t.Err
+		if err == nil && !named[loc] {
+			f, err = d.former(ctx, loc, t.Touched)
+		}
+		if err != nil {
+			return err
+		}
+		if f != nil {
+			was[loc] = f
+		}
+	}
+	if len(was) == 0 {
+		return nil
+	}
+	if err := d.src.EachChange(ctx, o, &feed.Cursor{}, false, func(c feed.Change) (err error) {
+		if c.Item == nil {
+			return nil
+		}
+		if f := was[ledger.HashOf(c.Item.Loc)]; f != nil && f.item != nil {
+			f.item, err = feed.DecodeItem(c.Item.Encode())
+		}
+		return err
+	}); err != nil {
+		return err
+	}
 	b := d.applier.Batch(ctx, &r.c, false)
 	defer b.Wait()
 	before := r.c.Changed()
-	other := func(yield func(*feed.Item, error) bool) {
-		for loc, t := range d.mem.Ledger.Touched(ctx, snap, w.spans...) {
-			it, err := (*feed.Item)(nil), t.Err
-			if err == nil && !named[loc] {
-				it, err = d.untouched(ctx, loc, t.Touched)
-			}
-			if (it != nil || err != nil) && (!yield(it, err) || err != nil) {
-				return
-			}
-		}
-	}
-	for it, err := range other {
-		if err == nil && it.Change == "deleted" {
-			err = b.Leave(ctx, ledger.HashOf(it.Loc), nil, ledger.Leaving{Implied: true})
+	for loc, f := range was {
+		var err error
+		switch {
+		case f.goes():
+			err = b.Leave(ctx, loc, nil, ledger.Leaving{Implied: true})
+		case f.kept != nil:
+			err = b.Add(ctx, &apply.Op{Loc: loc, Record: f.kept, Settle: true})
 		}
 		if err != nil {
 			return err
 		}
 	}
+	if err := b.Settle(ctx); err != nil {
+		return err
+	}
 	err := d.applier.Pipeline(ctx, func(yield func(apply.Job, error) bool) {
-		for it, err := range other {
-			if err == nil && it.Change == "deleted" {
+		for _, f := range was {
+			j := apply.Known(f.item, f.kept)
+			if f.goes() {
 				continue
 			}
-			if !yield(func(ctx context.Context) *apply.Outcome {
-				it.Ask.Tried = true
-				return apply.JobOf(d.obtains.Job(it))(ctx)
-			}, err) {
+			if f.kept == nil {
+				f.item.Ask.Tried = true
+				j = apply.JobOf(d.obtains.Job(f.item))
+			}
+			if !yield(j, nil) {
 				return
 			}
 		}
@@ -140,8 +175,8 @@ func (r *run) untouch(ctx context.Context, snap kv.Reader, w wayBack, named map[
 	return nil
 }
 
-// untouched is how to bring a resource back to its state of before, nil if it is as it was.
-func (d *Destination) untouched(ctx context.Context, loc ledger.Hash, t *ledger.Touched) (*feed.Item, error) {
+// former is nil for a resource that is as it was.
+func (d *Destination) former(ctx context.Context, loc ledger.Hash, t *ledger.Touched) (*former, error) {
 	rec, err := d.mem.Ledger.Record(ctx, loc)
 	if err != nil {
 		return nil, err
@@ -154,18 +189,17 @@ func (d *Destination) untouched(ctx context.Context, loc ledger.Hash, t *ledger.
 	if err != nil {
 		return nil, err
 	}
-	if f == nil && l == nil && !t.Pending && t.Is(rec, d.stand.StateOf(rec)) {
-		return nil, nil
-	}
+	is := t.Is(rec, d.stand.StateOf(rec))
 	switch {
-	case len(t.Item) > 0:
-		return feed.DecodeItem(t.Item)
-	case rec != nil:
-		return &feed.Item{Loc: rec.Loc, Change: "deleted"}, nil
-	case f != nil:
-		return &feed.Item{Loc: f.Loc, Change: "deleted"}, nil
+	case is && !t.Pending && f == nil && l == nil, len(t.Item) == 0 && rec == nil && f == nil:
+		return nil, nil
+	case len(t.Item) == 0:
+		return &former{}, nil
+	case is && !t.Pending:
+		return &former{feed.EntryOf(rec), rec}, nil
 	}
-	return nil, nil
+	it, err := feed.DecodeItem(t.Item)
+	return &former{item: it}, err
 }
 
 // untold forgets changes that fail for long and are told no more, of a source without list and

@@ -227,6 +227,7 @@ func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 		r.why("gap: %s", gap.Why)
 	}
 	r.gap.why = gap.Why
+	r.gap.from = r.stands()
 	if !o.Listed() {
 		gap.Ends(d.leavings.notClosed())
 	}
@@ -336,7 +337,7 @@ func (r *run) openGap(ctx context.Context, o *feed.Offer) error {
 	defer b.Close()
 	d.mem.Ledger.Untouch(b, ledger.SinceGap)
 	return d.mem.Commit(ctx, b, func(m *keep.Meta) {
-		before := *m.At.Cursor()
+		before := r.gap.from // archives may have moved the cursor
 		m.Back.Gap, m.Back.Since = &before, d.opt.Now().UTC()
 		m.Back.Changed, m.Back.Alone = r.c.Changed() > 0, !o.Listed()
 	})

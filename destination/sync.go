@@ -66,8 +66,9 @@ type run struct {
 // runGap is the last gap that a run has met.
 type runGap struct {
 	why          string
-	askedNewer   bool // a newer list was looked for: the Change Lists may not reach back to the taken one
-	nothingNewer bool // the list or dump was asked for to close a gap, and is not newer than the mirror
+	from         feed.Cursor // the cursor before it
+	askedNewer   bool        // a newer list was looked for: the Change Lists may not reach back to the taken one
+	nothingNewer bool        // the list or dump was asked for to close a gap, and is not newer than the mirror
 }
 
 // runLacks tells of retried resources.

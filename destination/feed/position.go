@@ -200,3 +200,6 @@ func (c *Cursor) MayBeLaterThan(t time.Time) bool {
 func (c *Cursor) IsAt(o *Cursor) bool {
 	return c.at.Newest != nil && o.at.Newest != nil && *c.at.Newest == *o.at.Newest
 }
+
+// ReadAgain has the changes after it read, also from documents that were read before.
+func (c *Cursor) ReadAgain() { c.at.Root = listState{URL: c.at.Root.URL} }

@@ -29,6 +29,13 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 	if m.At.IsPast() { // a repair while the mirror stands at a time of before
 		return nil
 	}
+	if m.Back.Alone && o.Listed() && !r.dry {
+		if err := d.leaveAlone(ctx); err != nil {
+			return err
+		}
+		r.why("the source offers a list or dump again")
+		m = d.mem.SnapshotMeta()
+	}
 	if !o.Followed() {
 		return r.incrementBySnapshot(ctx, o, &m)
 	}
@@ -340,6 +347,26 @@ func (r *run) openGap(ctx context.Context, o *feed.Offer) error {
 		before := r.gap.from // archives may have moved the cursor
 		m.Back.Gap, m.Back.Since = &before, d.opt.Now().UTC()
 		m.Back.Changed, m.Back.Alone = r.c.Changed() > 0, !o.Listed()
+	})
+}
+
+// leaveAlone goes back to before a gap that was met without a list or dump, which is offered now. What was
+// touched since is compared with it.
+func (d *Destination) leaveAlone(ctx context.Context) error {
+	touched := d.mem.SnapshotMeta().Back.Changed
+	for _, t := range d.mem.Ledger.Touched(ctx, d.mem.Store, ledger.SinceGap) {
+		if t.Err != nil {
+			return t.Err
+		}
+		touched = true
+		break
+	}
+	return d.mem.SaveMeta(ctx, func(m *keep.Meta) {
+		m.At.MoveTo(*m.Back.Gap)
+		m.At.FoundMissing()
+		if m.Gap, m.Back = "", (keep.Back{}); touched {
+			m.Recheck.Why = "changes were applied while the source offered neither a list nor a dump"
+		}
 	})
 }
 

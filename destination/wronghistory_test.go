@@ -101,6 +101,10 @@ const (
 	wrongText      // the addresses of the list as lines of text
 	wrongNews      // they, in a feed
 	wrongFurther   // the list, with some entries in a further list of another form
+	wrongInserted  // the Change List, with a deletion of something else before its last entries
+	wrongDeleted   // the Change List, with one of those entries turned into a deletion
+	wrongReversed  // the list, the other way round
+	wrongNowhere   // an index of a list that is not there
 	wrongKinds
 )
 
@@ -108,9 +112,9 @@ const (
 var ofBodies = []kindOfWrong{wrongMissing, wrongGone, wrongFails, wrongForbidden, wrongPage, wrongNothing, wrongStale, wrongSwapped, wrongError}
 
 // believable are the answers that may be right lists.
-var believable = []kindOfWrong{wrongOther, wrongEmpty, wrongShort, wrongStale, wrongSwapped, wrongFuture, wrongMore, wrongFeed, wrongText, wrongNews, wrongFurther}
+var believable = []kindOfWrong{wrongOther, wrongEmpty, wrongShort, wrongStale, wrongSwapped, wrongFuture, wrongMore, wrongFeed, wrongText, wrongNews, wrongFurther, wrongInserted, wrongDeleted, wrongReversed, wrongNowhere}
 
-var wrongNames = [...]string{"missing", "gone", "fails", "forbidden", "a page", "nothing", "another list", "empty", "short", "stale", "swapped", "torn", "unchanged", "an error in RDF", "of a time to come", "with more", "a feed", "text", "news", "further"}
+var wrongNames = [...]string{"missing", "gone", "fails", "forbidden", "a page", "nothing", "another list", "empty", "short", "stale", "swapped", "torn", "unchanged", "an error in RDF", "of a time to come", "with more", "a feed", "text", "news", "further", "a foreign deletion", "a deletion", "reversed", "an index of nothing there"}
 
 // look keeps what the source answers now.
 func (f *fickle) look() {
@@ -268,6 +272,14 @@ func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return e
 		})
 		f.give(w, now, bytes.Replace(body, []byte("</urlset>"), []byte("<url><loc>"+foreignHost+more+"</loc></url></urlset>"), 1))
+	case wrongInserted, wrongDeleted:
+		f.give(w, now, withDeletion(now.body, draw, kind == wrongInserted))
+	case wrongReversed:
+		all := entryOf.FindAll(without(now.body, func(int) bool { return false }), -1)
+		slices.Reverse(all)
+		f.give(w, now, withEntries(now.body, all))
+	case wrongNowhere:
+		f.give(w, now, fmt.Appendf(nil, `<?xml version="1.0"?><sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:rs="http://www.openarchives.org/rs/terms/"><rs:md capability="changelist"/><sitemap><loc>%s/nowhere%d.xml</loc></sitemap></sitemapindex>`, foreignHost, f.phase))
 	case wrongTorn:
 		f.give(w, now, now.body[:len(now.body)/2])
 	case wrongUnchanged:
@@ -353,6 +365,36 @@ func without(body []byte, drop func(n int) bool) []byte {
 		}
 		return e
 	})
+}
+
+// withEntries is a document with other entries.
+func withEntries(body []byte, entries [][]byte) []byte {
+	n := 0
+	return entryOf.ReplaceAllFunc(without(body, func(int) bool { return false }), func([]byte) []byte {
+		if n++; n > 1 {
+			return nil
+		}
+		return bytes.Join(entries, nil)
+	})
+}
+
+var changeOf = regexp.MustCompile(`change=(["'])[a-z]*["']`)
+
+// withDeletion is a Change List with a deletion before its last two entries, at the time and under the
+// number of one of them, in its place or beside it.
+func withDeletion(body []byte, draw *rand.Rand, beside bool) []byte {
+	all := entryOf.FindAll(without(body, func(int) bool { return false }), -1)
+	if len(all) < 4 || !changeOf.Match(all[0]) {
+		return body
+	}
+	at := draw.IntN(len(all) - 2)
+	entry := changeOf.ReplaceAll(all[at], []byte("change=${1}deleted${1}"))
+	if other := locOf.Find(all[draw.IntN(len(all))]); beside {
+		entry = locOf.ReplaceAllLiteral(entry, other)
+		return withEntries(body, slices.Insert(all, at+1, entry))
+	}
+	all[at] = entry
+	return withEntries(body, all)
 }
 
 // begin draws which addresses answer wrongly from now on.

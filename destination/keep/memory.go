@@ -297,6 +297,9 @@ func (m *Meta) Lost() string {
 // CloseGap is for a list or dump that was taken whole and is where the cursor stands: what was
 // lost before it does not matter any more.
 func (m *Meta) CloseGap() {
+	if m.Back.Alone { // the missing were of another offer
+		m.At.FoundMissing()
+	}
 	m.Gap, m.Back = "", Back{}
 	m.At.CloseMissing()
 }

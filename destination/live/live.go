@@ -67,7 +67,7 @@ const (
 	openWithin = 30 * time.Second // of a channel
 	shortest   = time.Second      // pause before a channel is opened again
 	longest    = 5 * time.Minute
-	leastRest  = 250 * time.Millisecond // after a sync, for more hints
+	leastRest  = 50 * time.Millisecond // after a sync, for more hints
 	mostRest   = 2 * time.Second
 	seldom     = time.Hour // a source without channels is asked again after it
 )
@@ -223,10 +223,10 @@ func (s *Subscriber) hint() {
 }
 
 // follow syncs at each hint. Those that come during a sync, and for a while after it, are followed by
-// one more: the busier the source, the longer the while. After a failure it tries again: without a
-// schedule nobody else does.
+// one more: the while is as long as the sync took, so that syncs take half of the time at most. After
+// a failure it tries again: without a schedule nobody else does.
 func (s *Subscriber) follow(ctx context.Context) {
-	pause, rest := shortest, leastRest
+	pause := shortest
 	for again := false; ; {
 		if again {
 			_ = s.pause(ctx, pause, s.hints)
@@ -241,14 +241,10 @@ func (s *Subscriber) follow(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		began := s.o.Now()
 		again = !s.o.Sync(ctx)
-		if s.Rest(ctx, rest) != nil {
+		if s.Rest(ctx, min(max(s.o.Now().Sub(began), leastRest), mostRest)) != nil {
 			return
-		}
-		if len(s.hints) > 0 {
-			rest = min(2*rest, mostRest)
-		} else {
-			rest = leastRest
 		}
 	}
 }

@@ -67,19 +67,19 @@ clean:
 	rm -rf bin build
 
 bench: build
-	RSBRIDGE_VIRTUOSO_ROWS=2000000 CGO_ENABLED=0 $(GO) run ./internal/teststores/withstores $(GO) run ./internal/bench $(if $(ROW),-row $(ROW)) $(BENCHFLAGS)
-	$(GO) run ./internal/bench -page docs/benchmarks.md
+	RSBRIDGE_VIRTUOSO_ROWS=2000000 CGO_ENABLED=0 $(GO) run ./internal/teststores/withstores $(GO) run ./cmd/bench $(if $(ROW),-row $(ROW)) $(BENCHFLAGS)
+	$(GO) run ./cmd/bench -page docs/benchmarks.md
 
 # The same way at ten times the size, measured once: time, memory and disk; then a
 # simulated week of each of the sources that ResourceSync was made for. Takes forty
 # minutes, of them ten for the weeks (make bench-weeks).
 bench-large: build
-	CGO_ENABLED=0 $(GO) run ./internal/bench -large -o docs/benchmarks/bench-large.json $(BENCHFLAGS)
+	CGO_ENABLED=0 $(GO) run ./cmd/bench -large -o docs/benchmarks/bench-large.json $(BENCHFLAGS)
 	$(MAKE) bench-weeks
 
 bench-weeks: build
-	CGO_ENABLED=0 $(GO) run ./internal/bench -weeks $(WEEKS) -o docs/benchmarks/bench-weeks.json $(WEEKFLAGS)
-	$(GO) run ./internal/bench -page docs/benchmarks.md
+	CGO_ENABLED=0 $(GO) run ./cmd/bench -weeks $(WEEKS) -o docs/benchmarks/bench-weeks.json $(WEEKFLAGS)
+	$(GO) run ./cmd/bench -page docs/benchmarks.md
 
 # The reference pages and notices that are made from the code.
 generate:

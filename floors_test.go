@@ -41,7 +41,7 @@ var floors = map[string]int{
 	"cmd/rsbridge": 5,
 
 	"internal/sparql/sparqltest": 6, "destination/sink/sinktest": 6, "internal/teststores": 6, "internal/teststores/withstores": 6, // for tests only
-	"internal/bench": 6, "internal/notices": 6, "rdfres/internal/rdftest": 6,
+	"cmd/bench": 6, "internal/notices": 6, "rdfres/internal/rdftest": 6,
 }
 
 // order lets rooms of one floor lean on each other: on lower numbers only. A room without a

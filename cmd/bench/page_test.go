@@ -22,7 +22,7 @@ func TestPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(got) != string(want) {
-			t.Errorf("docs/%s is not what docs/benchmarks says: go run ./internal/bench -page docs/benchmarks.md", name)
+			t.Errorf("docs/%s is not what docs/benchmarks says: go run ./cmd/bench -page docs/benchmarks.md", name)
 		}
 	}
 }

@@ -37,7 +37,8 @@ type set struct {
 	successor string // the likely new name of a removed set, "" for none
 	former    string // the likely old name of a configured set, "" for none
 
-	due *named.Queue
+	due   *named.Queue
+	begun chan struct{} // of the followers of its store's log
 
 	mu  sync.Mutex // guards run
 	run *jobs.Run  // of the scan under way, for progress
@@ -85,7 +86,7 @@ type Candidate struct {
 
 // openSet opens a set, with its open queue if there is one.
 func (b *Bridge) openSet(ctx context.Context, name string, c Set, open *named.Queue) (*set, error) {
-	s := &set{bridge: b, name: name, cfg: c}
+	s := &set{bridge: b, name: name, cfg: c, begun: make(chan struct{}, 1)}
 	sc := b.cfg.sourceConfig(name)
 	sc.TempDir, sc.Logger, sc.Progress = b.cfg.tempDir(), b.log.With("component", "sparqlsrc", "set", name), s.progress
 	sc.Others = b.cfg.others(name)

@@ -179,7 +179,7 @@ func storeLog(s *set) *storelog.Follower {
 	if s.source == nil {
 		return nil
 	}
-	f := &storelog.Follower{Store: s.cfg.Store, Set: s.name, Tell: toldOf(s, "store"), Records: s.bridge.records, Log: s.bridge.log.With("component", "storelog")}
+	f := &storelog.Follower{Store: s.cfg.Store, Set: s.name, Tell: toldOf(s, "store"), Records: s.bridge.records, Begun: s.begun, Log: s.bridge.log.With("component", "storelog")}
 	st, file := s.bridge.stores[s.cfg.Store], s.bridge.cfg.Stores[s.cfg.Store].PatchLog
 	switch {
 	case st.embedded != nil:

@@ -34,8 +34,11 @@ const (
 	mostRest = 30 * time.Second
 )
 
-// retry is the pause after a failure.
-const retry = 5 * time.Second
+// The pause after a failure grows between them.
+const (
+	shortest = time.Second
+	longest  = 5 * time.Second
+)
 
 // Follower follows the log of a store for one set.
 type Follower struct {
@@ -44,39 +47,57 @@ type Follower struct {
 	Tell       named.Set
 	Records    kv.Store // of the bridge
 	Log        *slog.Logger
+	// Begun is shared by all followers of the set, with room for one: Begin tells run that there is a
+	// place.
+	Begun chan struct{}
 }
 
 // Key is the record of a set's place: the name of its store, a space, and the place.
 func Key(set string) []byte { return []byte("storelog/" + set) }
 
-// run follows until the end of ctx.
+// run follows until the end of ctx. A set without a place in the log waits for its full scan, not for
+// the log.
 func (f *Follower) run(ctx context.Context) {
-	failed := false
+	pause := shortest
 	for ctx.Err() == nil {
-		err := f.Step(ctx, rest)
+		place, err := f.place(ctx)
+		if err == nil && place == "" {
+			select {
+			case <-ctx.Done():
+			case <-f.Begun:
+			}
+			continue
+		}
 		if err == nil {
-			failed = false
+			err = f.step(ctx, place, rest)
+		}
+		if err == nil {
+			pause = shortest
 			f.Feed.Wait(ctx)
 			continue
 		}
-		if ctx.Err() == nil && !failed {
+		if ctx.Err() == nil && pause == shortest {
 			f.Log.Error("changes are not found at once; the next scan has them", "set", f.Set, "store", f.Store, "error", err)
 		}
-		failed = true
 		select {
 		case <-ctx.Done():
-		case <-time.After(retry):
+		case <-time.After(pause):
 		}
+		pause = min(2*pause, longest)
 	}
 }
 
-// Step tells what has come since the kept place; without one the set waits for its full scan. After
-// something unknown it waits until the log has been at rest for a time.
+// Step tells what has come since the kept place, if there is one. After something unknown it waits
+// until the log has been at rest for a time.
 func (f *Follower) Step(ctx context.Context, rest time.Duration) error {
 	place, err := f.place(ctx)
 	if err != nil || place == "" {
 		return err
 	}
+	return f.step(ctx, place, rest)
+}
+
+func (f *Follower) step(ctx context.Context, place string, rest time.Duration) error {
 	t, end, err := f.Feed.Since(ctx, place)
 	for began := time.Now(); err == nil && t.Unknown && time.Since(began) < mostRest && f.moves(ctx, rest); {
 		t, end, err = f.Feed.Since(ctx, place)
@@ -102,12 +123,17 @@ func (f *Follower) Mark(ctx context.Context) (string, error) {
 // Begin begins to follow after a mark, if the set has no place in the log yet.
 func (f *Follower) Begin(ctx context.Context, mark string) error {
 	place, err := f.place(ctx)
-	if err == nil && place == "" {
-		if err = f.keep(ctx, mark); err == nil {
-			err = f.Step(ctx, 0)
-		}
+	if err != nil || place != "" {
+		return err
 	}
-	return err
+	if err = f.keep(ctx, mark); err != nil {
+		return err
+	}
+	select {
+	case f.Begun <- struct{}{}:
+	default:
+	}
+	return nil
 }
 
 // place is the kept place in the log of the store, "" for none.

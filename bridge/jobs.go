@@ -28,7 +28,7 @@ func (b *Bridge) jobs(ctx context.Context) (out []jobs.Job) {
 		}
 		scans := jobs.Job{Name: "scan:" + name, Subject: s.subject(), Schedule: s.cfg.Schedule, Run: s.thenAgain(s.scan)}
 		if s.source != nil {
-			hints := jobs.Job{Name: "hint:" + name, Subject: s.subject(), Run: s.thenAgain(s.hint)}
+			hints := jobs.Job{Name: "hint:" + name, Subject: s.subject(), Again: true, Run: s.thenAgain(s.hint)}
 			if s.cfg.Hints.set() {
 				hints.Schedule, scans.Schedule = s.cfg.Schedule, s.cfg.Hints.Full
 			}

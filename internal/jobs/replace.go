@@ -128,7 +128,7 @@ func (r *Runner) leave() {
 	}
 }
 
-// exchange takes other jobs. A schedule in both goes on as it is.
+// exchange takes other jobs. A schedule in both goes on as it is, and so do the runs after failed ones.
 func (r *Runner) exchange(list []Job) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +139,12 @@ func (r *Runner) exchange(list []Job) error {
 			r.jobs, r.order = jobs, order
 			return err
 		}
-		if old := jobs[j.Name]; old != nil && old.job.Schedule == j.Schedule {
+		old := jobs[j.Name]
+		if old == nil {
+			continue
+		}
+		r.jobs[j.Name].again = old.again
+		if old.job.Schedule == j.Schedule {
 			r.jobs[j.Name].timing = old.timing
 		}
 	}

@@ -66,7 +66,8 @@ type door struct {
 
 type entry struct {
 	job    Job
-	timing *timing // nil: no schedule
+	timing *timing           // nil: no schedule
+	again  map[string]*retry // by arguments, guarded by Runner.mu
 }
 
 // active is a run before its end.
@@ -110,7 +111,7 @@ func (r *Runner) add(j Job) error {
 	if _, dup := r.jobs[j.Name]; dup {
 		return fmt.Errorf("job %s is there twice", j.Name)
 	}
-	e := &entry{job: j}
+	e := &entry{job: j, again: map[string]*retry{}}
 	if j.Schedule != "" {
 		var err error
 		if e.timing, err = newTiming(j.Schedule); err != nil {
@@ -284,6 +285,7 @@ func (r *Runner) execute(ctx context.Context, a *active, subject chan struct{}) 
 	}, true)
 	r.mu.Lock()
 	delete(r.active, a.run.ID)
+	r.retryAfter(a.run)
 	terr := r.trim(a.run.Job)
 	r.mu.Unlock()
 	if terr != nil {

@@ -187,15 +187,23 @@ func (r *Runner) beginDue(wall, mono, settled time.Time, back bool) time.Duratio
 	return wait
 }
 
-// Next is when the schedule starts the job again; zero for never.
+// Next is when the job is begun again, by its schedule or after a failed run; zero for never.
 func (r *Runner) Next(job string) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.jobs[job]
-	if e == nil || e.timing == nil || e.timing.due.IsZero() {
+	if e == nil {
 		return time.Time{}
 	}
-	return e.timing.next(r.clocks())
+	wall, mono := r.clocks()
+	next := e.retries(wall, mono)
+	if e.timing == nil || e.timing.due.IsZero() {
+		return next
+	}
+	if at := e.timing.next(wall, mono); next.IsZero() || at.Before(next) {
+		return at
+	}
+	return next
 }
 
 // markBegun records a run begun by the schedule.

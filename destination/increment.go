@@ -243,8 +243,8 @@ func (r *run) closeGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 	}
 	if depth == 0 && (gap.Missing == nil || gap.Timed) {
 		closed, err := r.bridgeGap(ctx, o, poll)
-		if m := d.mem.SnapshotMeta(); closed && err == nil && o.Listed() && !m.At.HasDropped() { // else the cursor was behind what is missing
-			return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.At.FoundMissing() })
+		if closed && err == nil && o.Listed() {
+			return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.At.BridgeMissing() })
 		}
 		if closed || ctx.Err() != nil || err != nil && d.ownFailure(err) {
 			return err

@@ -160,6 +160,35 @@ func TestListInAnotherForm(t *testing.T) {
 	}
 }
 
+// The signs that end addresses in some forms stand in others' addresses.
+func TestListOfAddressesWithSigns(t *testing.T) {
+	for _, path := range []string{"/r/it's/0", "/r/0'", "/r/(0)", "/r/a(b,c)", "/r/a;v=1,2", "/r/~n:(1)", "/get?q='a','b'"} {
+		for form, f := range listForms {
+			if !strings.Contains(f.entry, "ADDRESS") && !strings.Contains(f.entry, "ESCAPED") && !strings.Contains(f.entry, "UNICODE") {
+				continue
+			}
+			t.Run(form+" "+path, func(t *testing.T) {
+				w := web{}
+				w.resources(3)
+				w[path] = w["/r/0.nt"]
+				entries := append(resourcesOf(1, 3, lastYear), urlOf(path, lastYear+`<rs:md type="application/n-triples"/>`))
+				w.list("/list", "urlset", "resourcelist", `at="2025-02-01T00:00:00Z"`, entries...)
+				b := webBench(t, w, "/list")
+				if rep := b.sync(); !rep.InSync || rep.Created != 3 {
+					t.Fatalf("%+v", rep)
+				}
+				w["/more"] = func(int) (int, http.Header, string) {
+					return 200, http.Header{"Content-Type": {f.typ}}, inForm(form, []string{webHost + path})
+				}
+				w.list("/list", "urlset", "resourcelist", `at="2025-02-02T00:00:00Z"`, append(entries[:2:2], urlOf("/more", lastYear))...)
+				if rep := b.sync(); rep.InSync || rep.Deleted > 0 || len(b.mir.lines(graphA)) != 3 {
+					t.Errorf("%+v", rep)
+				}
+			})
+		}
+	}
+}
+
 // A page is no list for what it says of itself, or of what has an entry; nor is one that was there
 // before, unless it changed. A new body without a byte may become a list.
 func TestPageAmongResources(t *testing.T) {

@@ -280,6 +280,49 @@ func TestMissingChangeListIsNamedNoMore(t *testing.T) {
 	}
 }
 
+// What is missed beside a list that is named no more is told until it is back: then the former list is told
+// again, unless a list with its changes came meanwhile.
+func TestMissingBesideNamedNoMore(t *testing.T) {
+	for _, newer := range []bool{false, true} {
+		for _, also := range []string{"/set/changelist.xml", listed(2)} {
+			t.Run(fmt.Sprint(newer, also), func(t *testing.T) {
+				b, gone := missingSource(t, 2)
+				s := b.src
+				fill(s, 4)
+				b.freezeList()
+				s.put("e1.nt", nt("e1", "missed"))
+				s.remove("e2.nt") // the end of list 1
+				fill(s, 2)
+				gone[listed(1)] = 404
+				b.syncNow()
+				s.allNamed, s.drop = false, 6
+				before := b.syncNow()
+				if before.InSync || !strings.Contains(before.Held, " is named no more") {
+					t.Fatalf("%+v", before)
+				}
+				s.put("e0.nt", nt("e0", "more"))
+				gone[also] = 404
+				for n := range 3 {
+					if n == 1 && newer {
+						b.freezeList()
+					}
+					if rep := b.syncNow(); rep.InSync || !strings.Contains(rep.Held, also+" is named and not there") {
+						t.Fatalf("%+v", rep)
+					}
+				}
+				delete(gone, also)
+				rep := b.syncNow()
+				if want := before.Held; !newer && (rep.InSync || rep.Held != want) || newer && (!rep.InSync || rep.Held != "") {
+					t.Fatalf("%+v", rep)
+				}
+				if newer {
+					b.same(b.mir.lines(graphA), s.want())
+				}
+			})
+		}
+	}
+}
+
 var atTime = regexp.MustCompile(` at="[^"]*"`)
 
 // Without an inventory a list is only back when it is named, since nothing else reads it.

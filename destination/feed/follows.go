@@ -41,7 +41,8 @@ func (src *Source) Follows(ctx context.Context, o *Offer, from Cursor, tell func
 	if err != nil || !follows || unproven {
 		return false, err
 	}
-	lists := src.keeper.Position().at.Missing.Lists
+	lacks := src.keeper.Position().at.Missing
+	lists := lacks.all()
 	if len(lists) == 0 || !dl.index || j.holds() {
 		return true, nil
 	}

@@ -37,6 +37,25 @@ type missing struct {
 	// in a later list or dump, or, if it tells no time, in any without this digest.
 	Dropped bool   `json:"dropped,omitempty"`
 	Digest  string `json:"digest,omitempty"`
+
+	// Former were dropped before these were missed, which may be back any time.
+	Former *missing `json:"former,omitempty"`
+}
+
+// all are the lists of both.
+func (m *missing) all() []string {
+	if m.Former == nil {
+		return m.Lists
+	}
+	return slices.Concat(m.Former.Lists, m.Lists)
+}
+
+// former is what stays once these are back.
+func (m *missing) former() missing {
+	if m.Former == nil {
+		return missing{}
+	}
+	return *m.Former
 }
 
 // maxMissing bounds how many are kept by name. One without a name stands for the others: it
@@ -181,8 +200,13 @@ func (e *GapError) Ends(then string) { e.then = then }
 // Miss keeps the missing lists of a gap.
 func (poll *Poll) Miss(ctx context.Context, gap *GapError) error {
 	return poll.src.keeper.Keep(ctx, func(p *Position) {
-		next := missing{At: poll.missedAt(), Why: gap.Told(), Dropped: p.at.Missing.Dropped, Digest: p.at.Inventory.mark()}
-		next.Lists = bounded(append(slices.Clone(p.at.Missing.Lists), gap.Missing...))
+		was := p.at.Missing
+		next := missing{At: poll.missedAt(), Why: gap.Told(), Digest: p.at.Inventory.mark(), Former: was.Former}
+		if was.Dropped && len(was.Lists) > 0 {
+			next.Former, next.Lists = &was, bounded(gap.Missing)
+		} else {
+			next.Lists = bounded(append(slices.Clone(was.Lists), gap.Missing...))
+		}
 		next.Root = gap.root && len(next.Lists) == 1
 		if poll.offer.Listed() { // else they are read
 			next.Unread = bounded(append(p.unread(), gap.unread...))
@@ -202,12 +226,18 @@ func (p *Position) unread() []string {
 // CloseMissing is for a list or dump taken whole, with the cursor behind it: earlier losses do
 // not matter any more.
 func (p *Position) CloseMissing() {
-	later := p.at.Cursor.at.Time.After(p.at.Missing.At)
-	if p.at.Cursor.at.Time.IsZero() {
-		later = p.at.Inventory.mark() != p.at.Missing.Digest
+	has := func(m *missing) bool {
+		if p.at.Cursor.at.Time.IsZero() {
+			return p.at.Inventory.mark() != m.Digest
+		}
+		return p.at.Cursor.at.Time.After(m.At)
 	}
-	if later && p.at.Missing.Dropped {
-		p.at.Missing = missing{}
+	m := &p.at.Missing
+	if m.Former != nil && has(m.Former) {
+		m.Former = nil
+	}
+	if m.Dropped && has(m) {
+		*m = missing{}
 	}
 }
 
@@ -226,7 +256,7 @@ func (poll *Poll) Found(ctx context.Context, from *Cursor) error {
 		return err
 	}
 	if h := r.Head(); (at.at.Missing.Root || h.Meta.Capability == resourcesync.ChangeList && !h.Index) && !h.Meta.From.IsZero() && from.at.before(h.Meta.From) {
-		return src.keeper.Keep(ctx, func(p *Position) { p.at.Missing = missing{} })
+		return src.keeper.Keep(ctx, func(p *Position) { p.at.Missing = p.at.Missing.former() })
 	}
 	named, err := src.named(ctx, poll.offer, poll.root)
 	if err != nil {
@@ -238,13 +268,14 @@ func (poll *Poll) Found(ctx context.Context, from *Cursor) error {
 		p.at.Missing.Lists = bounded(append(slices.DeleteFunc(slices.Clone(p.at.Missing.Lists), isNamed), unread...))
 		p.at.Missing.Unread = nil
 		if len(p.at.Missing.Lists) == 0 {
-			p.at.Missing = missing{}
+			p.at.Missing = p.at.Missing.former()
 			return
 		}
 		if len(unread) > 0 {
 			p.at.Missing.Why = fmt.Sprintf("gap: Change List %s is named no more, and it was not read, since another one was named and not there%s", clip.Middle(unread[0]), NotClosed)
 		}
-		p.at.Missing.Dropped, p.at.Missing.At, p.at.Missing.Digest = true, poll.missedAt(), p.at.Inventory.mark()
+		p.at.Missing.At, p.at.Missing.Digest = poll.missedAt(), p.at.Inventory.mark()
+		p.DropMissing()
 	})
 }
 
@@ -257,7 +288,8 @@ func (poll *Poll) Returned(ctx context.Context) (some bool, err error) {
 		return false, err
 	}
 	var left []string
-	lists := src.keeper.Position().at.Missing.Lists
+	lacks := src.keeper.Position().at.Missing
+	lists := lacks.all()
 	for _, l := range lists {
 		if named[l] {
 			dl, _, err := src.Docs.document(ctx, fetch.Request{URL: l}, resourcesync.ChangeList)
@@ -275,7 +307,7 @@ func (poll *Poll) Returned(ctx context.Context) (some bool, err error) {
 		return false, nil
 	}
 	return true, src.keeper.Keep(ctx, func(p *Position) {
-		p.at.Cursor, p.at.Missing.Lists = Cursor{}, left
+		p.at.Cursor, p.at.Missing.Lists, p.at.Missing.Former = Cursor{}, left, nil
 		if len(left) == 0 {
 			p.at.Missing = missing{}
 		}

@@ -82,18 +82,25 @@ func (p *Position) Absent() []string { return p.at.Absent }
 // Lacks is why changes are missing, "" if none is.
 func (p *Position) Lacks() string { return p.at.Missing.Why }
 
-// HasDropped tells whether the source names the missing changes no more.
-func (p *Position) HasDropped() bool { return p.at.Missing.Dropped }
-
 // DropMissing is for changes after the missing ones, or a source without them, being applied.
-func (p *Position) DropMissing() { p.at.Missing.Dropped = true }
+func (p *Position) DropMissing() {
+	m := &p.at.Missing
+	m.Lists, m.Former, m.Dropped = bounded(m.all()), nil, true
+}
+
+// BridgeMissing is for the changes from the cursor on being applied, those of missing lists too.
+func (p *Position) BridgeMissing() {
+	if !p.at.Missing.Dropped { // else the cursor was behind them
+		p.at.Missing = p.at.Missing.former()
+	}
+}
 
 // FoundMissing is for missing changes that were applied.
 func (p *Position) FoundMissing() { p.at.Missing = missing{} }
 
 // PassMissing is for missing changes that a person lets pass.
 func (p *Position) PassMissing() {
-	p.at.Passed = bounded(append(slices.Clone(p.at.Passed), p.at.Missing.Lists...))
+	p.at.Passed = bounded(append(slices.Clone(p.at.Passed), p.at.Missing.all()...))
 	p.at.Missing = missing{}
 }
 

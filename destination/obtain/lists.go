@@ -165,10 +165,11 @@ func basesOf(address string, text []byte) (bases []*url.URL) {
 // maxBases bounds the bases of one body.
 const maxBases = 8
 
-// edges end an address in any text; softEdges may be part of one.
+// edges end an address in any text; softEdges may be part of one, dots only inside of it.
 const (
-	edges     = "\"'`<>"
-	softEdges = ",;|()[]{}\\"
+	edges     = "\"`<>"
+	softEdges = ",;|()[]{}\\'"
+	dots      = ".:!?*_="
 )
 
 func isEdge(r rune) bool { return r <= ' ' || strings.ContainsRune(edges, r) }
@@ -186,8 +187,9 @@ func addresses(text []byte) iter.Seq[string] {
 			for end < len(text) && !isEdge(rune(text[end])) {
 				end++
 			}
-			quoted := at > 0 && (text[at-1] == '"' || text[at-1] == '\'')
-			if word := text[at:end]; quoted || bytes.ContainsAny(word, `/.?=\`) {
+			word := text[at:end]
+			quoted := at > 0 && text[at-1] == '"' || opensQuote(word)
+			if quoted || bytes.ContainsAny(word, `/.?=\`) {
 				if !readings(string(word), true, yield) {
 					return
 				}
@@ -195,6 +197,12 @@ func addresses(text []byte) iter.Seq[string] {
 			at = end
 		}
 	}
+}
+
+// opensQuote tells of an apostrophe that is none in a word.
+func opensQuote(word []byte) bool {
+	i := bytes.IndexByte(word, '\'')
+	return i == 0 || i > 0 && strings.IndexByte(softEdges+":", word[i-1]) >= 0
 }
 
 // readings yields a word as it stands, without escapes, without signs around it, and its parts.
@@ -208,18 +216,43 @@ func readings(word string, escaped bool, yield func(string) bool) bool {
 			}
 		}
 	}
-	bare := strings.Trim(word, softEdges+".:!?*_=")
+	bare := strings.Trim(word, softEdges+dots)
 	if !yieldShort(word, yield) || bare != word && !yieldShort(bare, yield) {
 		return false
 	}
-	if strings.ContainsAny(bare, softEdges) {
-		for part := range strings.FieldsFuncSeq(bare, func(r rune) bool { return strings.ContainsRune(softEdges, r) }) {
-			if !yieldShort(part, yield) || !valuesOf(part, yield) {
-				return false
-			}
-		}
+	if strings.ContainsAny(word, softEdges) && !runs(word, yield) {
+		return false
 	}
 	return valuesOf(bare, yield)
+}
+
+// maxSigns bounds the signs inside of an address that is looked for among others.
+const maxSigns = 8
+
+// runs yields the parts of a word between its signs, and those of an address with some signs inside.
+func runs(word string, yield func(string) bool) bool {
+	for start := 0; start < len(word); {
+		next, at := len(word), start
+		for signs := 0; signs <= maxSigns && at <= len(word); signs++ {
+			end := len(word)
+			if i := strings.IndexAny(word[at:], softEdges); i >= 0 {
+				end = at + i
+			}
+			if signs == 0 {
+				next = end
+			}
+			run := strings.Trim(word[start:end], dots)
+			if end == start || signs > 0 && !strings.Contains(run, "/") {
+				break
+			}
+			if !yieldShort(run, yield) || !valuesOf(run, yield) {
+				return false
+			}
+			at = end + 1
+		}
+		start = next + 1
+	}
+	return true
 }
 
 func yieldShort(word string, yield func(string) bool) bool {

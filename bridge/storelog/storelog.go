@@ -27,7 +27,7 @@ type Feed interface {
 	Wait(ctx context.Context) bool
 }
 
-// After something unknown the log is told at rest, or after a time at the latest: a bulk load, or a
+// Something unknown is told when the log is at rest, or after a time at the latest: a bulk load, or a
 // mirror being filled, is read whole once and not again and again.
 const (
 	rest     = time.Second
@@ -99,19 +99,44 @@ func (f *Follower) Step(ctx context.Context, rest time.Duration) error {
 
 func (f *Follower) step(ctx context.Context, place string, rest time.Duration) error {
 	t, end, err := f.Feed.Since(ctx, place)
-	for began := time.Now(); err == nil && t.Unknown && time.Since(began) < mostRest && f.moves(ctx, rest); {
-		t, end, err = f.Feed.Since(ctx, place)
-	}
 	if err != nil || end == place {
 		return err
 	}
+	if t.Unknown {
+		if end, err = f.settle(ctx, end, rest); err != nil {
+			return err
+		}
+	}
+	if err := f.tell(ctx, t); err != nil {
+		return err
+	}
+	return f.keep(context.WithoutCancel(ctx), end)
+}
+
+// settle waits until the log has been at rest for a time after something unknown, and gives the place
+// there. It tells what is known meanwhile: one bulk write delays no single changes.
+func (f *Follower) settle(ctx context.Context, at string, rest time.Duration) (string, error) {
+	for began := time.Now(); time.Since(began) < mostRest && f.moves(ctx, rest); {
+		t, end, err := f.Feed.Since(ctx, at)
+		if err == nil && !t.Unknown {
+			err = f.tell(ctx, t)
+		}
+		if err != nil {
+			return "", err
+		}
+		at = end
+	}
+	return at, nil
+}
+
+func (f *Follower) tell(ctx context.Context, t embedstore.Touched) error {
 	ctx = context.WithoutCancel(ctx)
 	held, err := named.Sets{f.Tell}.Hold(ctx, t, f.Log)
 	if err != nil {
 		return err
 	}
 	held.Confirm(ctx, false)
-	return f.keep(ctx, end)
+	return nil
 }
 
 // Mark is the place of the log's end: what a full scan begun afterwards does not see comes after it.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,4 +97,69 @@ func TestFollowedAfterTheFirstScan(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestKnownAreNotKeptWaiting: after a bulk write in a busy store, single changes are told as they come.
+// The bulk write is told when the store is at rest, and after half a minute at the latest.
+func TestKnownAreNotKeptWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		es, err := embedstore.Open(t.TempDir(), embedstore.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer es.Close()
+		records := memkv.New()
+		queue, err := named.Open(t.Context(), records, "data")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &Follower{Store: "s", Set: "data", Feed: &Commits{Store: es}, Records: records, Log: slog.New(slog.DiscardHandler), Begun: make(chan struct{}, 1),
+			Tell: named.Set{Queue: queue, By: "cbd", Begin: func() error { return nil }}}
+		mark, err := f.Mark(t.Context())
+		if err == nil {
+			err = f.Begin(t.Context(), mark)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var g Group
+		g.Go(t.Context(), f)
+		defer g.End()
+		told := func() *named.Told {
+			t.Helper()
+			synctest.Wait()
+			due, err := queue.Due(t.Context())
+			var all *named.Told
+			if err == nil {
+				all, err = named.Gather(due)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+		synctest.Wait()
+		var many strings.Builder
+		for n := range 5000 {
+			fmt.Fprintf(&many, "<urn:many%d> <urn:p> <urn:o> .\n", n)
+		}
+		if err := es.Update(t.Context(), "INSERT DATA { "+many.String()+" }"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // it is read alone
+		began := time.Now()
+		for n := 1; time.Since(began) < mostRest-rest; n++ {
+			if err := es.Update(t.Context(), fmt.Sprintf("INSERT DATA { <urn:one%d> <urn:p> 1 }", n)); err != nil {
+				t.Fatal(err)
+			}
+			if all := told(); len(all.Entities) != n || all.Unknown {
+				t.Fatalf("after %v and %d changes told: %d, unknown: %v", time.Since(began), n, len(all.Entities), all.Unknown)
+			}
+			time.Sleep(rest / 2) // of the bubble
+		}
+		time.Sleep(2 * rest)
+		if all := told(); !all.Unknown {
+			t.Errorf("the bulk write is not told after %v", time.Since(began))
+		}
+	})
 }

@@ -322,8 +322,7 @@ func writeIndex(ctx context.Context, w *tables, from *sorter, index int) error {
 	return w.finish()
 }
 
-// writeFacts writes the counts, the next free number, and the place of the commit: the journal has
-// no record of it.
+// writeFacts writes the counts, the next free number, and the commit without its places.
 func (b *bulk) writeFacts(w *tables, last commitMark) error {
 	if err := w.set(keyCommits, last.bytes()); err != nil {
 		return err
@@ -347,6 +346,16 @@ func (b *bulk) writeFacts(w *tables, last commitMark) error {
 			err = w.set(countKey(g), putCount(n))
 		}
 		if err != nil {
+			return err
+		}
+	}
+	if last != b.s.commits.last {
+		if last.number > keptCommits {
+			if err := w.del(journalKey(last.number - keptCommits)); err != nil {
+				return err
+			}
+		}
+		if err := w.set(journalKey(last.number), last.withoutPlaces()); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // is not taken for one in this.
 const (
 	keptCommits = 4096
-	// maxPlaces bounds the places of one commit. One with more has no record, like a bulk write.
+	// maxPlaces bounds the places of one commit. The record of one with more, or of a bulk write, has none.
 	maxPlaces = 2000
 	// maxAncestors bounds the blank nodes above one.
 	maxAncestors = 10_000
@@ -60,6 +60,14 @@ func journalKey(number uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{spaceJournal}, number)
 }
 
+const markBytes = 8
+
+// withoutPlaces is the record of a commit with unknown places: its mark and one byte. What comes after
+// it is known again.
+func (m commitMark) withoutPlaces() []byte {
+	return append(binary.BigEndian.AppendUint64(nil, m.mark), 0)
+}
+
 // note keeps the places of a changed quad: its subject, and a blank object, each with the graph.
 func (t *txn) note(q *quad) {
 	places := [][2]id{{q[posS], q[posG]}}
@@ -78,14 +86,15 @@ func (t *txn) journal(m commitMark) error {
 	if err := t.set(keyCommits, m.bytes()); err != nil {
 		return err
 	}
+	rec := m.withoutPlaces()
 	if len(t.places) <= maxPlaces && !t.wiped {
-		rec := binary.BigEndian.AppendUint64(nil, m.mark)
+		rec = rec[:markBytes]
 		for p := range t.places {
 			rec = appendID(appendID(rec, p[0]), p[1])
 		}
-		if err := t.set(journalKey(m.number), rec); err != nil {
-			return err
-		}
+	}
+	if err := t.set(journalKey(m.number), rec); err != nil {
+		return err
 	}
 	if m.number > keptCommits {
 		return t.del(journalKey(m.number - keptCommits))
@@ -148,7 +157,7 @@ func (n *Snapshot) places(after, now commitMark) (map[[2]id]struct{}, error) {
 			continue // the store was new
 		}
 		rec, ok, err := n.v.get(journalKey(at))
-		if err != nil || !ok || len(rec) < 8 || (len(rec)-8)%(2*idBytes) != 0 {
+		if err != nil || !ok || len(rec) < markBytes {
 			return nil, err
 		}
 		if at == after.number {
@@ -157,7 +166,10 @@ func (n *Snapshot) places(after, now commitMark) (map[[2]id]struct{}, error) {
 			}
 			continue
 		}
-		for rec = rec[8:]; len(rec) > 0; rec = rec[2*idBytes:] {
+		if rec = rec[markBytes:]; len(rec)%(2*idBytes) != 0 {
+			return nil, nil
+		}
+		for ; len(rec) > 0; rec = rec[2*idBytes:] {
 			all[[2]id{getID(rec), getID(rec[idBytes:])}] = struct{}{}
 		}
 	}

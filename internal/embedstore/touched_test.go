@@ -2,8 +2,11 @@ package embedstore
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // TestReadTouched: what an update may change is all in its text, or in one question before it, or
@@ -64,4 +67,55 @@ func TestReadTouched(t *testing.T) {
 			t.Errorf("%s:\n%q, want\n%q", text, said, want)
 		}
 	}
+}
+
+// TestKnownAfterUnknown: what a commit of many places, a cleared store or a bulk load touched is unknown;
+// the commits after it are known.
+func TestKnownAfterUnknown(t *testing.T) {
+	s, err := Open(t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var many strings.Builder
+	for n := range 2 * maxPlaces {
+		fmt.Fprintf(&many, "<urn:many%d> <urn:p> <urn:o> .\n", n)
+	}
+	for _, c := range []struct {
+		name string
+		do   func() error
+	}{
+		{"many places", func() error { return s.Update(t.Context(), "INSERT DATA { "+many.String()+" }") }},
+		{"all cleared", func() error { return s.Update(t.Context(), "CLEAR ALL") }},
+		{"a bulk load", func() error {
+			_, err := s.Load(t.Context(), "", rdfres.NTriples, strings.NewReader(many.String()), LoadOptions{})
+			return err
+		}},
+	} {
+		before := place(t, s)
+		if err := c.do(); err != nil {
+			t.Fatal(c.name, err)
+		}
+		at := place(t, s)
+		if got, _, err := s.TouchedSince(before, nil); err != nil || !got.Unknown {
+			t.Errorf("%s: %+v %v", c.name, got, err)
+		}
+		for n := range 2 {
+			if err := s.Update(t.Context(), fmt.Sprintf("INSERT DATA { <urn:one> <urn:p> %q }", fmt.Sprint(c.name, n))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, _, err := s.TouchedSince(at, nil); err != nil || got.Unknown || !slices.Equal(got.Subjects, []string{"urn:one"}) {
+			t.Errorf("after %s: %+v %v", c.name, got, err)
+		}
+	}
+}
+
+func place(t *testing.T, s *Store) string {
+	t.Helper()
+	_, at, err := s.TouchedSince("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
 }

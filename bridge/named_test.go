@@ -274,3 +274,51 @@ func TestNamedTogether(t *testing.T) {
 		t.Errorf("still due: %v %v", due, err)
 	}
 }
+
+// TestNamedPassNoHold: while a scan is held, what is named is published, and the hold stays. Of unknown
+// changes the set is read whole, and held too.
+func TestNamedPassNoHold(t *testing.T) {
+	f := newFeed(t)
+	names := []string{"a", "b", "c"}
+	for n := range 30 {
+		names = append(names, fmt.Sprint("n", n))
+		f.store.Add("", valueOf(names[n+3], "1"))
+	}
+	do[ScanReport](t, f.b, "scan", "data")
+	for _, name := range names {
+		f.store.Remove("", valueOf(name, "1"))
+	}
+	if rep := do[ScanReport](t, f.b, "scan", "data"); rep.Held == nil {
+		t.Fatalf("%+v", rep)
+	}
+	held := func(what string) {
+		t.Helper()
+		f.settle()
+		st, err := f.b.SetStatus(t.Context(), "data")
+		if err != nil || st.State != StateHeld || f.value("a") != "1" || f.value("b") != "1" {
+			t.Errorf("%s: %s %v, a is %q", what, st.State, err, f.value("a"))
+		}
+	}
+	f.store.Add("", valueOf("d", "1"))
+	if run := f.name("d"); run.State != jobs.Done || f.value("d") != "1" {
+		t.Errorf("named: %+v", run)
+	}
+	held("named")
+	set := f.b.sets["data"]
+	f.change("d", "1", "2")
+	err := set.due.Keep(t.Context(), named.Told{Unknown: true})
+	if err == nil {
+		err = toldOf(set, "test").Begin()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	held("unknown")
+	do[ScanReport](t, f.b, "accept", "data")
+	if f.value("a") != "" || f.value("d") != "2" {
+		t.Errorf("accepted: a is %q, d is %q", f.value("a"), f.value("d"))
+	}
+	if due, err := set.due.Due(t.Context()); err != nil || len(due) > 0 {
+		t.Errorf("still due: %v %v", due, err)
+	}
+}

@@ -196,7 +196,7 @@ func (p *Patches) read(place string) (*reading, error) {
 		if err != nil {
 			return r, err
 		}
-		if hash, err := hashBefore(f, at.end); err == nil && hash == at.hash {
+		if hash, herr := hashBefore(f, at.end); herr == nil && hash == at.hash {
 			name, r.id = info.Name(), at.id
 			err = r.from(f, at.end)
 		}

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
@@ -39,6 +40,7 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 			if err := d.stand.Checkpoint(ctx, ledger.Baseline, func(m *keep.Meta) {
 				if !d.follows(&m.Identity) {
 					m.At.LeaveSource()
+					m.LostUntil = time.Time{}
 				}
 				d.follow(m)
 				m.ByList, m.CompareSource = false, ""

@@ -249,6 +249,7 @@ func (lv *leavings) acceptHeld(ctx context.Context, id string) error {
 	if m.HeldDeletions == nil && id == heldGap(&m) {
 		return lv.SaveMeta(ctx, func(m *keep.Meta) {
 			m.At.PassMissing()
+			m.LostUntil = m.Back.Since
 			m.Gap, m.Back = "", keep.Back{}
 		})
 	}

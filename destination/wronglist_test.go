@@ -379,10 +379,19 @@ func TestAcceptedGap(t *testing.T) {
 				if rep := b.later(); !rep.InSync {
 					t.Fatalf("%+v", rep)
 				}
+				if a, err := b.open().Audit(t.Context(), AuditOptions{}); err != nil || a.ProvenSince == nil || !a.Equal && name == "changes" {
+					t.Errorf("%+v %v", a, err)
+				}
 				back()
 				s.put("e3.nt", nt("e3", "later"))
 				if rep := b.later(); name == "changes" && (!rep.InSync || rep.Updated != 1) {
 					t.Fatalf("%+v", rep)
+				}
+				b.freezeList()
+				s.list = true
+				b.full()
+				if a, err := b.open().Audit(t.Context(), AuditOptions{}); err != nil || a.ProvenSince != nil || !a.Equal {
+					t.Errorf("with a list: %+v %v", a, err)
 				}
 			})
 		}

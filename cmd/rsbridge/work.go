@@ -456,6 +456,7 @@ depths fail.
 "source_error": no answer, unpublished changes, or an open gap
 "source_older": the list is older than the mirror; later changes were not compared
 "proven_until": the source's time of the proof
+"proven_since": changes of before were lost, which was accepted
 "mended": differences repaired by --repair; "held": a repair waits for accept
 a failed destination: {"name","error"}`,
 		Example: "  rsbridge audit\n  rsbridge audit copy --repair",
@@ -491,6 +492,9 @@ func sayAudit(w io.Writer, r destination.AuditReport) {
 	}
 	if r.ProvenUntil != nil {
 		fmt.Fprintf(w, "  equal to what the source was at %s\n", resourcesync.FormatTime(*r.ProvenUntil))
+	}
+	if r.ProvenSince != nil {
+		fmt.Fprintf(w, "  proven of what has changed since %s: changes of before were lost, which was accepted, and the source has no inventory\n", resourcesync.FormatTime(*r.ProvenSince))
 	}
 	if r.OtherGraphs > 0 {
 		fmt.Fprintf(w, "  not compared, since this mirror does not own them: %s of the store\n", plural(r.OtherGraphs, "other graph"))

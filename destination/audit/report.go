@@ -170,6 +170,9 @@ func (a *pass) conclude(ctx context.Context, rep *keep.AuditReport) error {
 			rep.Named = append(rep.Named, n)
 		}
 	}
+	if a.told.silent != nil || !a.Offer.Listed() {
+		rep.ProvenSince = keep.OrNil(m.LostUntil)
+	}
 	rep.SourceOlder = a.told.older && a.told.passed > 0
 	switch unproven := cmp.Or(a.told.silent, a.told.lost); {
 	case unproven != nil:

@@ -57,6 +57,7 @@ type Reading struct {
 	Recheck     Recheck        `json:"recheck,omitzero"`
 	Gap         string         `json:"gap,omitempty"`
 	Back        Back           `json:"back,omitzero"`
+	LostUntil   time.Time      `json:"lost_until,omitzero"` // LostUntil is when a gap was met that a person let pass, if no list or dump was taken since.
 	Unpublished Unpublished    `json:"unpublished,omitzero"`
 	Newest      uint64         `json:"newest,omitempty"` // the last told position of the source's own log, 0 without numbers
 }
@@ -300,7 +301,7 @@ func (m *Meta) CloseGap() {
 	if m.Back.Alone { // the missing were of another offer
 		m.At.FoundMissing()
 	}
-	m.Gap, m.Back = "", Back{}
+	m.Gap, m.Back, m.LostUntil = "", Back{}, time.Time{}
 	m.At.CloseMissing()
 }
 

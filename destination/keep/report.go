@@ -34,6 +34,7 @@ type AuditReport struct {
 	SourceOlder bool   `json:"source_older,omitempty"` // its list is older than the mirror: what was mirrored of later changes was not compared with it
 
 	ProvenUntil *time.Time `json:"proven_until,omitempty"` // of a verdict not proven: the mirror is equal to what the source was then
+	ProvenSince *time.Time `json:"proven_since,omitempty"` // of a source without list and dump: changes of before were lost, and a person let that pass
 }
 
 // Judge gives the verdict. The mirror is different where something is found, and equal where

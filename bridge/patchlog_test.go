@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -14,7 +13,8 @@ import (
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
-// logged is a Fuseki of its own, with a patch log.
+// logged is a Fuseki of its own, with a patch log. It runs with the configuration of the how-to, in
+// its folder.
 type logged struct {
 	t         *testing.T
 	jar, dir  string
@@ -29,17 +29,12 @@ func newLogged(t *testing.T) (*logged, Store) {
 		t.Fatal(err)
 	}
 	l.port, l.log = addr[strings.LastIndexByte(addr, ':')+1:], filepath.Join(l.dir, "patch.rdfp")
-	conf := fmt.Sprintf(`PREFIX fuseki: <http://jena.apache.org/fuseki#>
-PREFIX ja: <http://jena.hpl.hp.com/2005/11/Assembler#>
-PREFIX tdb2: <http://jena.apache.org/2016/tdb#>
-PREFIX patch: <http://jena.apache.org/rdf-patch#>
-<#service> a fuseki:Service ; fuseki:name "ds" ; fuseki:dataset <#logged> ;
-  fuseki:endpoint [ fuseki:operation fuseki:query ; fuseki:name "query" ] ;
-  fuseki:endpoint [ fuseki:operation fuseki:update ; fuseki:name "update" ] ;
-  fuseki:endpoint [ fuseki:operation fuseki:gsp-rw ; fuseki:name "data" ] .
-<#logged> a patch:LoggedDataset ; patch:log %q ; patch:logPolicy "FIXED" ; ja:dataset <#tdb> .
-<#tdb> a tdb2:DatasetTDB2 ; tdb2:location %q .
-`, l.log, filepath.Join(l.dir, "tdb"))
+	page, err := os.ReadFile("../docs/howto/expose-fuseki.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, conf, _ := strings.Cut(string(page), "```turtle\n")
+	conf, _, _ = strings.Cut(conf, "```")
 	if err := os.WriteFile(filepath.Join(l.dir, "conf.ttl"), []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -53,6 +48,7 @@ PREFIX patch: <http://jena.apache.org/rdf-patch#>
 
 func (l *logged) start() {
 	l.run = exec.CommandContext(l.t.Context(), "java", "-Xmx400m", "-cp", l.jar, "org.apache.jena.fuseki.main.cmds.FusekiMainCmd", "--localhost", "--port", l.port, "--conf", filepath.Join(l.dir, "conf.ttl"))
+	l.run.Dir = l.dir
 	out, err := l.run.StdoutPipe()
 	if err != nil {
 		l.t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/storelog"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -194,6 +195,9 @@ func (b *Bridge) SetStatus(ctx context.Context, name string) (SetStatus, error) 
 		out.LastError = failed.Error
 	}
 	out.judge(out.LastScan == nil, failed, busy)
+	if fault := storelog.Try(b.cfg.Stores[s.cfg.Store].PatchLog); fault != nil && (out.State == StateOK || out.State == StateRunning) {
+		out.State, out.Why = StateFailing, "changes are not found at once: "+fault.Error()
+	}
 	b.noneBegins(ctx, &out.State, &out.Why)
 	if s.removed {
 		out.State, out.Why = StateRemoved, "it is not in the configuration any more, and stays public as it was: "+s.todo()

@@ -185,7 +185,7 @@ func storeLog(s *set) *storelog.Follower {
 	case st.embedded != nil:
 		f.Feed = &storelog.Commits{Store: st.embedded, Skip: sparql.IsOwnGraph}
 	case file != "":
-		f.Feed = &storelog.Patches{File: file, Client: st.client, Skip: sparql.IsOwnGraph}
+		f.Feed = &storelog.Patches{File: file, Client: st.client, Skip: sparql.IsOwnGraph, Log: f.Log.With("set", s.name, "store", s.cfg.Store)}
 	case s.cfg.Hints.Every > 0:
 		h := s.cfg.Hints
 		f.Tell.By = "cbd" // a hint names its entities, whatever describes them

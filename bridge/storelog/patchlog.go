@@ -10,6 +10,7 @@ import (
 	"hash/fnv"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,20 +27,30 @@ type Patches struct {
 	File   string
 	Client *sparql.Client
 	Skip   func(graph string) bool // graphs without data
+	Log    *slog.Logger
 
-	seen string // the files at the last Since
+	seen string    // the files at the last Since
+	lost time.Time // when it last told that the log cannot be followed
 }
 
-// Try tells why a patch log cannot be read; "" is none. One that is not there may come.
+// Try tells why a patch log cannot be followed; "" is none. Fuseki may name its log by the day.
 func Try(file string) error {
 	if file == "" {
 		return nil
 	}
-	f, err := os.Open(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		_, err = os.ReadDir(filepath.Dir(file))
-	} else if err == nil {
-		err = f.Close()
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if dated, gerr := filepath.Glob(file + "-*"); gerr == nil && len(dated) > 0 {
+			return nil
+		}
+	case err == nil && !info.Mode().IsRegular():
+		err = fmt.Errorf("%s: not a file", file)
+	case err == nil:
+		var f *os.File
+		if f, err = os.Open(file); err == nil {
+			err = f.Close()
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("read the patch log: %w", err)
@@ -51,6 +62,7 @@ func Try(file string) error {
 const (
 	maxPatchPlaces = 10_000
 	pollPause      = 50 * time.Millisecond
+	lostPause      = 5 * time.Minute  // between two scans while the log cannot be followed
 	mostVisible    = 30 * time.Second // from a transaction in the log to its sight in the store
 )
 
@@ -99,7 +111,8 @@ func (p *Patches) files() (out []fs.FileInfo, err error) {
 		if e.Name() != base && !strings.HasPrefix(e.Name(), base+".") && !strings.HasPrefix(e.Name(), base+"-") || strings.HasSuffix(e.Name(), ".gz") {
 			continue
 		}
-		if info, ierr := e.Info(); ierr == nil && info.Mode().IsRegular() && (e.Name() == base || p.isPatch(info)) {
+		// A link is followed.
+		if info, ierr := os.Stat(filepath.Join(filepath.Dir(p.File), e.Name())); ierr == nil && info.Mode().IsRegular() && (e.Name() == base || p.isPatch(info)) {
 			out = append(out, info)
 		}
 	}
@@ -142,7 +155,7 @@ func (p *Patches) signature() string {
 func (p *Patches) Wait(ctx context.Context) bool {
 	tick := time.NewTicker(pollPause)
 	defer tick.Stop()
-	for p.signature() == p.seen {
+	for p.signature() == p.seen && (p.lost.IsZero() || time.Since(p.lost) < lostPause) {
 		select {
 		case <-ctx.Done():
 			return false
@@ -152,14 +165,26 @@ func (p *Patches) Wait(ctx context.Context) bool {
 	return true
 }
 
-// Since reads the transactions after a place. It waits until the store shows the last one.
+// Since reads the transactions after a place. It waits until the store shows the last one. While the
+// log cannot be followed, what has changed is unknown from time to time.
 func (p *Patches) Since(ctx context.Context, place string) (t embedstore.Touched, end string, err error) {
 	pause := 10 * time.Millisecond
 	for began := time.Now(); ; pause = min(2*pause, time.Second) {
 		p.seen = p.signature()
 		r, err := p.read(place)
+		lost, told := Try(p.File), false
+		if lost != nil && err != nil {
+			r.gap, r.end, err = true, noLog, nil
+		}
+		switch {
+		case lost == nil:
+			p.lost = time.Time{}
+		case place != "" && time.Since(p.lost) >= lostPause:
+			p.lost, r.gap, told = time.Now(), true, true
+			p.Log.Warn("the patch log cannot be followed: the set is scanned from time to time", "error", lost)
+		}
 		if err != nil || r.end == place || r.gap && place == "" {
-			return embedstore.Touched{Unknown: true}, r.end, err
+			return embedstore.Touched{Unknown: told}, r.end, err
 		}
 		shown, err := r.last.shown(ctx, p.Client)
 		if err != nil {

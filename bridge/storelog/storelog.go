@@ -21,7 +21,7 @@ import (
 // Feed is the log of a store.
 type Feed interface {
 	// Since gives what was touched after a place of the log, and the place of its end. Without
-	// that place in the log it is unknown.
+	// that place in the log, or without a log, it is unknown.
 	Since(ctx context.Context, place string) (t embedstore.Touched, end string, err error)
 	// Wait ends when there may be more than the last Since gave; false: ctx has ended.
 	Wait(ctx context.Context) bool
@@ -99,7 +99,7 @@ func (f *Follower) Step(ctx context.Context, rest time.Duration) error {
 
 func (f *Follower) step(ctx context.Context, place string, rest time.Duration) error {
 	t, end, err := f.Feed.Since(ctx, place)
-	if err != nil || end == place {
+	if err != nil || end == place && !t.Unknown {
 		return err
 	}
 	if t.Unknown {

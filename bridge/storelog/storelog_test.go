@@ -31,7 +31,7 @@ func TestFollowedAfterTheFirstScan(t *testing.T) {
 		},
 		"patches": func(_ *testing.T, dir string) (func() Feed, func(int) error) {
 			log, prev := filepath.Join(dir, "log"), ""
-			return func() Feed { return &Patches{File: log} }, func(n int) error {
+			return func() Feed { return &Patches{File: log, Log: slog.New(slog.DiscardHandler)} }, func(n int) error {
 				f, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 				if err != nil {
 					return err
@@ -160,6 +160,66 @@ func TestKnownAreNotKeptWaiting(t *testing.T) {
 		time.Sleep(2 * rest)
 		if all := told(); !all.Unknown {
 			t.Errorf("the bulk write is not told after %v", time.Since(began))
+		}
+	})
+}
+
+// TestLostLog: while a patch log is missing, the set is told again and again to be scanned, and the log
+// of rsbridge says so. A link to it is followed.
+func TestLostLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		log := filepath.Join(dir, "log")
+		records := memkv.New()
+		queue, err := named.Open(t.Context(), records, "data")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines strings.Builder
+		f := &Follower{Store: "s", Set: "data", Feed: &Patches{File: log, Log: slog.New(slog.NewTextHandler(&lines, nil))}, Records: records,
+			Log: slog.New(slog.DiscardHandler), Begun: make(chan struct{}, 1), Tell: named.Set{Queue: queue, By: "cbd", Begin: func() error { return nil }}}
+		happens := func(do ...error) {
+			t.Helper()
+			for _, err := range do {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		happens(os.WriteFile(log, []byte(first), 0o600))
+		mark, err := f.Mark(t.Context())
+		happens(err, f.Begin(t.Context(), mark))
+		var g Group
+		g.Go(t.Context(), f)
+		defer g.End()
+		told := func(after time.Duration, want int) {
+			t.Helper()
+			time.Sleep(after) // of the bubble
+			synctest.Wait()
+			due, err := queue.Due(t.Context())
+			if err != nil || len(due) != want {
+				t.Fatalf("told %d times, want %d, %v", len(due), want, err)
+			}
+			happens(queue.Forget(t.Context(), due))
+			if said := strings.Count(lines.String(), "level=WARN"); said != want {
+				t.Fatalf("%d warnings, want %d", said, want)
+			}
+			lines.Reset()
+		}
+		told(2*lostPause, 0)
+		happens(os.Rename(log, filepath.Join(dir, "real")), os.Symlink("real", log))
+		told(2*lostPause, 0)
+		happens(os.Remove(log))
+		told(2*rest, 1)
+		told(lostPause+2*rest, 1)
+		happens(os.Mkdir(log, 0o700))
+		told(lostPause+2*rest, 1)
+		if err := Try(log); err == nil {
+			t.Error("a folder is taken as a log")
+		}
+		happens(os.Remove(log))
+		if err := Try(log); err == nil {
+			t.Error("a missing log is not told")
 		}
 	})
 }

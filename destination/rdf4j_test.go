@@ -72,7 +72,7 @@ func TestRDF4JLongGraph(t *testing.T) {
 		t.Fatal(err)
 	}
 	rep, err := d.Sync(t.Context(), SyncOptions{})
-	if err != nil || rep.Created != 20 || rep.Failed != 1 || !strings.Contains(rep.Problems[0].Reason, "a graph's name of this length") {
+	if err != nil || rep.Created != 20 || rep.Failed != 1 || !strings.Contains(rep.Problems[0].Reason, "breaks at a graph's name above 43690 bytes") {
 		t.Fatalf("%+v %v", rep, err)
 	}
 }

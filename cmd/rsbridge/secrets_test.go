@@ -226,7 +226,7 @@ func TestSecretsOfDaemon(t *testing.T) {
 		seen[address] = string(raw)
 	}
 	for _, j := range jobs {
-		res, err := http.Post("http://"+adm+"/api/v1/"+j, "", nil)
+		res, err := http.Post("http://"+adm+"/api/v1/"+j+"?queue=true", "", nil) // notifications begin runs too
 		read(j, res, err)
 		var begun struct {
 			ID uint64 `json:"id"`

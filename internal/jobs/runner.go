@@ -42,6 +42,11 @@ type Runner struct {
 	wg      sync.WaitGroup // one per run
 	changed chan struct{}  // there are other jobs: wakes the schedules
 
+	former struct { // the processes before
+		last  uint64    // run
+		ended time.Time // at the latest
+	}
+
 	mu       sync.Mutex // guards all below; held while a record is written
 	jobs     map[string]*entry
 	order    []string
@@ -145,8 +150,16 @@ func CheckSchedule(s string) error {
 	return err
 }
 
-// recover finds the last id and marks the runs of a dead process.
+// recover finds the last id, and writes down how the runs of a dead process ended.
 func (r *Runner) recover(ctx context.Context) error {
+	for p, err := range r.store.ScanReverse(ctx, []byte{'r'}, []byte{'s'}) {
+		if err != nil {
+			return fmt.Errorf("read the last run: %w", err)
+		}
+		r.lastID = binary.BigEndian.Uint64(p.Key[1:])
+		break
+	}
+	r.former.last, r.former.ended = r.lastID, r.now().UTC()
 	var open []Run
 	for p, err := range r.store.Scan(ctx, []byte{'o'}, []byte{'p'}) { // open runs
 		if err != nil {
@@ -161,15 +174,7 @@ func (r *Runner) recover(ctx context.Context) error {
 		}
 		open = append(open, run)
 	}
-	for p, err := range r.store.ScanReverse(ctx, []byte{'r'}, []byte{'s'}) {
-		if err != nil {
-			return fmt.Errorf("read the last run: %w", err)
-		}
-		r.lastID = binary.BigEndian.Uint64(p.Key[1:])
-		break
-	}
 	for _, run := range open {
-		run.State, run.Ended, run.Error = Interrupted, r.now().UTC(), "the process ended before the run did"
 		if err := r.write(run); err != nil {
 			return err
 		}
@@ -602,6 +607,9 @@ func (r *Runner) read(ctx context.Context, id uint64) (Run, error) {
 	}
 	if err != nil {
 		return Run{}, fmt.Errorf("read run %d: %w", id, err)
+	}
+	if !run.Over() && id <= r.former.last {
+		run.State, run.Ended, run.Error = Interrupted, r.former.ended, "the process ended before the run did"
 	}
 	return run, nil
 }

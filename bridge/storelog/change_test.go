@@ -1,8 +1,10 @@
 package storelog
 
 import (
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -73,5 +75,68 @@ func TestPlaces(t *testing.T) {
 		if !c.gap && (len(r.places) > 1 || c.place != "" && !r.places[[2]string{c.place, ""}] || c.place == "" && len(r.places) > 0) {
 			t.Errorf("%s: %v, want %q", name, r.places, c.place)
 		}
+	}
+}
+
+// TestOpenTransaction: a transaction that grows is read once, and taken at its end. One with a line or
+// changes beyond the bounds is unknown.
+func TestOpenTransaction(t *testing.T) {
+	for name, c := range map[string]struct {
+		line string
+		gap  bool
+	}{
+		"small": {"A <urn:b> <urn:p> 1 .\n", false},
+		"line":  {"A <urn:b> <urn:p> \"" + strings.Repeat("x", maxLine) + "\" .\n", true},
+		"bytes": {"A <urn:b> <urn:p> \"" + strings.Repeat("x", maxLine/2) + "\" .\n", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &Patches{File: filepath.Join(t.TempDir(), "log")}
+			log, err := os.Create(p.File)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer log.Close()
+			write := func(text string) {
+				t.Helper()
+				if _, err := log.WriteString(text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			read, place := int64(0), ""
+			look := func() *reading {
+				t.Helper()
+				r, err := p.read(place)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.tail, read = r.tail, read+r.bytes
+				return r
+			}
+			write(first)
+			place = look().end
+			write("H id <uuid:2> .\nH prev <uuid:1> .\nTX .\n")
+			for range 40 {
+				half := len(c.line) / 2
+				for _, part := range []string{c.line[:half], c.line[half:]} {
+					write(part)
+					if r := look(); r.end != place || len(r.places) > 0 {
+						t.Fatalf("an open transaction is taken: %v", r.places)
+					}
+				}
+			}
+			write("TC .\n")
+			r := look()
+			if r.end == place || r.gap != c.gap || !c.gap && !r.places[[2]string{"<urn:b>", ""}] {
+				t.Errorf("gap %v, %v", r.gap, r.places)
+			}
+			if at, err := log.Seek(0, io.SeekCurrent); err != nil || read > at {
+				t.Errorf("%d bytes read of %d, %v", read, at, err)
+			}
+			place = r.end
+			write("H id <uuid:3> .\nH prev <uuid:2> .\nTX .\nA <urn:c> <urn:p> 1 .\nTC .\n")
+			if r := look(); r.gap || !r.places[[2]string{"<urn:c>", ""}] || len(r.places) > 1 {
+				t.Errorf("after it: gap %v, %v", r.gap, r.places)
+			}
+		})
 	}
 }

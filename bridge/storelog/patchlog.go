@@ -29,6 +29,7 @@ type Patches struct {
 	Skip   func(graph string) bool // graphs without data
 	Log    *slog.Logger
 
+	tail *tail     // of the last Since
 	seen string    // the files at the last Since
 	lost time.Time // when it last told that the log cannot be followed
 }
@@ -61,6 +62,8 @@ func Try(file string) error {
 // Bounds of reading.
 const (
 	maxPatchPlaces = 10_000
+	maxPatchBytes  = 16 << 20 // of the changes of a transaction
+	maxLine        = 1 << 20
 	pollPause      = 50 * time.Millisecond
 	lostPause      = 5 * time.Minute  // between two scans while the log cannot be followed
 	mostVisible    = 30 * time.Second // from a transaction in the log to its sight in the store
@@ -172,6 +175,7 @@ func (p *Patches) Since(ctx context.Context, place string) (t embedstore.Touched
 	for began := time.Now(); ; pause = min(2*pause, time.Second) {
 		p.seen = p.signature()
 		r, err := p.read(place)
+		p.tail = r.tail
 		lost, told := Try(p.File), false
 		if lost != nil && err != nil {
 			r.gap, r.end, err = true, noLog, nil
@@ -223,6 +227,9 @@ func (p *Patches) read(place string) (*reading, error) {
 		}
 		if hash, herr := hashBefore(f, at.end); herr == nil && hash == at.hash {
 			name, r.id = info.Name(), at.id
+			if p.tail != nil && p.tail.place == place {
+				r.tail = p.tail
+			}
 			err = r.from(f, at.end)
 		}
 		if err = errors.Join(err, f.Close()); err != nil {
@@ -282,7 +289,7 @@ func (p *Patches) successor(r *reading, files []fs.FileInfo, name string) (strin
 		first, _, _ := bytes.Cut(head[:n], []byte("\nTX"))
 		found := bytes.Contains(first, []byte("\nH prev "+r.id+" .")) // its first transaction follows ours
 		if found {
-			r.gap = r.gap || r.open
+			r.gap, r.tail = r.gap || r.open, nil
 			err = r.from(f, 0)
 		}
 		if err = errors.Join(err, f.Close()); err != nil || found {
@@ -302,80 +309,116 @@ type reading struct {
 	places map[[2]string]bool
 	links  map[[3]string]bool // from a subject to a blank object in a graph: there, or not any more
 	last   changes            // of the last transaction
+	tail   *tail              // before: where to go on; after: where it stopped
+	bytes  int64              // read
 }
 
 func newReading() *reading {
 	return &reading{places: map[[2]string]bool{}, links: map[[3]string]bool{}}
 }
 
+// tail is a transaction without an end, as far as it was read: it is not read again from its begin.
+type tail struct {
+	place    string // before it
+	at       int64  // where the reading stopped
+	hash     uint64 // of the bytes before
+	id, prev string
+	own      changes
+	bytes    int  // of own
+	many     bool // more than own
+	gap      bool // something may be missing in it
+	open     bool
+	long     bool // the reading stopped in a line that is too long
+}
+
 // from reads the transactions of a file from an offset on.
 func (r *reading) from(f *os.File, offset int64) error {
-	in := bufio.NewReaderSize(io.NewSectionReader(f, offset, 1<<62), 1<<20)
-	at, end := offset, offset
-	id, prev := "", ""
-	var own changes
-	many := false
-	r.open = false
+	t, end := tail{at: offset}, offset
+	if kept := r.tail; kept != nil {
+		if hash, err := hashBefore(f, kept.at); err == nil && hash == kept.hash {
+			t = *kept
+		}
+	}
+	from := t.at
+	in := bufio.NewReaderSize(io.NewSectionReader(f, t.at, 1<<62), maxLine)
 	for {
-		line, err := in.ReadBytes('\n')
+		line, err := in.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			t.at, t.long, t.gap = t.at+int64(len(line)), true, true
+			continue
+		}
 		if errors.Is(err, io.EOF) {
-			r.open = r.open || len(line) > 0
+			r.open = t.open || t.long || len(line) > 0
 			break // a line without an end is read again
 		}
 		if err != nil {
 			return err
 		}
-		at += int64(len(line))
+		t.at += int64(len(line))
+		if t.long {
+			t.long = false
+			continue
+		}
 		op, rest, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
 		rest = strings.TrimSpace(strings.TrimSuffix(rest, "."))
 		switch op {
 		case "H":
-			if r.open { // the transaction before was cut short
-				r.gap, r.open, own, many = true, false, nil, false
+			if t.open { // the transaction before was cut short
+				t = tail{at: t.at, id: t.id, prev: t.prev, gap: true}
 			}
 			key, value, _ := strings.Cut(rest, " ")
 			switch key {
 			case "id":
-				id, prev = value, ""
+				t.id, t.prev = value, ""
 			case "prev":
-				prev = value
+				t.prev = value
 			}
 		case "TX":
-			r.gap = r.gap || r.open || prev != r.id
-			r.open = true
+			t.gap = t.gap || t.open || t.prev != r.id
+			t.open = true
 		case "A", "D":
+			if t.many {
+				continue
+			}
 			c, ok := parseChange(op == "A", rest)
 			switch {
-			case !ok || !r.open:
-				r.gap = true
-			case len(own) == maxPatchPlaces:
-				many = true
+			case !ok || !t.open:
+				t.gap = true
+			case len(t.own) == maxPatchPlaces || t.bytes > maxPatchBytes:
+				t.many = true
 			default:
-				own = append(own, c)
+				t.own, t.bytes = append(t.own, c), t.bytes+len(line)
 			}
 		case "TC", "TA":
-			if !r.open {
-				r.gap = true
-			}
+			r.gap = r.gap || t.gap || !t.open
 			if op == "TC" {
-				r.take(own, many)
+				r.take(t.own, t.many)
 			}
-			r.open, own, many = false, nil, false
-			end, r.id = at, id
+			end, r.id = t.at, t.id
+			t = tail{at: t.at, id: t.id, prev: t.prev}
 		case "PA", "PD", "": // prefixes
 		default:
-			r.gap = true
+			t.gap = true
 		}
 	}
+	r.gap, r.bytes = r.gap || t.gap, r.bytes+t.at-from
 	hash, err := hashBefore(f, end)
+	if err == nil {
+		t.hash, err = hashBefore(f, t.at)
+	}
 	r.end = patchPlace{end, hash, r.id}.String()
+	t.place, r.tail = r.end, &t
 	return err
 }
 
 // take takes the changes of a committed transaction.
 func (r *reading) take(own changes, many bool) {
+	if len(own) > 0 {
+		r.last = own
+	}
 	if many || len(r.places) > maxPatchPlaces {
 		r.gap = true
+		return
 	}
 	for _, c := range own {
 		r.places[[2]string{c.s, c.g}] = true
@@ -383,9 +426,6 @@ func (r *reading) take(own changes, many bool) {
 			r.places[[2]string{c.o, c.g}] = true
 			r.links[[3]string{c.s, c.o, c.g}] = c.add
 		}
-	}
-	if len(own) > 0 {
-		r.last = own
 	}
 }
 

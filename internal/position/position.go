@@ -18,8 +18,9 @@ import (
 
 // Limits of a report.
 const (
-	MostBytes = 4 << 10
-	mostName  = 64 // runes
+	MostBytes  = 4 << 10
+	mostName   = 64      // runes
+	mostNumber = 1 << 53 // JSON numbers are exact up to it
 )
 
 // ContentType of a report.
@@ -67,7 +68,7 @@ func (k Key) Check() error {
 
 func (k Key) public() (ed25519.PublicKey, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(string(k))
-	if err != nil || len(raw) != ed25519.PublicKeySize {
+	if err != nil || len(raw) != ed25519.PublicKeySize || Key(base64.RawURLEncoding.EncodeToString(raw)) != k { // line breaks are passed over
 		return nil, fmt.Errorf("%.50q is no key of a mirror", string(k))
 	}
 	return raw, nil
@@ -100,6 +101,9 @@ func Open(body []byte) (r Report, by Key, err error) {
 	}
 	if err := strict(s.Report, &r); err != nil {
 		return r, s.Key, err
+	}
+	if r.Sequence > mostNumber || r.Pending > mostNumber {
+		return r, s.Key, fmt.Errorf("no report of a position: a number is above %d", uint64(mostNumber))
 	}
 	return r, s.Key, checkName(r.Mirror)
 }

@@ -18,14 +18,14 @@ func TestSealed(t *testing.T) {
 	if other, err := KeyOf(make([]byte, 32), "another"); err != nil || Name(other) == Name(key) {
 		t.Errorf("two mirrors of a state have the key %s, %v", Name(key), err)
 	}
-	seal := func(mirror string) []byte {
-		raw, err := Seal(Report{To: "http://source.example/data/notify/position", Mirror: mirror, Time: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), Sequence: 7, Pending: 2, InSync: true}, key)
+	seal := func(mirror string, pending uint64) []byte {
+		raw, err := Seal(Report{To: "http://source.example/data/notify/position", Mirror: mirror, Time: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), Sequence: 7, Pending: pending, InSync: true}, key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return raw
 	}
-	raw := seal("copy")
+	raw := seal("copy", 2)
 	got, by, err := Open(raw)
 	if err != nil || by != Name(key) || by.Check() != nil || got.Sequence != 7 || got.Pending != 2 || !got.InSync || got.Mirror != "copy" {
 		t.Fatalf("%+v by %s, %v", got, by, err)
@@ -48,8 +48,15 @@ func TestSealed(t *testing.T) {
 			t.Errorf("%.50q is a report", body)
 		}
 	}
+	broken := Name(key)[:5] + "\n" + Name(key)[5:] // the decoder of base64 passes over it
+	if err := broken.Check(); err == nil {
+		t.Errorf("%q is another key", broken)
+	}
+	if _, _, err := Open(seal("copy", 1<<53+1)); err == nil {
+		t.Error("a number that wraps around is taken")
+	}
 	for _, name := range []string{"", strings.Repeat("x", 65), "two\nlines", "\x1b[2J", "\u202etxt.exe"} {
-		if _, _, err := Open(seal(name)); err == nil {
+		if _, _, err := Open(seal(name, 2)); err == nil {
 			t.Errorf("a mirror is called %q", name)
 		}
 	}

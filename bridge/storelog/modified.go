@@ -17,8 +17,13 @@ type Modified struct {
 	Overlap    time.Duration // looked at again: clocks differ, and changes may arrive late
 	Now        func() time.Time
 
-	told map[[2]string]bool // entities with their times, as the last look found them
+	// told are entities with their times, as the last look found them, and when each was first seen; the
+	// zero time: all changes with that time of modification were told.
+	told map[[2]string]time.Time
 }
+
+// resolution of times of modification: within it an entity may change again with the same time.
+const resolution = time.Second
 
 // mostModified bounds the answer to one look; more is unknown.
 const mostModified = 10_000
@@ -38,15 +43,24 @@ func (m *Modified) Since(ctx context.Context, place string) (t embedstore.Touche
 	if err != nil || more {
 		return embedstore.Touched{Unknown: more}, end, err
 	}
+	read, told := m.Now(), map[[2]string]time.Time{}
 	for one := range found {
-		if !m.told[one] {
-			t.Subjects = append(t.Subjects, one[0])
+		seen, again := m.told[one]
+		if !again {
+			seen = read
 		}
+		if !seen.IsZero() {
+			t.Subjects = append(t.Subjects, one[0])
+			if now.Sub(seen) >= resolution {
+				seen = time.Time{}
+			}
+		}
+		told[one] = seen
 	}
 	if t.IsEmpty() && now.Sub(last) < keepTime {
 		return t, place, nil
 	}
-	m.told = found
+	m.told = told
 	return t, end, nil
 }
 

@@ -103,6 +103,13 @@ func TestPatchLogTellsAll(t *testing.T) {
 		if err := happens(); err != nil {
 			t.Fatal(err)
 		}
+		if what == "removed" {
+			for name := range g.cfg.Sets {
+				if now, err := g.b.SetStatus(t.Context(), name); err != nil || now.State != StateFailing {
+					t.Errorf("set %s without its log: %s, %v", name, now.State, err)
+				}
+			}
+		}
 		l.start()
 		g.update("DELETE WHERE { <urn:before> <urn:p> ?b . ?b <urn:q> ?o } ; INSERT DATA { <urn:after> <urn:p> [ <urn:q> \"" + what + "\" ] }")
 		for range 2 { // the second time the log goes on

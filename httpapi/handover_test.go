@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -151,7 +152,8 @@ func TestHandover(t *testing.T) {
 		_, err := w.b.Reload(give, &cfg, func(runs []jobs.Run) { waits <- runs })
 		reloaded <- err
 	}()
-	if runs := <-waits; len(runs) != 1 || runs[0].Job != "scan:slow" {
+	// a notification may have begun a sync as well
+	if runs := <-waits; !slices.ContainsFunc(runs, func(r jobs.Run) bool { return r.Job == "scan:slow" }) {
 		t.Errorf("waits for %v", runs)
 	}
 	giveUp()

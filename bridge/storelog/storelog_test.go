@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,6 +165,25 @@ func TestKnownAreNotKeptWaiting(t *testing.T) {
 	})
 }
 
+// text is what a log wrote since it was taken.
+type text struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (x *text) Write(p []byte) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.b.Write(p)
+}
+
+func (x *text) take() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	defer x.b.Reset()
+	return x.b.String()
+}
+
 // TestLostLog: while a patch log is missing, the set is told again and again to be scanned, and the log
 // of rsbridge says so. A link to it is followed.
 func TestLostLog(t *testing.T) {
@@ -175,7 +195,7 @@ func TestLostLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var lines strings.Builder
+		var lines text
 		f := &Follower{Store: "s", Set: "data", Feed: &Patches{File: log, Log: slog.New(slog.NewTextHandler(&lines, nil))}, Records: records,
 			Log: slog.New(slog.DiscardHandler), Begun: make(chan struct{}, 1), Tell: named.Set{Queue: queue, By: "cbd", Begin: func() error { return nil }}}
 		happens := func(do ...error) {
@@ -201,10 +221,9 @@ func TestLostLog(t *testing.T) {
 				t.Fatalf("told %d times, want %d, %v", len(due), want, err)
 			}
 			happens(queue.Forget(t.Context(), due))
-			if said := strings.Count(lines.String(), "level=WARN"); said != want {
+			if said := strings.Count(lines.take(), "level=WARN"); said != want {
 				t.Fatalf("%d warnings, want %d", said, want)
 			}
-			lines.Reset()
 		}
 		told(2*lostPause, 0)
 		happens(os.Rename(log, filepath.Join(dir, "real")), os.Symlink("real", log))

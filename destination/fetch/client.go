@@ -138,7 +138,7 @@ func NewClient(source string, o Options) (*Client, error) {
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("source %q is not an http or https address", webguard.Masked(source))
 	}
-	f := &Client{names: o.Names, source: u, shown: shown, secrets: secrets, lim: lim, sem: make(chan struct{}, o.Concurrency), now: o.Now, Sleep: sleepContext, log: o.Log}
+	f := &Client{names: o.Names, source: u, shown: shown, secrets: secrets, lim: lim, sem: make(chan struct{}, o.Concurrency), now: o.Now, Sleep: Sleep, log: o.Log}
 	f.hosts = append(f.hosts, webguard.Rule{Host: strings.ToLower(u.Hostname()), Port: webguard.Port(u), Own: true})
 	for _, a := range o.Allow {
 		r, err := webguard.ParseRule(a)
@@ -400,7 +400,8 @@ func (f *Client) repeat(ctx context.Context, r Request, attempt func() (progress
 	}
 }
 
-func sleepContext(ctx context.Context, d time.Duration) error {
+// Sleep is a pause, or the reason why the context ended in it.
+func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

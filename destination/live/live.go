@@ -168,7 +168,7 @@ func Open(o Options) (*Subscriber, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Subscriber{Sleep: sleep, Rest: sleep, o: o, repeats: &repeats.Lines{}, hints: make(chan struct{}, 1), again: make(chan struct{}, 1), way: Polling, subscriptions: map[string]*subscription{}}
+	s := &Subscriber{Sleep: fetch.Sleep, Rest: fetch.Sleep, o: o, repeats: &repeats.Lines{}, hints: make(chan struct{}, 1), again: make(chan struct{}, 1), way: Polling, subscriptions: map[string]*subscription{}}
 	s.log = slog.New(s.repeats.Handler(o.Logger.Handler()))
 	limits := feed.DefaultLimits()
 	limits.Header = cmp.Or(o.Timeout, limits.Header)
@@ -182,17 +182,6 @@ func Open(o Options) (*Subscriber, error) {
 		return src.Discover(ctx)
 	}
 	return s, nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }
 
 // Start hears until End. It returns at once.

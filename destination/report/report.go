@@ -78,7 +78,7 @@ func Open(o Options) (*Reporter, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	r := &Reporter{Sleep: sleep, o: o, repeats: &repeats.Lines{}, moved: make(chan struct{}, 1)}
+	r := &Reporter{Sleep: fetch.Sleep, o: o, repeats: &repeats.Lines{}, moved: make(chan struct{}, 1)}
 	r.log = slog.New(r.repeats.Handler(o.Logger.Handler()))
 	limits := feed.DefaultLimits()
 	limits.Header = cmp.Or(o.Timeout, limits.Header)
@@ -88,17 +88,6 @@ func Open(o Options) (*Reporter, error) {
 	}
 	r.source = feed.New(feed.Options{Source: r.client.Source(), Set: o.Set, Client: r.client, Limits: &limits, Settings: o.Settings, TempDir: o.TempDir, Now: o.Now, Log: r.log})
 	return r, nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }
 
 // Key is the public part of the mirror's key, "" of a nil reporter.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/publish/naming"
+	"github.com/rsbridge/rsbridge/publish/offer"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -166,19 +167,19 @@ func (a *place) describeVocabulary(g *statements, v Vocabulary) {
 
 // serveAbout answers /SET/about and its forms by suffix.
 func (s *set) serveAbout(w http.ResponseWriter, r *http.Request, snap *snapshot, name string) error {
-	_, format, _ := bySuffix(name)
-	formats := []rdfres.Format{rdfres.Turtle, rdfres.JSONLD, rdfres.NTriples, rdfres.RDFXML, htmlFormat}
+	_, format, _ := offer.BySuffix(name)
+	formats := []rdfres.Format{rdfres.Turtle, rdfres.JSONLD, rdfres.NTriples, rdfres.RDFXML, offer.HTML}
 	if format == "" {
 		var ok bool
 		w.Header().Add("Vary", "Accept")
-		if format, ok = negotiate(r.Header["Accept"], formats); !ok {
+		if format, ok = offer.Negotiate(r.Header["Accept"], formats); !ok {
 			return notAcceptable(s.at.about(), formats)
 		}
-		w.Header().Set("Content-Location", s.at.about()+suffixOf(format))
+		w.Header().Set("Content-Location", s.at.about()+offer.Suffix(format))
 	}
 	services := s.services(w, r, snap)
 	w.Header().Set("Link", "<"+s.at.capabilityList()+`>; rel="resourcesync", <`+s.at.wellKnown()+`>; rel="up", <`+s.at.dataset()+`>; rel="describes"`+s.at.serviceLinks(services))
-	if format == htmlFormat {
+	if format == offer.HTML {
 		d, err := s.setPage(r.Context(), snap, services)
 		return s.p.send(w, r, d, err)
 	}
@@ -194,24 +195,24 @@ func (s *set) serveAbout(w http.ResponseWriter, r *http.Request, snap *snapshot,
 func notAcceptable(address string, formats []rdfres.Format) error {
 	e := &statusError{code: http.StatusNotAcceptable, reason: "None of the formats that there are is among those accepted."}
 	for _, f := range formats {
-		e.hint("%s  %s", address+suffixOf(f), mediaType(f))
+		e.hint("%s  %s", address+offer.Suffix(f), offer.MediaType(f))
 	}
 	return e
 }
 
 // serveSourceAbout answers /about: the source as a catalogue of its sets.
 func (p *Publisher) serveSourceAbout(w http.ResponseWriter, r *http.Request, path string) error {
-	_, format, _ := bySuffix(path)
-	formats := []rdfres.Format{rdfres.Turtle, rdfres.JSONLD, rdfres.NTriples, rdfres.RDFXML, htmlFormat}
+	_, format, _ := offer.BySuffix(path)
+	formats := []rdfres.Format{rdfres.Turtle, rdfres.JSONLD, rdfres.NTriples, rdfres.RDFXML, offer.HTML}
 	about := p.base + "/about"
 	if format == "" {
 		var ok bool
 		w.Header().Add("Vary", "Accept")
-		if format, ok = negotiate(r.Header["Accept"], formats); !ok {
+		if format, ok = offer.Negotiate(r.Header["Accept"], formats); !ok {
 			return notAcceptable(about, formats)
 		}
 	}
-	if format == htmlFormat {
+	if format == offer.HTML {
 		return p.serveHome(w, r)
 	}
 	g := &statements{}
@@ -246,7 +247,7 @@ func (p *Publisher) sendGraph(w http.ResponseWriter, r *http.Request, subject st
 	if err != nil {
 		return err
 	}
-	d, err := packed(data, contentType(format))
+	d, err := packed(data, offer.ContentType(format))
 	return p.send(w, r, d, err)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/publish/inventory"
 	"github.com/rsbridge/rsbridge/publish/naming"
+	"github.com/rsbridge/rsbridge/publish/offer"
 )
 
 // Addresses are the parts of a set's addresses.
@@ -209,10 +210,10 @@ func (a *place) formerly(ctx context.Context, snap *snapshot, name string) error
 }
 
 func (a *place) redirect(entity, folder, rest, query string) error {
-	_, format, _ := bySuffix(rest)
+	_, format, _ := offer.BySuffix(rest)
 	to := a.url + "/" + folder + "/" + naming.Encode(entity, a.Prefix)
 	if format != "" {
-		to += suffixOf(format)
+		to += offer.Suffix(format)
 	}
 	if query != "" {
 		to += "?" + naming.HeaderSafe(query)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/offer"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -139,7 +140,7 @@ func (m *entryMaker) alternateLinks(ctx context.Context, e *resourcesync.Entry, 
 			return err
 		}
 		l := link(resourcesync.RelAlternate, o.set.at.address(entity, st.Current.Format))
-		l.Type = mediaType(st.Current.Format)
+		l.Type = offer.MediaType(st.Current.Format)
 		e.Links = append(e.Links, l)
 	}
 	return nil

@@ -12,13 +12,14 @@ import (
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/publish/naming"
+	"github.com/rsbridge/rsbridge/publish/offer"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
 
 // errCannotCarry stands for rdfres.ErrCannotCarry in an answer.
 func cannotCarry(f rdfres.Format, loc string) *statusError {
-	return notFound("This description cannot be written as %s: the format cannot carry one of its terms.", mediaType(f)).
+	return notFound("This description cannot be written as %s: the format cannot carry one of its terms.", offer.MediaType(f)).
 		hint("Its main representation is %s.", loc)
 }
 
@@ -82,7 +83,7 @@ func (s *set) serveDescription(w http.ResponseWriter, r *http.Request, snap *sna
 	if err != nil {
 		return err
 	}
-	name, format, other := bySuffix(rest)
+	name, format, other := offer.BySuffix(rest)
 	if other {
 		return errNoDocument
 	}
@@ -102,7 +103,7 @@ func (s *set) serveDescription(w http.ResponseWriter, r *http.Request, snap *sna
 
 // description is one format of a description, or of a version of it, with its Link header.
 func (s *set) description(ctx context.Context, snap *snapshot, name string, format rdfres.Format, version string) (*document, error) {
-	suffix := suffixOf(format)
+	suffix := offer.Suffix(format)
 	st, v, err := s.choose(ctx, snap, name, suffix, version)
 	if err != nil {
 		return nil, err
@@ -150,8 +151,8 @@ func (s *set) negotiated(w http.ResponseWriter, r *http.Request, snap *snapshot,
 	}
 	h := w.Header()
 	h.Add("Vary", "Accept")
-	formats := offered(v)
-	format, ok := negotiate(r.Header["Accept"], formats)
+	formats := offer.Formats(v)
+	format, ok := offer.Negotiate(r.Header["Accept"], formats)
 	if !ok {
 		return notAcceptable(s.at.generic(st.Entity), formats)
 	}
@@ -159,7 +160,7 @@ func (s *set) negotiated(w http.ResponseWriter, r *http.Request, snap *snapshot,
 	if err != nil {
 		return err
 	}
-	h.Set("Content-Location", s.at.generic(st.Entity)+suffixOf(format)+versionQuery(v, version != ""))
+	h.Set("Content-Location", s.at.generic(st.Entity)+offer.Suffix(format)+versionQuery(v, version != ""))
 	s.p.answer(w, r, d)
 	return nil
 }
@@ -225,10 +226,10 @@ func (a *place) links(name, suffix, entity string, v *changetrack.Version, forma
 	}
 	add("describedby", a.about())
 	query := versionQuery(v, memento)
-	for _, f := range offered(v) {
+	for _, f := range offer.Formats(v) {
 		if f != format {
-			add("alternate", generic, suffixOf(f), query)
-			text(`; type="`, mediaType(f), `"`)
+			add("alternate", generic, offer.Suffix(f), query)
+			text(`; type="`, offer.MediaType(f), `"`)
 		}
 	}
 	if memento {
@@ -253,9 +254,9 @@ func (s *set) represent(ctx context.Context, snap *snapshot, st *changetrack.Sta
 		if err != nil {
 			return nil, err
 		}
-		return &document{etag: v.Fixity.SHA256.String()[:32], contentType: contentType(format), modified: v.Time, immutable: memento, body: blob}, nil
+		return &document{etag: v.Fixity.SHA256.String()[:32], contentType: offer.ContentType(format), modified: v.Time, immutable: memento, body: blob}, nil
 	}
-	if format == htmlFormat {
+	if format == offer.HTML {
 		return s.page(ctx, snap, st, v, memento)
 	}
 	key := nameTag("as %s %s %s %s", layout, v.Fixity.SHA256, v.Format, format)
@@ -271,7 +272,7 @@ func (s *set) represent(ctx context.Context, snap *snapshot, st *changetrack.Sta
 		if err != nil {
 			return nil, err
 		}
-		return packed(data, contentType(format))
+		return packed(data, offer.ContentType(format))
 	})
 	if err != nil {
 		return nil, err

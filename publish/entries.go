@@ -9,6 +9,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/publish/naming"
+	"github.com/rsbridge/rsbridge/publish/offer"
 	"github.com/rsbridge/rsbridge/publish/patch"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -132,7 +133,7 @@ func (m *entryMaker) appendResource(ctx context.Context, dst []byte, view *sourc
 	dst = append(append(append(append(dst, `"/><rs:ln rel="canonical" href="`...), m.at.url...), "/r/"...), name...)
 	for _, f := range alternates[v.Format] {
 		dst = append(append(append(append(dst, `"/><rs:ln rel="alternate" href="`...), m.at.url...), "/r/"...), name...)
-		dst = append(append(append(dst, suffixOf(f)...), `" type="`...), mediaType(f)...)
+		dst = append(append(append(dst, offer.Suffix(f)...), `" type="`...), offer.MediaType(f)...)
 	}
 	return append(dst, "\"/></url>\n"...), nil
 }

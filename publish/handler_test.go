@@ -15,6 +15,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/publish/naming"
+	"github.com/rsbridge/rsbridge/publish/offer"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -71,7 +72,7 @@ func TestRepresentations(t *testing.T) {
 	}
 	for _, browser := range []string{"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"} {
 		res := w.get(w.url("r/Berlin"), "Accept", browser)
-		if res.Header().Get("Content-Type") != htmlType || !strings.Contains(res.Body.String(), "label of http://example.org/Berlin") {
+		if res.Header().Get("Content-Type") != offer.HTMLType || !strings.Contains(res.Body.String(), "label of http://example.org/Berlin") {
 			t.Errorf("for a browser: %s\n%s", res.Header().Get("Content-Type"), res.Body)
 		}
 	}
@@ -247,7 +248,7 @@ func TestPages(t *testing.T) {
 	} {
 		res := w.get(address)
 		body := res.Body.String()
-		if res.Code != 200 || res.Header().Get("Content-Type") != htmlType || res.Header().Get("Content-Security-Policy") == "" {
+		if res.Code != 200 || res.Header().Get("Content-Type") != offer.HTMLType || res.Header().Get("Content-Security-Policy") == "" {
 			t.Errorf("%s: %d %v", address, res.Code, res.Header())
 		}
 		if strings.Contains(body, "<script") || strings.Contains(body, "ZgotmplZ") {

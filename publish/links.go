@@ -16,6 +16,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/publish/naming"
+	"github.com/rsbridge/rsbridge/publish/offer"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -170,7 +171,7 @@ var alternates = map[rdfres.Format][]rdfres.Format{}
 
 func init() {
 	for _, f := range []rdfres.Format{rdfres.JSONLD, rdfres.NTriples, rdfres.Turtle, rdfres.RDFXML, rdfres.NQuads, rdfres.TriG} {
-		for _, other := range offered(&changetrack.Version{Format: f}) {
+		for _, other := range offer.Formats(&changetrack.Version{Format: f}) {
 			if other != f {
 				alternates[f] = append(alternates[f], other)
 			}
@@ -188,8 +189,8 @@ func (m *entryMaker) entryLinks(ctx context.Context, e *resourcesync.Entry, enti
 	add(link(resourcesync.RelTimeGate, m.at.url+"/timegate/"+name+v.Format.Suffix()))
 	add(link(resourcesync.RelCanonical, generic))
 	for _, f := range alternates[v.Format] {
-		l := link(resourcesync.RelAlternate, generic+suffixOf(f))
-		l.Type = mediaType(f)
+		l := link(resourcesync.RelAlternate, generic+offer.Suffix(f))
+		l.Type = offer.MediaType(f)
 		add(l)
 	}
 	m.viaLink(ctx, e, entity)

@@ -14,6 +14,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/publish/naming"
+	"github.com/rsbridge/rsbridge/publish/offer"
 )
 
 // Versions in time (RFC 7089). Each address of a description is an original
@@ -50,14 +51,14 @@ func (s *set) original(ctx context.Context, snap *snapshot, rest string) (*origi
 	if err != nil {
 		return nil, err
 	}
-	name, format, _ := bySuffix(rest)
+	name, format, _ := offer.BySuffix(rest)
 	st, err := s.find(ctx, snap, name)
 	if err != nil {
 		return nil, err
 	}
 	suffix := ""
 	if format != "" {
-		suffix = suffixOf(format)
+		suffix = offer.Suffix(format)
 	}
 	versions, err := snap.versions(ctx, &st)
 	if err == nil && len(versions) == 0 {

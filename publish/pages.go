@@ -13,6 +13,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/publish/naming"
+	"github.com/rsbridge/rsbridge/publish/offer"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -52,7 +53,7 @@ func (p *Publisher) page(name string, data map[string]any) (*document, error) {
 	if err := pageTemplates.ExecuteTemplate(&b, name, data); err != nil {
 		return nil, err
 	}
-	return packed(b.Bytes(), htmlType)
+	return packed(b.Bytes(), offer.HTMLType)
 }
 
 func humanTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
@@ -291,11 +292,11 @@ func (s *set) page(ctx context.Context, snap *snapshot, st *changetrack.State, v
 	slices.Reverse(history)
 	var formats []fact
 	headLinks := []pageLink{{Rel: "resourcesync", Href: s.at.capabilityList()}, {Rel: "canonical", Href: base}}
-	for _, f := range offered(v) {
-		if f != htmlFormat {
-			address := base + suffixOf(f) + versionQuery(v, memento)
-			formats = append(formats, fact{Name: formatName(f), Value: mediaType(f), Href: address})
-			headLinks = append(headLinks, pageLink{Rel: "alternate", Type: mediaType(f), Href: address})
+	for _, f := range offer.Formats(v) {
+		if f != offer.HTML {
+			address := base + offer.Suffix(f) + versionQuery(v, memento)
+			formats = append(formats, fact{Name: formatName(f), Value: offer.MediaType(f), Href: address})
+			headLinks = append(headLinks, pageLink{Rel: "alternate", Type: offer.MediaType(f), Href: address})
 		}
 	}
 	title := clip.Middle(rdfres.Label(entity, d.bySubject[entity]))

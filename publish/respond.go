@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/accept"
+	"github.com/rsbridge/rsbridge/publish/offer"
 	"github.com/rsbridge/rsbridge/publish/packing"
 )
 
@@ -101,7 +102,7 @@ func (p *Publisher) answer(w http.ResponseWriter, r *http.Request, d *document) 
 		return
 	}
 	h.Set("Content-Type", d.contentType)
-	if d.contentType == htmlType {
+	if d.contentType == offer.HTMLType {
 		h.Set("Content-Security-Policy", pagePolicy)
 	}
 	if packed {
@@ -162,7 +163,7 @@ func (p *Publisher) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	var body string
 	if q, named := accept.Weight(r.Header["Accept"], "text/html"); named && q > 0 {
-		h.Set("Content-Type", htmlType)
+		h.Set("Content-Type", offer.HTMLType)
 		h.Set("Content-Security-Policy", pagePolicy)
 		body = p.errorPage(se)
 	} else {

@@ -73,7 +73,7 @@ func BySuffix(s string) (rest string, f rdfres.Format, other bool) {
 var otherNames = map[rdfres.Format][]string{
 	rdfres.JSONLD: {"application/json"},
 	rdfres.Turtle: {"application/x-turtle", "text/n3"},
-	HTML:    {"application/xhtml+xml"},
+	HTML:          {"application/xhtml+xml"},
 }
 
 // Negotiate picks the best format by the Accept header; ok is false when none is acceptable.

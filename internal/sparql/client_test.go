@@ -13,6 +13,7 @@ import (
 	"log"
 	"log/slog"
 	"mime"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -890,5 +891,36 @@ func TestPartialAnswers(t *testing.T) {
 				t.Errorf("graph: %v", err)
 			}
 		})
+	}
+}
+
+// TestClosedConnections: a store closes a kept connection as the next query comes. The query is sent
+// again on a new one: that is no finding, and no failure.
+func TestClosedConnections(t *testing.T) {
+	type key struct{}
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.Context().Value(key{}).(*atomic.Int64).Add(1) > 1 {
+			panic(http.ErrAbortHandler)
+		}
+		answer("application/sparql-results+json", `{"head":{},"boolean":true}`).ServeHTTP(w, r)
+	}))
+	srv.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, key{}, new(atomic.Int64))
+	}
+	srv.Start()
+	defer srv.Close()
+	c, err := sparql.New(sparql.Endpoint{Query: srv.URL, Retries: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range 3 {
+		if yes, err := c.Ask(t.Context(), "ASK { ?s ?p ?o }"); err != nil || !yes {
+			t.Fatal(yes, err)
+		}
+	}
+	if l := c.Limits(t.Context(), nil, sparql.Manners{Form: "ok", Direct: "ok"}); l.FormBody < 4_000_000 || l.DirectBody < 4_000_000-100 {
+		t.Errorf("%d bytes as a form, %d bytes as they are", l.FormBody, l.DirectBody)
 	}
 }

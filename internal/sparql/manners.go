@@ -77,6 +77,7 @@ func (c *connection) tryAsk(ctx context.Context, m *Manners, method, address, co
 		if contentType != "" {
 			req.Header.Set("Content-Type", contentType)
 		}
+		mayRepeat(req)
 		req.Header.Set("Accept", "application/sparql-results+json")
 		req.Header.Set("Accept-Encoding", "gzip")
 		c.auth.sign(req)

@@ -47,6 +47,10 @@ type response struct {
 
 func (r *response) Close() { r.body.Close() }
 
+// mayRepeat marks a query sent by POST as harmless: when the store has closed a kept connection, the
+// query is sent again on a new one. net/http sends no header for it.
+func mayRepeat(req *http.Request) { req.Header["Idempotency-Key"] = nil }
+
 // onceKey marks a context whose requests are not repeated: a probe wants to see failures.
 type onceKey struct{}
 
@@ -149,6 +153,9 @@ func (c *connection) send(ctx context.Context, r request) (*response, error) {
 				return &upload{ReadCloser: b, dog: dog}, nil
 			}
 			req.Header.Set("Content-Type", r.contentType)
+		}
+		if r.query != "" {
+			mayRepeat(req)
 		}
 		if r.accept != "" {
 			req.Header.Set("Accept", r.accept)

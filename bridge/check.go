@@ -355,6 +355,11 @@ func (c *Config) check() (out []Finding) {
 		if st := c.Stores[d.Store]; d.Provenance && (st.sink() || !st.local() && st.Update == "") {
 			fault(p+".provenance", "true", "is for stores that take SPARQL updates")
 		}
+		if st := c.Stores[d.Store]; d.Freshness > 0 && (st.sink() || !st.local() && st.Update == "") {
+			fault(p+".freshness", time.Duration(d.Freshness).String(), "is for stores that take SPARQL updates")
+		} else if d.Freshness != 0 && time.Duration(d.Freshness) < time.Second {
+			fault(p+".freshness", time.Duration(d.Freshness).String(), "is less than a second")
+		}
 		if d.Files != "" {
 			if st := c.Stores[d.Store]; st.Files != "" {
 				fault(p+".files", d.Files, "is not needed: the store is a folder of files and has them already")

@@ -227,6 +227,7 @@ type Destination struct {
 	OnGap          string      `yaml:"on_gap" doc:"reaction to lost changes: a comparison by archives or lists, or a stop" allowed:"baseline|stop" default:"baseline"`
 	Files          string      `yaml:"files" doc:"a folder for non-RDF resources (pages, images, PDFs), each at the path of its address; empty: only counted and listed"`
 	Provenance     bool        `yaml:"provenance" doc:"record source, time and digest of each description in the mirror's graph urn:rsbridge:state (PROV-O, Dublin Core)"`
+	Freshness      Duration    `yaml:"freshness" doc:"keep triples about the freshness of the mirror in its graph urn:rsbridge:state, written at most so often (docs/howto/watch-the-lag.md); empty: none"`
 	Allow          []string    `yaml:"allow" doc:"further permitted hosts, also for JSON-LD contexts; a resource with a context elsewhere fails by name"`
 	Linked         []string    `yaml:"linked" doc:"relations from an HTML page to its RDF: in the list, in a Link header, or in the head of the page" allowed:"describedby|alternate" default:"describedby,alternate"`
 	Concurrency    int         `yaml:"concurrency" doc:"fetches at once" default:"8"`

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/rsbridge/rsbridge/bridge/named"
 	"github.com/rsbridge/rsbridge/destination"
@@ -15,7 +16,7 @@ import (
 )
 
 // jobs are all jobs by name: scan:SET, hint:SET, dump:SET, changedump:SET, list:SET, archive:SET,
-// rebase:SET, retain:SET, forget-set:SET, move-set:SET, sync:DESTINATION, audit:DESTINATION, forget-destination:DESTINATION,
+// rebase:SET, retain:SET, forget-set:SET, move-set:SET, sync:DESTINATION, audit:DESTINATION, freshness:DESTINATION, forget-destination:DESTINATION,
 // move-destination:DESTINATION, verify:state. Those of one set, and those of one destination, exclude each other.
 func (b *Bridge) jobs(ctx context.Context) (out []jobs.Job) {
 	out = append(out, jobs.Job{Name: verifyJob, Subject: "state", Run: b.verify})
@@ -81,6 +82,9 @@ func (b *Bridge) jobs(ctx context.Context) (out []jobs.Job) {
 			jobs.Job{Name: "audit:" + name, Subject: m.subject(), Schedule: m.cfg.Audit.Schedule, Run: m.audit},
 			jobs.Job{Name: "forget-destination:" + name, Subject: m.subject(), Run: m.wouldForget},
 			jobs.Job{Name: "move-destination:" + name, Subject: m.subject(), Run: m.move})
+		if every := time.Duration(m.cfg.Freshness); every > 0 {
+			out = append(out, jobs.Job{Name: "freshness:" + name, Subject: m.subject(), Schedule: "@every " + every.String(), Run: m.refresh})
+		}
 	}
 	removed, err := b.RemovedDestinations(ctx)
 	if err != nil { // it was read when the bridge was opened

@@ -84,7 +84,7 @@ func (cfg *Config) destination(name, temp string) destination.Config {
 	c := cfg.Destinations[name]
 	dc := destination.Config{
 		Name: name, Names: slices.Sorted(maps.Keys(cfg.Destinations)), Source: c.Source, Set: c.Set, Graph: c.Graph, GraphIRI: c.GraphIRI,
-		MaxDeleteRatio: c.MaxDeleteRatio, Adopt: c.Adopt, OnGap: c.OnGap, Keep: c.Keep, Map: c.Map, Files: c.Files, Provenance: c.Provenance, Allow: c.Allow, Linked: c.Linked,
+		MaxDeleteRatio: c.MaxDeleteRatio, Adopt: c.Adopt, OnGap: c.OnGap, Keep: c.Keep, Map: c.Map, Files: c.Files, Provenance: c.Provenance, Freshness: time.Duration(c.Freshness), Allow: c.Allow, Linked: c.Linked,
 		Concurrency: c.Concurrency, MaxResourceBytes: c.MaxBytes, MaxResourceTriples: c.MaxTriples, MaxPackageBytes: c.MaxPackage, Timeout: time.Duration(c.Timeout), TempDir: temp, MemoryBytes: 32 << 20,
 		UserAgent: cfg.UserAgent, Settings: cfg.names,
 	}
@@ -191,6 +191,7 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 	}
 	if !o.DryRun {
 		m.report.Moved(ctx)
+		m.freshen(ctx, d)
 	}
 	if rep.Created+rep.Updated+rep.Deleted+rep.Failed+rep.Pending > 0 || rep.Mode == "baseline" {
 		level, said := slog.LevelInfo, "synced"
@@ -208,6 +209,20 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 			"deleted", rep.Deleted, "failed", rep.Failed, "pending", rep.Pending, "in_sync", rep.InSync, "seconds", rep.Seconds)
 	}
 	return rep, nil
+}
+
+// refresh is a run between two syncs: the mirror tells its freshness as of now.
+func (m *mirror) refresh(ctx context.Context, _ *jobs.Run) (any, error) {
+	if d, err := m.opened(); err == nil { // else its syncs tell why
+		m.freshen(ctx, d)
+	}
+	return nil, ctx.Err()
+}
+
+func (m *mirror) freshen(ctx context.Context, d *destination.Destination) {
+	if err := destination.Freshen(ctx, d); err != nil && ctx.Err() == nil {
+		m.bridge.log.Warn("the mirror does not tell its present freshness; that is tried again", "destination", m.name, "error", err)
+	}
 }
 
 func (m *mirror) audit(ctx context.Context, run *jobs.Run) (any, error) {

@@ -48,6 +48,7 @@ type Destination struct {
 	putter   *apply.Putter
 
 	planning *planning // of a shadow, nil of any other
+	fresh    freshened
 }
 
 var (
@@ -117,6 +118,9 @@ func Open(ctx context.Context, store kv.Store, to sink.Sink, cfg keep.Config, o 
 	}
 	if cfg.Provenance && !d.mirror.Tells() {
 		return nil, fmt.Errorf("destination %s: provenance: the mirror takes no SPARQL updates; set provenance: false", cfg.Name)
+	}
+	if cfg.Freshness > 0 && !d.mirror.Tells() {
+		return nil, fmt.Errorf("destination %s: freshness: the mirror takes no SPARQL updates; leave it out", cfg.Name)
 	}
 	if err := d.openBeside(); err != nil {
 		return nil, fmt.Errorf("destination %s: %w", cfg.Name, err)

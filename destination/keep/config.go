@@ -29,10 +29,11 @@ type Config struct {
 	Allow          []string // hosts (host or host:port) beside the source's own
 	Linked         []string // relations from a page to its RDF; nil: describedby and alternate
 	Select         struct{ Classes, Prefixes []string }
-	Map            string // a CONSTRUCT over each description before it is stored; ?entity is its entity
-	Files          string // folder for non-RDF resources, at the paths of their addresses; "": they are only counted
-	Provenance     bool   // keep origin, time and digest of each description in the mirror's state graph
-	Concurrency    int    // fetches at once; default 8
+	Map            string        // a CONSTRUCT over each description before it is stored; ?entity is its entity
+	Files          string        // folder for non-RDF resources, at the paths of their addresses; "": they are only counted
+	Provenance     bool          // keep origin, time and digest of each description in the mirror's state graph
+	Freshness      time.Duration // between two writes of the mirror's freshness into its state graph; 0: none
+	Concurrency    int           // fetches at once; default 8
 	// Of one representation, unpacked; beyond them it fails, by name. Defaults 256 MiB,
 	// 5,000,000.
 	MaxResourceBytes, MaxResourceTriples int64

@@ -34,6 +34,7 @@ type Identity struct {
 	Authority  string `json:"authority,omitempty"`  // of skolem IRIs, never changed
 	Files      string `json:"files,omitempty"`      // folder of the non-RDF resources
 	Provenance string `json:"provenance,omitempty"` // source named by the provenance in the mirror; "": there is none
+	Freshness  bool   `json:"freshness,omitempty"`  // the mirror may tell its freshness
 	Map        string `json:"map,omitempty"`        // SHA-256 of the map of the mirror
 	Part       string `json:"part,omitempty"`       // names the selection, and whether deleted resources are kept
 }

@@ -2,6 +2,7 @@ package sink
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -12,6 +13,11 @@ const (
 	MarkPrefix = "urn:rsbridge:mirror:"
 	PropPrefix = "urn:rsbridge:terms#"
 )
+
+// FreshnessOf is the subject of the freshness of a mirror in the state graph, by its mark.
+func FreshnessOf(mark string) string {
+	return "urn:rsbridge:freshness:" + strings.TrimPrefix(mark, MarkPrefix)
+}
 
 // Checkpoint says how far a mirror is. The state has the same: after one of them was restored
 // from a backup, they differ.

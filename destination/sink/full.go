@@ -104,6 +104,7 @@ func (plain) Owns() bool                                                      { 
 func (plain) CanOwn(string) bool                                              { return false }
 func (plain) Tells() bool                                                     { return false }
 func (plain) PutsGraphs() bool                                                { return false }
+func (plain) Freshen(context.Context, []rdfres.Triple) error                  { return errors.ErrUnsupported }
 func (plain) EachOwned(context.Context, func(graph, mark string) error) error { return nil }
 func (plain) EachTold(context.Context, func(rdfres.Triple) error) error       { return nil }
 

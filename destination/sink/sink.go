@@ -154,6 +154,9 @@ type StateKeeper interface {
 	// Tells tells whether provenance can be written.
 	Tells() bool
 	EachTold(ctx context.Context, f func(rdfres.Triple) error) error
+	// Freshen replaces the freshness of the mirror; without triples it removes it. Checkpoint and
+	// provenance stay as they are.
+	Freshen(ctx context.Context, freshness []rdfres.Triple) error
 	// PutsGraphs tells of graphs for each entity without updates: Batch.Put has them.
 	PutsGraphs() bool
 }

@@ -3,6 +3,7 @@ package sinktest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -135,6 +136,35 @@ func (s *suite) uploaded() {
 			s.t.Fatal(err)
 		}
 		s.holds(sts...)
+	}
+}
+
+// freshness replaces its former triples, and leaves the checkpoint. Forget is to remove it.
+func (s *suite) freshness(ctx context.Context, marked sink.Marked) {
+	m, ok := s.mirror.(sink.StateKeeper)
+	if !ok || !m.Tells() {
+		return
+	}
+	before, err := marked.Lines(ctx)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	of := func(n int) (out []rdfres.Triple) {
+		for i := range n {
+			out = append(out, rdfres.Triple{S: rdfres.NewIRI(sink.FreshnessOf(mark("a"))), P: rdfres.NewIRI("urn:rsbridge:terms#freshnessOf"), O: rdfres.NewLiteral(fmt.Sprint(i, n), "", "")})
+		}
+		return out
+	}
+	for _, n := range []int{3, 2, 0, 2} {
+		if err := m.Freshen(ctx, of(n)); err != nil {
+			s.t.Fatal(err)
+		}
+		if lines, err := marked.Lines(ctx); err != nil || lines != before+int64(n) {
+			s.t.Errorf("%d lines with a freshness of %d, and %d without one: %v", lines, n, before, err)
+		}
+	}
+	if cp, err := marked.Checkpoint(ctx); err != nil || cp == nil {
+		s.t.Errorf("beside it the checkpoint is %+v, %v", cp, err)
 	}
 }
 

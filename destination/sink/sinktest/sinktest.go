@@ -114,10 +114,14 @@ func (s *suite) checkpoints() {
 	if n, err := marked.Lines(ctx); err != nil || n != 7 {
 		s.t.Errorf("%d lines: %v", n, err)
 	}
+	s.freshness(ctx, marked)
 	if err := marked.Forget(ctx, false); err != nil {
 		s.t.Fatal(err)
 	}
 	is(s.mirror, nil)
+	if n, err := marked.Lines(ctx); err != nil || n != 0 {
+		s.t.Errorf("%d lines are left: %v", n, err)
+	}
 	is(other, checkpoint(5))
 }
 

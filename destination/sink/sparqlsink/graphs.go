@@ -2,6 +2,7 @@ package sparqlsink
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -110,6 +111,8 @@ func (*graphs) Owns() bool         { return false }
 func (*graphs) CanOwn(string) bool { return false }
 func (*graphs) Tells() bool        { return false }
 func (*graphs) PutsGraphs() bool   { return true }
+
+func (*graphs) Freshen(context.Context, []rdfres.Triple) error { return errors.ErrUnsupported }
 
 func (*graphs) EachOwned(context.Context, func(graph, mark string) error) error { return nil }
 

@@ -78,8 +78,8 @@ func (m *Mirror) EachTold(ctx context.Context, f func(rdfres.Triple) error) erro
 
 // Lines counts the lines of this destination in the state graph.
 func (m *Mirror) Lines(ctx context.Context) (int64, error) {
-	s, err := m.Client.Select(ctx, fmt.Sprintf("SELECT (COUNT(*) AS ?n) WHERE { GRAPH <%s> { { <%s> ?p ?o } UNION { ?o <%s> <%s> } UNION { ?d <%s> <%s> ; ?p ?o } } }",
-		sink.StateGraph, m.Mark, ownedBy, m.Mark, predKeptBy, m.Mark))
+	s, err := m.Client.Select(ctx, fmt.Sprintf("SELECT (COUNT(*) AS ?n) WHERE { GRAPH <%s> { { <%s> ?p ?o } UNION { <%s> ?p ?o } UNION { ?o <%s> <%s> } UNION { ?d <%s> <%s> ; ?p ?o } } }",
+		sink.StateGraph, m.Mark, sink.FreshnessOf(m.Mark), ownedBy, m.Mark, predKeptBy, m.Mark))
 	if err != nil {
 		return 0, fmt.Errorf("count the lines in %s: %w", sink.StateGraph, err)
 	}
@@ -105,6 +105,20 @@ func numberOf(row sparql.Row) (n int64, err error) {
 // Forget removes the lines of this destination from the state graph.
 func (m *Mirror) Forget(ctx context.Context, _ bool) error {
 	return m.Client.Update(ctx, fmt.Sprintf(`DELETE WHERE { GRAPH <%[1]s> { <%[2]s> ?p ?o } } ;
+DELETE WHERE { GRAPH <%[1]s> { <%[5]s> ?p ?o } } ;
 DELETE WHERE { GRAPH <%[1]s> { ?g <%[3]s> <%[2]s> } } ;
-DELETE { GRAPH <%[1]s> { ?d ?p ?o } } WHERE { GRAPH <%[1]s> { ?d <%[4]s> <%[2]s> ; ?p ?o } }`, sink.StateGraph, m.Mark, ownedBy, predKeptBy))
+DELETE { GRAPH <%[1]s> { ?d ?p ?o } } WHERE { GRAPH <%[1]s> { ?d <%[4]s> <%[2]s> ; ?p ?o } }`, sink.StateGraph, m.Mark, ownedBy, predKeptBy, sink.FreshnessOf(m.Mark)))
+}
+
+// Freshen replaces the freshness of the mirror, in one request.
+func (m *Mirror) Freshen(ctx context.Context, freshness []rdfres.Triple) error {
+	b := fmt.Appendf(nil, "DELETE WHERE { GRAPH <%s> { <%s> ?p ?o } }", sink.StateGraph, sink.FreshnessOf(m.Mark))
+	if len(freshness) > 0 {
+		b = fmt.Appendf(b, " ;\nINSERT DATA { GRAPH <%s> {\n", sink.StateGraph)
+		for _, t := range freshness {
+			b = appendSPARQL(b, t)
+		}
+		b = append(b, "} }"...)
+	}
+	return m.Client.Update(ctx, string(b))
 }

@@ -6,7 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink"
+	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
+	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // freshness is what the mirror tells of itself, by the last part of each predicate, as lexical values.
@@ -66,7 +70,7 @@ func TestFreshness(t *testing.T) {
 	sync(false)
 	tell()
 	first := at()
-	want("in sync", map[string]string{"valid": first, "inSync": "true", "behindSeconds": "0.000", "behindChanges": "0", "generatedAtTime": first,
+	want("in sync", map[string]string{"valid": first, "inSync": "true", "behindSeconds": "0.0", "behindChanges": "0", "generatedAtTime": first,
 		"source": b.cfg.Source, "primaryTopic": graphA, "freshnessOf": d.mirror.Mark})
 
 	updates := b.mir.updates
@@ -98,7 +102,7 @@ func TestFreshness(t *testing.T) {
 	}
 	sync(true)
 	tell()
-	want("source away", map[string]string{"valid": last, "inSync": "false", "behindSeconds": "3660.000", "behindChanges": ""})
+	want("source away", map[string]string{"valid": last, "inSync": "false", "behindSeconds": "3660.0", "behindChanges": ""})
 	s.hook = nil
 	sync(false)
 	b.clock = b.clock.Add(time.Minute)
@@ -111,5 +115,47 @@ func TestFreshness(t *testing.T) {
 	tell()
 	if got := b.freshness(); len(got) > 0 {
 		t.Errorf("without the setting: %v", got)
+	}
+}
+
+// TestFreshnessInStores: each freshness replaces the one before it, whatever a store makes of its
+// literals, and forget removes the last one.
+func TestFreshnessInStores(t *testing.T) {
+	for name, of := range map[string]func(testing.TB) teststores.Server{"Oxigraph": teststores.Oxigraph, "Fuseki": teststores.Fuseki, "RDF4J": teststores.RDF4J, "Virtuoso": teststores.Virtuoso} {
+		t.Run(name, func(t *testing.T) {
+			store := of(t)
+			b := newQuietBench(t)
+			b.cfg.Freshness, b.cfg.GraphIRI = time.Second, store.Graph
+			client := clientOf(t, sparql.Endpoint{Name: name, Query: store.Query, Update: store.Update, GraphStore: store.GraphStore, Username: store.Username, Password: store.Password})
+			b.sink = sparqlsink.Of(client)
+			fill(b.src, 3)
+			b.sync()
+			d := b.d
+			lines := func() int64 {
+				t.Helper()
+				n, err := d.mirror.Lines(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			alone := lines()
+			for _, seconds := range []float64{0, 0.5, 15.005, 3660, 100_000_000.001, 1} {
+				changes, now := uint64(seconds), b.clock.Add(time.Duration(seconds*1000)*time.Millisecond)
+				told := d.stand.FreshnessTriples(&keep.Freshness{Before: now, Seconds: &seconds, Changes: &changes}, now)
+				if err := d.mirror.Freshen(t.Context(), told); err != nil {
+					t.Fatal(err)
+				}
+				if n := lines(); len(told) != 8 || n != alone+8 {
+					t.Errorf("%g s: %d lines after %d triples, %d before", seconds, n, len(told), alone)
+				}
+			}
+			if _, err := d.Forget(t.Context(), ForgetOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if n := lines(); n > 0 {
+				t.Errorf("%d lines after forget", n)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package keep
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/ledger"
@@ -69,11 +70,21 @@ func (stand *Standing) FreshnessTriples(f *Freshness, now time.Time) []rdfres.Tr
 	}
 	add(predInSync, rdfres.NewLiteral(strconv.FormatBool(f.InSync), "", xsd+"boolean"))
 	if f.Seconds != nil {
-		add(predSeconds, rdfres.NewLiteral(strconv.FormatFloat(*f.Seconds, 'f', 3, 64), "", xsd+"decimal"))
+		add(predSeconds, decimal(*f.Seconds))
 	}
 	if f.Changes != nil {
 		add(predChanges, rdfres.NewLiteral(strconv.FormatUint(*f.Changes, 10), "", xsd+"integer"))
 	}
 	add(predGenerated, moment(now))
 	return out
+}
+
+// decimal is a number in canonical form: Fuseki 5.5 answers an update that removes any other form, and
+// keeps the triple.
+func decimal(x float64) rdfres.Term {
+	text := strconv.FormatFloat(x, 'f', -1, 64)
+	if !strings.Contains(text, ".") {
+		text += ".0"
+	}
+	return rdfres.NewLiteral(text, "", xsd+"decimal")
 }

@@ -20,7 +20,7 @@ import (
 const byNotification = "notification"
 
 // unasked tells whether nobody asked for a run.
-func unasked(run *jobs.Run) bool { return run.Cause == "schedule" || run.Cause == byNotification }
+func unasked(run *jobs.Run) bool { return run.Cause == jobs.BySchedule || run.Cause == byNotification }
 
 // hears makes the subscriber of a mirror, nil for none. It begins a sync at each hint.
 func (m *mirror) hears(transport http.RoundTripper) *live.Subscriber {

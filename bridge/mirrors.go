@@ -182,7 +182,7 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 		return nil, err
 	}
 	heard := m.live.Announced()
-	rep, err := d.Sync(ctx, destination.SyncOptions{Full: o.Full, DryRun: o.DryRun, Until: o.Until, Accept: o.Accept, Retry: !unasked(run)})
+	rep, err := d.Sync(ctx, destination.SyncOptions{Full: o.Full, DryRun: o.DryRun, Until: o.Until, Accept: o.Accept, Retry: !unasked(run), Look: run.Cause != jobs.BySchedule})
 	if err != nil {
 		return rep, err
 	}
@@ -235,7 +235,7 @@ func (m *mirror) audit(ctx context.Context, run *jobs.Run) (any, error) {
 		return nil, err
 	}
 	defer end()
-	if run.Cause == "schedule" {
+	if run.Cause == jobs.BySchedule {
 		o.Repair = m.cfg.Audit.Repair
 	}
 	d, err := m.open(ctx, nil)

@@ -156,7 +156,7 @@ func looks(run jobs.Run) bool {
 		_ = json.Unmarshal(run.Args, &args) // none are none
 		return args.DryRun
 	case "audit":
-		return run.Cause != "schedule"
+		return run.Cause != jobs.BySchedule
 	}
 	return false
 }

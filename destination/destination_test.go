@@ -49,6 +49,7 @@ type bench struct {
 
 	window int              // limits.window; 0: as it is
 	now    func() time.Time // of a mirror in a sink of its own; nil: the machine's
+	stays  bool             // a daemon: it is opened once
 }
 
 func newBench(t testing.TB) *bench {
@@ -116,6 +117,9 @@ func storeMirror(d *Destination) *sparqlsink.Mirror {
 // open opens the destination anew, as after a restart.
 func (b *bench) open() *Destination {
 	b.t.Helper()
+	if b.stays && b.d != nil {
+		return b.d
+	}
 	o := keep.Options{Transport: b.fetch, Now: func() time.Time { return b.clock }}
 	to := b.sink
 	if to == nil {

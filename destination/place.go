@@ -11,9 +11,10 @@ import (
 	"github.com/rsbridge/rsbridge/internal/clip"
 )
 
-// Each run resolves the configured address anew, and its result counts. The place of earlier runs
-// is a preference only: a doubtful answer is refused for a while, and never for good. A mirror led
-// to another place is compared with everything there, and again on its way back.
+// Each run resolves the configured address anew, unless nothing was published (feed/still.go), and
+// its result counts. The place of earlier runs is a preference only: a doubtful answer is refused for
+// a while, and never for good. A mirror led to another place is compared with everything there, and
+// again on its way back.
 
 // resolved names the found set.
 func resolved(o *feed.Offer) keep.ResolvedSource {

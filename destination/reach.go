@@ -38,3 +38,32 @@ func (d *Destination) discover(ctx context.Context) (*feed.Offer, error) {
 	}
 	return o, err
 }
+
+// way is how a run came to the documents of its source.
+type way struct {
+	looks bool               // it is looked at in any case
+	found *feed.Offer        // nil: it was not looked at
+	root  *feed.InventoryDoc // of the source at the run's beginning, if nothing else tells its position
+}
+
+// find finds the set, and looks at the way to it only where that is not known by former runs.
+func (w *way) find(ctx context.Context, d *Destination) (o *feed.Offer, err error) {
+	if !w.looks {
+		m := d.mem.SnapshotMeta()
+		if o := d.src.Still(ctx, m.At.Cursor()); o != nil {
+			return o, d.accept(ctx, o)
+		}
+	}
+	w.found, err = d.discover(ctx)
+	return w.found, err
+}
+
+// ended is for the end of the run.
+func (w *way) ended(d *Destination, inSync bool) {
+	switch {
+	case !inSync:
+		d.src.Trust(nil)
+	case w.found != nil:
+		d.src.Trust(w.found)
+	}
+}

@@ -25,6 +25,7 @@ import (
 type SyncOptions struct {
 	Full, DryRun bool
 	Retry        bool // try pending resources at once, without their pauses
+	Look         bool // discover the source, though it says that nothing was published
 
 	// Accept is the id of held deletions (Held): these go. An id not held is ErrNotHeld.
 	Accept string
@@ -53,10 +54,10 @@ type run struct {
 
 	plan     planning // of a dry run
 	notRDF   int64
-	complete bool                 // the source was read up to its newest change
-	compared bool                 // with a list or dump
-	departs  bool                 // the deletions are weighed at the end
-	root     *feed.InventoryDoc   // of the source at the run's beginning, if nothing else tells its position
+	complete bool // the source was read up to its newest change
+	compared bool // with a list or dump
+	departs  bool // the deletions are weighed at the end
+	way      way
 	passed   map[ledger.Hash]bool // changes older than the compared list, though the cursor is before them
 	gap      runGap
 	leftOut  int64 // files missing from the dump that was read
@@ -97,7 +98,7 @@ func (r *run) mode(m string) {
 // After an error the finished part stands, and the next run goes on from it.
 func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, error) {
 	start := d.opt.Now()
-	r := &run{d: d, dry: o.DryRun, full: o.Full, atOnce: o.Retry || o.Full, until: o.Until, accept: o.Accept}
+	r := &run{d: d, dry: o.DryRun, full: o.Full, atOnce: o.Retry || o.Full, way: way{looks: o.Look || o.Full || o.DryRun || o.Accept != "" || !o.Until.IsZero()}, until: o.Until, accept: o.Accept}
 	r.rep.Name, r.rep.Store, r.rep.Files = d.cfg.Name, d.stand.At(), d.cfg.Files
 	d.fetch.Begin()
 	if r.dry {
@@ -125,6 +126,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	ended := context.WithoutCancel(ctx) // a run that was stopped is recorded too
 	err = errors.Join(err, r.finish(ended, start, err, ctx.Err() != nil), d.mem.Ledger.KeepCount(ended))
 	d.repeats.Settle(d.mem.Log)
+	r.way.ended(d, r.rep.InSync && err == nil)
 	if err != nil {
 		return r.rep, fmt.Errorf("sync %s: %w", d.cfg.Name, err)
 	}
@@ -160,7 +162,7 @@ func (r *run) sync(ctx context.Context) error {
 			r.why("what was held was accepted")
 		}
 	}
-	offer, err := d.discover(ctx)
+	offer, err := r.way.find(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -171,7 +173,7 @@ func (r *run) sync(ctx context.Context) error {
 		return err
 	}
 	if offer.ChangeList == "" { // a Change List has each change as soon as the inventory
-		if r.root, err = d.src.InventoryRoot(ctx, offer); err != nil {
+		if r.way.root, err = d.src.InventoryRoot(ctx, offer); err != nil {
 			return err
 		}
 	}
@@ -263,7 +265,7 @@ func (r *run) sync(ctx context.Context) error {
 	if err := r.increment(ctx, offer, 0); err != nil {
 		return err
 	}
-	if m = d.mem.SnapshotMeta(); offer.Followed() && offer.Listed() && r.complete && !r.compared && r.root.Beyond(m.At.Cursor()) {
+	if m = d.mem.SnapshotMeta(); offer.Followed() && offer.Listed() && r.complete && !r.compared && r.way.root.Beyond(m.At.Cursor()) {
 		if _, err := r.takeNewer(ctx, offer, &m, "the Change Dump ends before the source's newest change"); err != nil {
 			return err
 		}
@@ -540,7 +542,7 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 	}
 	rep.Seconds = math.Round(now.Sub(start).Seconds()*1000) / 1000
 	if r.complete && r.until.IsZero() {
-		if err := d.notePublished(ctx, r.root); err != nil {
+		if err := d.notePublished(ctx, r.way.root); err != nil {
 			return err
 		}
 		if m := d.mem.SnapshotMeta(); m.At.HasOlder() {

@@ -435,7 +435,7 @@ func (f *fickle) end() {
 }
 
 func playWrong(t *testing.T, seed uint64) {
-	r := rand.New(rand.NewPCG(seed, 47))
+	r, polls := rand.New(rand.NewPCG(seed, 47)), rand.New(rand.NewPCG(seed, 48))
 	var src wrongSource
 	mir := makeTestMirror(t)
 	mir.srv = &httptest.Server{URL: "http://mirror.example"}
@@ -455,6 +455,7 @@ func playWrong(t *testing.T, seed uint64) {
 		b.cfg.MaxDeleteRatio = 0.2
 	}
 	b.clock = src.time()
+	b.stays = seed%3 > 0
 	lasting := seed%5 == 4
 	f.lasting = lasting
 	var did []string
@@ -499,8 +500,19 @@ func playWrong(t *testing.T, seed uint64) {
 			fail("EQUAL, and it differs:\n%s", differs())
 		}
 	}
+	poll := func() { // as a daemon does, soon after each other
+		for range polls.IntN(5) {
+			if !b.stays {
+				return
+			}
+			rep, err := b.open().Sync(context.Background(), SyncOptions{})
+			do("poll: in sync %t, held %q: %s (%v)", rep.InSync, rep.Held, rep.Why, err)
+			pass(time.Duration(1+polls.IntN(200)) * time.Second)
+		}
+	}
 	publish()
 	for round := range 5 {
+		poll()
 		if r.IntN(3) > 0 || round == 0 {
 			f.begin(r)
 			for n := range 1 + r.IntN(3) {
@@ -522,6 +534,7 @@ func playWrong(t *testing.T, seed uint64) {
 					}
 				}
 				pass(time.Duration(r.IntN(90)) * time.Minute)
+				poll()
 				if r.IntN(3) == 0 {
 					publish()
 				}

@@ -270,7 +270,7 @@ func (src *Source) sameClosed(ctx context.Context, p *proof, address string) (bo
 	if from.Last.URL != address {
 		return false, nil
 	}
-	same, err := src.Docs.listIs(ctx, &from.Last)
+	same, err := src.Docs.listIs(ctx, fetch.Request{}, &from.Last)
 	if IsGone(err) {
 		return true, nil // retention took it meanwhile: the beginning of the next list tells
 	}
@@ -748,9 +748,16 @@ func (s *changeScan) lacks(dl *Download, from *cursor, archived bool) error {
 // the source's log tells the same position again after the source was set back. So the lists at
 // the cursor are asked for too.
 func (src *Source) changesSince(ctx context.Context, address string, kind resourcesync.Capability, c *Cursor) (*Download, *resourcesync.Reader, error) {
+	if e := src.takeEarly(address, c); e != nil {
+		return e.dl, e.rd, nil
+	}
+	return src.askChanges(ctx, fetch.Request{URL: address}, kind, c)
+}
+
+func (src *Source) askChanges(ctx context.Context, req fetch.Request, kind resourcesync.Capability, c *Cursor) (*Download, *resourcesync.Reader, error) {
 	from := &c.at
-	known := from.Root.URL == address && from.Ahead == nil && len(src.keeper.Position().at.Missing.Lists) == 0
-	req := fetch.Request{URL: address}
+	known := from.Root.URL == req.URL && from.Ahead == nil && len(src.keeper.Position().at.Missing.Lists) == 0
+	again := req
 	if known {
 		req.ETag, req.Modified = from.Root.ETag, from.Root.Modified
 	}
@@ -761,8 +768,13 @@ func (src *Source) changesSince(ctx context.Context, address string, kind resour
 	if !dl.NotModified && !(known && from.Root.Digest == dl.Digest.String()) {
 		return dl, rd, nil
 	}
+	was, last := from.Root.ETag+from.Root.Modified, from.Last.ETag+from.Last.Modified
+	from.Root.validates(dl)
 	if !from.Root.Index || kind == resourcesync.ChangeDump && from.Root.Numbered || kind == resourcesync.ChangeList && src.lastListsUnchanged(ctx, from) {
-		return nil, nil, dl.Close()
+		if was != from.Root.ETag+from.Root.Modified || last != from.Last.ETag+from.Last.Modified {
+			err = src.keepValidators(ctx, from)
+		}
+		return nil, nil, errors.Join(err, dl.Close())
 	}
 	if !dl.NotModified {
 		return dl, rd, nil
@@ -770,7 +782,26 @@ func (src *Source) changesSince(ctx context.Context, address string, kind resour
 	if err := dl.Close(); err != nil {
 		return nil, nil, err
 	}
-	return src.changesRoot(ctx, fetch.Request{URL: address}, kind)
+	return src.changesRoot(ctx, again, kind)
+}
+
+// keepValidators keeps those of the lists at a cursor. A list that was read just after it had been
+// written had none (fetch.Body.ETag).
+func (src *Source) keepValidators(ctx context.Context, from *cursor) error {
+	return src.keeper.Keep(ctx, func(p *Position) {
+		for _, l := range [][2]*listState{{&p.at.Cursor.at.Root, &from.Root}, {&p.at.Cursor.at.Last, &from.Last}} {
+			if to, of := l[0], l[1]; to.URL == of.URL && to.Digest == of.Digest {
+				to.ETag, to.Modified = of.ETag, of.Modified
+			}
+		}
+	})
+}
+
+// validates takes the validators of an unchanged document that came as a whole.
+func (l *listState) validates(dl *Download) {
+	if !dl.NotModified && dl.etag()+dl.modified() != "" {
+		l.ETag, l.Modified = dl.etag(), dl.modified()
+	}
 }
 
 // lastListsUnchanged tells whether the last entries in the lists of an unchanged index are as
@@ -780,20 +811,25 @@ func (src *Source) lastListsUnchanged(ctx context.Context, from *cursor) bool {
 	if !from.Root.Numbered && (from.Closed || from.Root.Untold) || from.Last.URL == "" || without {
 		return false
 	}
-	is, err := src.Docs.listIs(ctx, &from.Last)
+	is, err := src.Docs.listIs(ctx, fetch.Request{}, &from.Last)
 	if is && err == nil && from.Filled.URL != "" && from.Filled.URL != from.Last.URL {
-		is, err = src.Docs.listIs(ctx, &from.Filled)
+		is, err = src.Docs.listIs(ctx, fetch.Request{}, &from.Filled)
 		is = is || IsGone(err) // retention took it: its changes are applied
 	}
 	return is // an error is told when the lists are read
 }
 
-// listIs tells whether a Change List is as it was.
-func (src *Documents) listIs(ctx context.Context, was *listState) (bool, error) {
-	dl, _, err := src.document(ctx, fetch.Request{URL: was.URL, ETag: was.ETag, Modified: was.Modified}, resourcesync.ChangeList)
+// listIs tells whether a Change List is as it was, and takes its validators then.
+func (src *Documents) listIs(ctx context.Context, r fetch.Request, was *listState) (bool, error) {
+	r.URL, r.ETag, r.Modified = was.URL, was.ETag, was.Modified
+	dl, _, err := src.document(ctx, r, resourcesync.ChangeList)
 	if err != nil {
 		return false, err
 	}
 	defer dl.Close()
-	return dl.NotModified || dl.Digest.String() == was.Digest, nil
+	if !dl.NotModified && dl.Digest.String() != was.Digest {
+		return false, nil
+	}
+	was.validates(dl)
+	return true, nil
 }

@@ -20,6 +20,9 @@ type Source struct {
 	keeper keeper
 	survey survey // of the run under way
 	stands uint64
+
+	trusted trust
+	early   *early // of the run under way
 }
 
 // Stands is the last position of the source's own log in the lists of its changes, 0 if they
@@ -97,7 +100,10 @@ func New(o Options) *Source {
 }
 
 // Settle forgets the knowledge of one run.
-func (src *Source) Settle() { src.survey.forget() }
+func (src *Source) Settle() {
+	src.survey.forget()
+	src.forgetEarly()
+}
 
 // unread is the keeper of a never read source.
 type unread struct{}

@@ -92,4 +92,5 @@ var (
 	errCancelled = errors.New("the run was cancelled on request")
 )
 
-const bySchedule = "schedule" // cause of runs begun by a schedule
+// BySchedule is the cause of runs begun by a schedule.
+const BySchedule = "schedule"

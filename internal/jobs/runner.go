@@ -242,7 +242,7 @@ func (r *Runner) queue(ctx context.Context, job, cause string, args json.RawMess
 		return nil, nil, err
 	}
 	r.lastID++
-	if cause == bySchedule {
+	if cause == BySchedule {
 		r.markBegun(e)
 	}
 	r.active[a.run.ID] = a
@@ -269,7 +269,7 @@ func (r *Runner) execute(ctx context.Context, a *active, subject chan struct{}) 
 		state, err = ended(ctx, err)
 	}
 	r.mu.Lock()
-	if a.run.Cause == bySchedule { // before the end, which is synced: a killed process repeats no run that has ended
+	if a.run.Cause == BySchedule { // before the end, which is synced: a killed process repeats no run that has ended
 		r.markEnded(a.run.Job, state == Interrupted)
 	}
 	r.mu.Unlock()

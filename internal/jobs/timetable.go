@@ -180,7 +180,7 @@ func (r *Runner) beginDue(wall, mono, settled time.Time, back bool) time.Duratio
 		if _, busy := r.Busy(name); busy {
 			continue // one run of a job at a time: the next time will do
 		}
-		if _, _, err := r.Start(name, bySchedule, nil); err != nil && !errors.Is(err, ErrClosed) {
+		if _, _, err := r.Start(name, BySchedule, nil); err != nil && !errors.Is(err, ErrClosed) {
 			r.log.Warn("scheduled run not started", "job", name, "error", err)
 		}
 	}

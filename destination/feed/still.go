@@ -1,0 +1,94 @@
+package feed
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// A poll that finds nothing new costs the source one request. While the Change List at the cursor
+// is unchanged, the documents on the way to it are looked at seldom: a way that was the same for
+// some time is trusted for as long again, and for mostTrust at most. A wrong answer on the way is so
+// trusted no longer than it lasted.
+
+// mostTrust bounds how long a moved set whose old lists still stand is not noticed.
+const mostTrust = 10 * time.Minute
+
+// trust is an offer that was found by run after run.
+type trust struct {
+	offer       *Offer // nil: none
+	first, last time.Time
+}
+
+// Trust is for the end of a run in sync with a discovered offer. nil is for any other end.
+func (src *Source) Trust(o *Offer) {
+	t, now := &src.trusted, src.Docs.opt.Now()
+	switch {
+	case o == nil:
+		*t = trust{}
+	case reflect.DeepEqual(o, t.offer):
+		t.last = now
+	default:
+		*t = trust{o, now, now}
+	}
+}
+
+// holds tells whether the offer need not be discovered anew.
+func (t *trust) holds(now time.Time) bool {
+	age := now.Sub(t.last)
+	return t.offer != nil && age >= 0 && age < min(t.last.Sub(t.first), mostTrust)
+}
+
+// early is the answer of Still, for the poll of the same run.
+type early struct {
+	at cursor
+	dl *Download // nil: nothing was published
+	rd *resourcesync.Reader
+}
+
+// Still gives the trusted offer if nothing was published since the cursor came to its end. Else it
+// is nil.
+func (src *Source) Still(ctx context.Context, c *Cursor) *Offer {
+	o, at := src.trusted.offer, c.at
+	if !src.trusted.holds(src.Docs.opt.Now()) || o.ChangeList == "" || at.Root.URL != o.ChangeList || at.Ahead != nil {
+		return nil
+	}
+	src.forgetEarly()
+	if at.Root.Index && at.Root.Numbered && !at.Closed && at.Last.ETag != "" {
+		// Whatever is published goes into the open list, and begins another one by closing it.
+		is, err := src.Docs.listIs(ctx, fetch.Request{Attempts: 1}, &at.Last)
+		if err != nil || !is {
+			return nil
+		}
+		src.early = &early{at: c.at}
+		return o
+	}
+	dl, rd, err := src.askChanges(ctx, fetch.Request{URL: o.ChangeList, Attempts: 1}, resourcesync.ChangeList, c)
+	if err != nil {
+		return nil // told by the discovery, or by the next question
+	}
+	if src.early = (&early{c.at, dl, rd}); dl != nil {
+		return nil
+	}
+	return o
+}
+
+// takeEarly gives the answer to a question that was asked already.
+func (src *Source) takeEarly(address string, c *Cursor) *early {
+	e := src.early
+	if e == nil || e.at.Root.URL != address || !reflect.DeepEqual(e.at, c.at) {
+		return nil
+	}
+	src.early = nil
+	return e
+}
+
+func (src *Source) forgetEarly() {
+	if src.early != nil {
+		src.early.dl.Close()
+		src.early = nil
+	}
+}

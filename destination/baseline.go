@@ -416,9 +416,10 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	r.passed = v.Passed
 	return func(m *keep.Meta) {
 		m.HeldGap = ""
-		m.At.Take(v)
+		proven := confirmed || !v.Until.IsZero()
+		m.At.Take(v, !proven)
 		m.CompareSource = v.Unread.Owed
-		m.Recheck = d.recheckAfter(confirmed || !v.Until.IsZero())
+		m.Recheck = d.recheckAfter(proven)
 		if unasked == 0 && v.Until.IsZero() {
 			m.AskedAll = now.UTC()
 		}
@@ -566,7 +567,7 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, when feed.When, wanted 
 	}
 	return func(m *keep.Meta) {
 		m.HeldGap = ""
-		m.At.Take(dump.Inventory)
+		m.At.Take(dump.Inventory, true)
 		m.CompareSource = dump.Inventory.Unread.Owed
 		m.Recheck = d.recheckAfter(false)
 		m.AskedAll = began.UTC()

@@ -378,7 +378,7 @@ func (r *run) incrementBySnapshot(ctx context.Context, o *feed.Offer, m *keep.Me
 		return nil
 	}
 	when := feed.UnlessTaken
-	if m.HeldGap != "" || m.Recheck.Why != "" {
+	if m.HeldGap != "" || m.Recheck.Why != "" || r.accept != "" {
 		when = feed.Always
 	}
 	var end func(*keep.Meta)

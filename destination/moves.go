@@ -102,7 +102,11 @@ func (r *run) recheckHeld(ctx context.Context, o *feed.Offer, m *keep.Meta) erro
 	if m.HeldDeletions == nil || !m.HeldDeletions.Implied || r.dry || r.full || !o.Followed() || r.rep.Mode == "baseline" {
 		return nil
 	}
-	_, err := r.compareAgain(ctx, o, feed.UnlessTaken, "deletions were held; the source's list was compared again")
+	when := feed.UnlessTaken
+	if r.accept != "" { // what goes must still be said
+		when = feed.Always
+	}
+	_, err := r.compareAgain(ctx, o, when, "deletions were held; the source's list was compared again")
 	return err
 }
 

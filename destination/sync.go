@@ -98,7 +98,7 @@ func (r *run) mode(m string) {
 // After an error the finished part stands, and the next run goes on from it.
 func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, error) {
 	start := d.opt.Now()
-	r := &run{d: d, dry: o.DryRun, full: o.Full, atOnce: o.Retry || o.Full, way: way{looks: o.Look || o.Full || o.DryRun || o.Accept != "" || !o.Until.IsZero()}, until: o.Until, accept: o.Accept}
+	r := &run{d: d, dry: o.DryRun, full: o.Full, atOnce: o.Retry || o.Full || o.Accept != "", way: way{looks: o.Look || o.Full || o.DryRun || o.Accept != "" || !o.Until.IsZero()}, until: o.Until, accept: o.Accept}
 	r.rep.Name, r.rep.Store, r.rep.Files = d.cfg.Name, d.stand.At(), d.cfg.Files
 	d.fetch.Begin()
 	if r.dry {
@@ -584,6 +584,9 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 	}
 	err := d.mem.SaveMeta(ctx, func(m *keep.Meta) {
 		m.InSync = rep.InSync && r.until.IsZero()
+		if m.HeldDeletions == nil && now.Sub(m.Recheck.Next) >= feed.DoubtLasts {
+			m.At.TrustList()
+		}
 		m.HasRead(start, oldest, d.src.Stands(), r.complete && r.until.IsZero())
 		switch m.Interrupted = stopped && runErr != nil; {
 		case runErr == nil:

@@ -1,8 +1,14 @@
 package destination
 
 import (
+	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // TestPartNamesItsCapability: the first entry of a list, or all entries of a part of an index, look
@@ -35,6 +41,74 @@ func TestPartNamesItsCapability(t *testing.T) {
 		xmlAt(s, listXML, list)
 		if rep := b.sync(); rep.Created != 3-c.failed || rep.Failed != c.failed || c.failed > 0 && !strings.Contains(rep.Problems[0].Reason, "to no resource") {
 			t.Errorf("%s: %+v", c.name, rep)
+		}
+	}
+}
+
+// A part of an index that was wrong leaves no trace once it is right again, however old the index is: what
+// went for it is back, and what it only had held stays, also if somebody accepts it.
+func TestWrongPartOnce(t *testing.T) {
+	const part = "/set/resourcelist-1.xml"
+	for name, wrong := range map[string]func(s *testSource, of func(path string) []byte) string{
+		"empty": func(s *testSource, of func(string) []byte) string {
+			return string(without(of(part), func(int) bool { return true }))
+		},
+		"short": func(s *testSource, of func(string) []byte) string {
+			return string(without(of(part), func(n int) bool { return n > 2 }))
+		},
+		"swapped": func(s *testSource, of func(string) []byte) string { return string(of("/set/resourcelist-0.xml")) },
+		"yesterday": func(s *testSource, of func(string) []byte) string {
+			return strings.ReplaceAll(string(without(of(part), func(n int) bool { return n%2 == 0 })), s.listAt.Format("2006-01-02"), s.listAt.AddDate(0, 0, -1).Format("2006-01-02"))
+		},
+	} {
+		for _, followed := range []bool{true, false} {
+			for _, age := range []time.Duration{time.Minute, 9 * time.Hour} {
+				for _, n := range []int{14, 60} {
+					for _, polls := range []int{1, 3} {
+						if teststores.Unraced(t, 5) {
+							continue
+						}
+						t.Run(fmt.Sprint(name, " followed ", followed, " ", age, " ", n, " ", polls), func(t *testing.T) {
+							t.Parallel()
+							b := dated(t, func(s *testSource) { s.changes, s.parts = followed, 2; fill(s, n) })
+							s := b.src
+							s.put("e3.nt", nt("e3", "later"))
+							b.freezeList()
+							b.clock = b.clock.Add(age)
+							of := func(path string) []byte {
+								res, err := http.Get(s.url(path))
+								if err != nil {
+									t.Fatal(err)
+								}
+								defer res.Body.Close()
+								body, err := io.ReadAll(res.Body)
+								if err != nil {
+									t.Fatal(err)
+								}
+								return body
+							}
+							back := served(s, part, wrong(s, of))
+							var rep SyncReport
+							for range polls {
+								rep = b.later()
+							}
+							if many := n == 60; many != (rep.Held != "") || many && rep.InSync {
+								t.Fatalf("%+v", rep)
+							}
+							back()
+							if polls == 1 && rep.Held != "" {
+								if rep := b.accept(); rep.Deleted > 0 {
+									t.Fatalf("%+v", rep)
+								}
+							}
+							if rep := b.later(); !rep.InSync || rep.Held != "" {
+								t.Fatalf("%+v", rep)
+							}
+							b.equal()
+						})
+					}
+				}
+			}
 		}
 	}
 }

@@ -70,7 +70,8 @@ type listState struct {
 	// it: it has none, or lists begun in the same minute or on the same day may have been under
 	// way.
 	Parts []listPart `json:"parts,omitempty"`
-	past  bool       // they need not be kept
+	Rests bool       `json:"rests,omitempty"` // the mirror rests on it alone: they are asked for at any time
+	past  bool       // they need not be kept else
 }
 
 // listPart recognizes a document below an index.
@@ -110,9 +111,9 @@ func (l *listState) mark() string {
 }
 
 // kept is the memory of a processed list or dump.
-func (l *listState) kept() listState {
+func (l *listState) kept(rests bool) listState {
 	k := *l
-	if k.past {
+	if k.Rests = rests && len(k.Parts) > 0; k.past && !rests {
 		k.Parts = nil
 	}
 	return k

@@ -405,6 +405,8 @@ func (src *Source) unlessKnown(ctx context.Context, address string, kind resourc
 func (src *Source) tellsAlone(ctx context.Context, known *listState, dl *Download) error {
 	var change func(*listState)
 	switch {
+	case known.Rests:
+		return nil
 	case len(known.Parts) > 0:
 		change = func(l *listState) { l.Parts, l.Fresh = nil, false }
 	case !known.Index && known.Size == 0 && !dl.NotModified:

@@ -18,7 +18,7 @@ func (p *Position) UnmarshalJSON(text []byte) error { return json.Unmarshal(text
 
 // Position is the place behind an inventory for Changes to go on.
 func (v *Inventory) Position() (p Position) {
-	p.Take(v)
+	p.Take(v, false)
 	return p
 }
 
@@ -28,8 +28,14 @@ func (p *Position) Cursor() *Cursor { return &p.at.Cursor }
 // MoveTo is for a mirror with all changes up to a cursor.
 func (p *Position) MoveTo(c Cursor) { p.at.Cursor = c }
 
-// Take is for a mirror made equal to a list or dump, and to the changes after it.
-func (p *Position) Take(v *Inventory) { p.at.Inventory, p.at.Cursor = v.list.kept(), v.Cursor() }
+// Take is for a mirror made equal to a list or dump, and to the changes after it. rests tells that nothing
+// else says the same yet: one document of it may be wrong.
+func (p *Position) Take(v *Inventory, rests bool) {
+	p.at.Inventory, p.at.Cursor = v.list.kept(rests), v.Cursor()
+}
+
+// TrustList is for a taken list or dump that is in doubt no more.
+func (p *Position) TrustList() { p.at.Inventory.Rests = false }
 
 // ForgetList is for a mirror of no list or dump any more. The cursor stays.
 func (p *Position) ForgetList() { p.at.Inventory = listState{} }

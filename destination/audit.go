@@ -46,11 +46,14 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (keep.AuditRepo
 		return rep, fmt.Errorf("depth %q: inventory, store or origin", o.Depth)
 	}
 	d.fetch.Begin()
-	if err := d.prober.ready(ctx); err != nil {
-		return rep, err
-	}
 	if d.mem.SnapshotMeta().Stage == ledger.None {
+		if err := d.stand.RefuseReplaced(); err != nil { // sync would refuse it too
+			return rep, err
+		}
 		return rep, errors.New("nothing was mirrored yet: run sync first")
+	}
+	if err := d.prober.ready(ctx, o.Repair); err != nil {
+		return rep, err
 	}
 	if err := d.applier.Redo(ctx); err != nil {
 		return rep, fmt.Errorf("finish the batch that was under way: %w", err)

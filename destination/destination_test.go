@@ -496,7 +496,7 @@ INSERT DATA { GRAPH <` + graphA + `> {
 		t.Fatalf("%+v %v", rep, err)
 	}
 	inv, err := b.d.Audit(context.Background(), AuditOptions{Depth: "inventory"})
-	if err != nil || inv.Verdict != "not proven" || !strings.Contains(inv.SourceError, "audit --repair restores it") {
+	if err != nil || inv.Verdict != "not proven" || !strings.Contains(inv.MirrorError, "audit --repair restores it") {
 		t.Fatalf("the inventory does not see the mirror, and says nothing against what was found there: %+v %v", inv, err)
 	}
 	n := 0

@@ -26,6 +26,7 @@ type Plan struct {
 	Unknown   int64          `json:"unknown,omitempty"`  // packages and representations of unknown length
 	ByClass   bool           `json:"by_class,omitempty"` // selected by classes, unknown before descriptions are fetched: fewer may come
 	Retry     int64          `json:"retry,omitempty"`    // pending resources to be tried again
+	Triples   int64          `json:"triples,omitempty"`  // of the mirror, to be put right from the records
 	Documents []PlanDocument `json:"documents"`          // to be taken, in this order
 }
 
@@ -83,6 +84,7 @@ type planning struct {
 	gone    int64 // resources missing from a list
 	empty   bool  // that list is empty
 	unread  bool  // an entry of that list may be a further list
+	lost    bool  // some data of the mirror can only be fetched again
 }
 
 func (p *planning) document(d PlanDocument) {
@@ -109,10 +111,30 @@ func (p *planning) Change(list string, kind resourcesync.Capability) {
 	p.Documents[i].Entries++
 }
 
-// wouldAskAgain tells whether a record would be forgotten after a change of the configuration.
+// planCompare compares the mirror without a repair. Resources with lost data are fetched by a baseline.
+func planCompare(ctx context.Context, r *run, o *feed.Offer) error {
+	d := r.d
+	c := d.comparison()
+	c.Fix, c.Spare = false, true
+	if err := c.Run(ctx); err != nil {
+		return err
+	}
+	r.plan.Triples = c.Found.Fixed
+	if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Damage = "" }); err != nil { // of the shadow
+		return err
+	}
+	if r.plan.lost = r.plan.lost || c.Found.Refetch > 0; c.Found.Refetch == 0 || r.compared || d.mem.SnapshotMeta().Stage != ledger.Following {
+		return nil
+	}
+	r.full = true
+	return r.baseline(ctx, o)
+}
+
+// wouldAskAgain tells whether a record would be forgotten: after a change of the configuration, or because its
+// data is lost.
 func (r *run) wouldAskAgain(ctx context.Context, loc ledger.Hash, rec *ledger.Record) bool {
 	d := r.d
-	return r.remapped || r.reselected && d.outdated(ctx, loc, rec)
+	return r.remapped || r.reselected && d.outdated(ctx, loc, rec) || r.plan.lost && d.stand.Lost(ctx, loc, rec)
 }
 
 // needed tells whether the bytes of a resource would be fetched.

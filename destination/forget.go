@@ -62,6 +62,11 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 		}
 		return rep, err
 	}
+	if !o.KeepData {
+		if err := d.stand.Replaced("move it away, or forget with --keep-data"); err != nil {
+			return rep, err
+		}
+	}
 	if rep.Lines, err = d.mirror.Lines(ctx); err == nil {
 		err = d.countGone(ctx, &rep)
 	}
@@ -84,7 +89,7 @@ func (d *Destination) forgetAll(ctx context.Context, o ForgetOptions) (rep Forge
 	if rep.Gone != "" && rep.Triples+rep.Files+rep.Lines == 0 {
 		return rep, d.forgetRest(ctx, o)
 	}
-	if err := d.prober.ready(ctx); err != nil {
+	if err := d.prober.ready(ctx, true); err != nil {
 		return rep, err
 	}
 	if !o.KeepData {

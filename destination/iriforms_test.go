@@ -109,7 +109,7 @@ func TestFusekiDotSegments(t *testing.T) {
 			step()
 			// Damage as an older version made it: the triples of one stand with the other.
 			d := open()
-			if err := d.prober.ready(context.Background()); err != nil {
+			if err := d.prober.ready(context.Background(), true); err != nil {
 				t.Fatal(err)
 			}
 			sts, _, err := d.stand.StatementsOf(t.Context(), ledger.HashOf(s.url("/set/r/a/../c.nt")))

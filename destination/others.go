@@ -69,9 +69,9 @@ func (r *run) othersMoved(ctx context.Context) (bool, error) {
 	if _, err := d.stand.IsBeside(ctx); err != nil {
 		return false, err
 	}
-	if d.stand.Beside != nil && !r.dry {
+	if d.stand.Beside != nil {
 		var err error
-		if fresh, err = d.stand.ClaimBeside(ctx); err != nil {
+		if fresh, err = d.stand.ClaimBeside(ctx, r.dry); err != nil {
 			return false, err
 		}
 	}
@@ -114,6 +114,7 @@ func (r *run) othersMoved(ctx context.Context) (bool, error) {
 		}
 	}
 	if refetch && some {
+		r.plan.lost = r.dry
 		r.why("files is %s: the non-RDF resources are fetched for it", d.cfg.Files)
 	}
 	err := d.mem.Commit(ctx, b, func(m *keep.Meta) {
@@ -125,7 +126,7 @@ func (r *run) othersMoved(ctx context.Context) (bool, error) {
 			}
 		}
 	})
-	if err == nil && fresh { // what the folder lacks is recorded before
+	if err == nil && fresh && !r.dry { // what the folder lacks is recorded before
 		err = d.stand.Beside.Apply(ctx, &sink.Batch{}, d.stand.CheckpointOf(&d.mem.Meta))
 	}
 	return refetch && some, err

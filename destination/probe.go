@@ -26,10 +26,10 @@ type probed struct {
 }
 
 // ready loads the probe of the mirror, or probes it, and brings the ownership index to its normal
-// form.
-func (pr *prober) ready(ctx context.Context) error {
+// form. Without making, a missing folder stays missing.
+func (pr *prober) ready(ctx context.Context, making bool) error {
 	if pr.stand.Files != nil {
-		if err := pr.stand.Files.Again(pr.stand.FirstFiles(), false); err != nil {
+		if err := pr.stand.Files.Again(pr.stand.FirstFiles(), !making); err != nil {
 			return err
 		}
 	}

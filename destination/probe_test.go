@@ -80,7 +80,7 @@ func TestRunEndsWhenProbedAnew(t *testing.T) {
 	b := newBench(t)
 	fill(b.src, 3)
 	d := b.open()
-	if err := d.prober.ready(context.Background()); err != nil {
+	if err := d.prober.ready(context.Background(), true); err != nil {
 		t.Fatal(err)
 	}
 	d.opt.Progress = func(string, int64, int64) {}

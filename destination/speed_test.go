@@ -161,7 +161,7 @@ func BenchmarkBaseline(b *testing.B) {
 					storeMirror(d).Caps = sparql.Capabilities{Transactional: true}
 					storeMirror(d).SetLimit()
 				}
-				if err := d.prober.ready(context.Background()); err != nil {
+				if err := d.prober.ready(context.Background(), true); err != nil {
 					b.Fatal(err)
 				}
 				var plain float64

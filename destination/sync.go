@@ -140,7 +140,7 @@ func (r *run) sync(ctx context.Context) error {
 			return err
 		}
 	} else {
-		if err := d.prober.ready(ctx); err != nil {
+		if err := d.prober.ready(ctx, true); err != nil {
 			return err
 		}
 		if err := d.applier.Redo(ctx); err != nil {
@@ -240,6 +240,9 @@ func (r *run) sync(ctx context.Context) error {
 	}
 	if m = d.mem.SnapshotMeta(); r.dry && m.CompareMirror != "" {
 		r.why("%s: everything in the mirror would be compared", m.CompareMirror)
+		if err := planCompare(ctx, r, offer); err != nil {
+			return err
+		}
 	} else if m.CompareMirror != "" {
 		r.why("%s: everything in the mirror is compared", m.CompareMirror)
 		if err := r.compareMirror(ctx); err != nil {
@@ -329,7 +332,7 @@ func (r *run) checkMirror(ctx context.Context, m *keep.Meta) error {
 	}
 	if m.Stage != ledger.None {
 		if cp != nil {
-			return d.mem.NoteCompare(ctx, m.OtherWrite(cp))
+			return d.mem.NoteCompare(ctx, cmp.Or(d.stand.MissingWhole(), m.OtherWrite(cp)))
 		}
 		if err := d.stand.IsTheMirror(ctx); err != nil {
 			return err

@@ -333,7 +333,10 @@ func (a *app) tellSyncs(out []outcome[destination.SyncReport]) error {
 func sayPlan(w io.Writer, r destination.SyncReport) {
 	p := r.Plan
 	what := map[string]string{"baseline": "would take the baseline", "incremental": "would apply changes"}[r.Mode]
-	if what == "" {
+	switch {
+	case what == "" && p.Triples > 0:
+		what = "would put the mirror right"
+	case what == "":
 		what = "would do nothing"
 	}
 	fmt.Fprintf(w, "%s: dry run, nothing was done: it %s (%s)\n", r.Name, what, r.Why)
@@ -368,6 +371,9 @@ func sayPlan(w io.Writer, r destination.SyncReport) {
 			more += ", as of " + resourcesync.FormatTime(*d.At)
 		}
 		fmt.Fprintf(w, "  from %s (%s%s)\n", d.Address, plural(d.Entries, of), more)
+	}
+	if p.Triples > 0 {
+		fmt.Fprintf(w, "  %s of the mirror would be put right\n", plural(p.Triples, "triple"))
 	}
 	if p.Retry > 0 {
 		fmt.Fprintf(w, "  %s pending or failed would be tried again\n", plural(p.Retry, "resource"))
@@ -443,8 +449,12 @@ also fetches every representation again, from the source and from its own source
 
   EQUAL       the mirror is equal to the source now
   DIFFERENT   resources are missing, extra or different
-  NOT PROVEN  no difference, but the source does not tell its present state; the
-              report has the reason, and the time of the last proof
+  NOT PROVEN  no difference, but the source does not tell its present state, or the
+              mirror is gone at depth inventory; the report has the reason, and the
+              time of the last proof
+
+Without --repair the mirror stays as it is: only the result is recorded in the state.
+A batch cut off by a crash is finished before.
 
 Exit code 3 for DIFFERENT and NOT PROVEN. If the source does not answer, depth store
 compares the mirror with the record, and --repair restores the record; the other
@@ -454,6 +464,7 @@ depths fail.
 "verdict": "equal", "different" or "not proven"
 "differences": [{"entity","location","graph","kind","detail"}]; "graph": of foreign triples
 "source_error": no answer, unpublished changes, or an open gap
+"mirror_error": the mirror is gone, changed, or at another write; depth store reads it
 "source_older": the list is older than the mirror; later changes were not compared
 "proven_until": the source's time of the proof
 "proven_since": changes of before were lost, which was accepted
@@ -489,6 +500,9 @@ func sayAudit(w io.Writer, r destination.AuditReport) {
 	}
 	if r.SourceError != "" {
 		fmt.Fprintf(w, "  the source does not tell all that it has now: %s\n", oneLine(r.SourceError))
+	}
+	if r.MirrorError != "" {
+		fmt.Fprintf(w, "  the mirror is not read at depth inventory: %s\n", oneLine(r.MirrorError))
 	}
 	if r.ProvenUntil != nil {
 		fmt.Fprintf(w, "  equal to what the source was at %s\n", resourcesync.FormatTime(*r.ProvenUntil))

@@ -3,6 +3,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/obtain"
+	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -57,7 +59,14 @@ type Audit struct {
 	Named   int    // bounds the named differences of a report
 	Most    int    // triples of one subject held in memory
 
-	foreign error // why a repair would refuse the place of the mirror
+	place place
+}
+
+// place is what stands where the mirror should be.
+type place struct {
+	foreign error  // why a repair would refuse it
+	lost    string // why the mirror has to be compared, "" for a checkpoint of the last write
+	unasked error  // why it cannot be asked, at depth inventory
 }
 
 // pass is one pass of an audit.
@@ -104,9 +113,12 @@ func (a *Audit) Run(ctx context.Context, undiscovered error, begun time.Time, re
 	if err = p.withoutSource(ctx, undiscovered); err != nil {
 		return rep, err
 	}
-	if repair || a.Depth != "inventory" {
-		if err := a.checkpoint(ctx, repair); err != nil {
+	if err := a.checkpoint(ctx, repair); err != nil {
+		if repair || a.Depth != "inventory" || ctx.Err() != nil {
 			return rep, err
+		}
+		if a.place.unasked = err; errors.As(err, new(*sink.NotFileError)) {
+			a.place.foreign, a.place.lost = err, err.Error()
 		}
 	}
 	if err := p.once(ctx, &rep); err != nil {
@@ -159,15 +171,22 @@ func (a *Audit) checkpoint(ctx context.Context, repair bool) error {
 	case err != nil:
 		return fmt.Errorf("read the checkpoint: %w", err)
 	case cp != nil:
-		err = a.NoteCompare(ctx, m.OtherWrite(cp))
-	default:
+		a.place.lost = cmp.Or(a.MissingWhole(), m.OtherWrite(cp))
+		if err = a.NoteCompare(ctx, a.place.lost); err == nil && a.Depth == "inventory" && !repair {
+			err = a.Replaced("audit --repair writes over it")
+		}
+	case a.Mirror.Remarks:
+		a.place.lost = keep.LostCheckpoint
 		err = a.IsTheMirror(ctx)
 	}
-	if err == nil && m.Files == a.Config.Files {
-		_, err = a.IsBeside(ctx)
+	if err == nil && a.Beside != nil && m.Files == a.Config.Files {
+		there := false
+		if there, err = a.IsBeside(ctx); err == nil && !there {
+			a.place.lost = cmp.Or(a.place.lost, keep.LostCheckpoint)
+		}
 	}
 	if !repair && errors.As(err, new(*keep.ForeignPlaceError)) {
-		a.foreign, err = err, nil
+		a.place.foreign, a.place.lost, err = err, cmp.Or(a.place.lost, err.Error()), nil
 	}
 	return err
 }
@@ -206,8 +225,8 @@ func (a *pass) keep(ctx context.Context, rep keep.AuditReport) error {
 		if rep.Depth != "inventory" {
 			m.Damage = ""
 		}
-		if a.storeDiffers {
-			m.Damage = keep.Damage(a.foreign)
+		if a.storeDiffers || rep.Depth == "inventory" && a.place.lost != "" {
+			m.Damage = keep.Damage(a.place.foreign)
 		}
 	})
 }

@@ -49,7 +49,7 @@ type Comparison struct {
 // Found counts the findings of a comparison.
 type Found struct {
 	Lacking int   // resources without some of their triples
-	Fixed   int64 // triples written or removed, and dropped graphs
+	Fixed   int64 // triples written or removed, and dropped graphs; without Fix, to be written or removed
 	Dropped int64 // removed graphs of ours, without a record
 	Others  int64 // graphs of the store beyond this mirror
 	Unseen  int64 // triples in another form than given, against the normal form
@@ -350,7 +350,7 @@ func (c *Comparison) differ(ctx context.Context, g *keep.Group, missing []ledger
 	lackOf := map[ledger.Hash]int{}
 	for _, l := range still {
 		lackOf[l.owner.Loc]++
-		if c.Fix && l.st != nil && c.Mirror.Keeps(l.st) == nil {
+		if l.st != nil && c.Mirror.Keeps(l.st) == nil {
 			c.plan.Add = append(c.plan.Add, *l.st)
 		}
 	}
@@ -382,11 +382,9 @@ func (c *Comparison) differ(ctx context.Context, g *keep.Group, missing []ledger
 			}
 			continue
 		}
-		if c.Fix {
-			st := sink.Statement{Triple: t, Graph: e.Graph, Subject: g.Subj, Hash: e.Hash, Shown: true}
-			st.Rewritten = c.Mirror.Layout.NormalForm.Triple(t) != t
-			c.plan.Remove = append(c.plan.Remove, st)
-		}
+		st := sink.Statement{Triple: t, Graph: e.Graph, Subject: g.Subj, Hash: e.Hash, Shown: true}
+		st.Rewritten = c.Mirror.Layout.NormalForm.Triple(t) != t
+		c.plan.Remove = append(c.plan.Remove, st)
 		if excess.Triples++; excess.Triples == 1 {
 			excess.Entity, excess.Graph, excess.Detail = cmp.Or(t.S.IRI(), string(t.S)), e.Graph, clip.Middle(strings.TrimSpace(e.Line))
 		}
@@ -506,6 +504,10 @@ func (c *Comparison) flush(ctx context.Context) error {
 		return nil
 	}
 	c.Found.Fixed += int64(len(c.plan.Add) + len(c.plan.Remove))
+	if !c.Fix {
+		c.plan = sink.Batch{}
+		return nil
+	}
 	if c.PutsWhole() {
 		c.plan = sink.Batch{}
 		return c.SaveMeta(ctx, func(m *keep.Meta) { m.Ahead = true })

@@ -52,10 +52,12 @@ func (c *Comparison) file(ctx context.Context, loc ledger.Hash, rec *ledger.Reco
 	if err := c.finding(loc, rank, event{Entity: rec.Entity, Location: rec.Loc, Detail: why}); err != nil {
 		return err
 	}
-	if !c.Fix || !needed || c.Alone {
+	if !needed || c.Alone {
 		return nil
 	}
-	c.Found.Refetch++
+	if c.Found.Refetch++; !c.Fix {
+		return nil
+	}
 	return c.forget(ctx, loc, rec, "a file is not as recorded")
 }
 
@@ -125,7 +127,7 @@ func (c *Comparison) filesBeside(ctx context.Context, snap kv.Reader) error {
 		return nil
 	}
 	if c.Fix {
-		if _, err := c.ClaimBeside(ctx); err != nil {
+		if _, err := c.ClaimBeside(ctx, false); err != nil {
 			return err
 		}
 	}

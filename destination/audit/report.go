@@ -182,11 +182,17 @@ func (a *pass) conclude(ctx context.Context, rep *keep.AuditReport) error {
 		rep.ProvenUntil = keep.OrNil(a.told.from.Time())
 	case rep.SourceOlder:
 		rep.ProvenUntil = keep.OrNil(a.told.listAt)
-	case rep.Depth == "inventory" && m.Damage != "": // it compares with the records, and never reads the mirror
-		rep.SourceError = m.Damage
 	case a.told.untold > 0:
 		rep.SourceError = fmt.Sprintf("of %d resources its list tells neither a hash nor an older lastmod, and it has no Change List; depth origin asks for each of them", a.told.untold)
 		rep.ProvenUntil = keep.OrNil(m.AskedAll)
+	}
+	if rep.Depth == "inventory" { // it compares with the records, and never reads the mirror
+		if rep.MirrorError = cmp.Or(a.place.lost, m.Damage); a.place.unasked != nil {
+			rep.MirrorError = a.place.unasked.Error()
+		}
+		if rep.MirrorError != "" {
+			rep.ProvenUntil, rep.ProvenSince = nil, nil
+		}
 	}
 	rep.Judge()
 	return b.Commit(ctx, true)

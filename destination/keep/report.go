@@ -31,6 +31,7 @@ type AuditReport struct {
 
 	Held        string `json:"held,omitempty"`         // what waits for a person: a repair leaves it as it is
 	SourceError string `json:"source_error,omitempty"` // why the source could not be asked, or does not tell all that it has now
+	MirrorError string `json:"mirror_error,omitempty"` // why the mirror, not read at depth inventory, cannot be as recorded
 	SourceOlder bool   `json:"source_older,omitempty"` // its list is older than the mirror: what was mirrored of later changes was not compared with it
 
 	ProvenUntil *time.Time `json:"proven_until,omitempty"` // of a verdict not proven: the mirror is equal to what the source was then
@@ -43,7 +44,7 @@ func (r *AuditReport) Judge() {
 	switch {
 	case r.Findings() > 0:
 		r.Verdict, r.ProvenUntil = "different", nil
-	case r.SourceError != "" || r.SourceOlder:
+	case r.SourceError != "" || r.MirrorError != "" || r.SourceOlder:
 		r.Verdict = "not proven"
 	default:
 		r.Verdict = "equal"

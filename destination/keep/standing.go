@@ -197,6 +197,16 @@ func (f *Files) shows(ctx context.Context, rec *ledger.Record) (could, there boo
 	return true, why == "", err
 }
 
+// Lost tells of a resource to be fetched again: its file or its kept representation is not as recorded.
+func (stand *Standing) Lost(ctx context.Context, loc ledger.Hash, rec *ledger.Record) bool {
+	if stand.Files != nil && (stand.Beside == nil || rec.Has(ledger.FlagNotRDF)) {
+		_, why, _ := stand.Files.Differs(ctx, rec)
+		return why != ""
+	}
+	_, err := stand.Ledger.Proven(ctx, loc, rec)
+	return err != nil
+}
+
 func (f *Files) Names(b kv.Batch) *ledger.Paths { return f.Memory.Ledger.Paths(f.Key, b) }
 
 // Spares refuses to write a file over one that this destination did not write. Of an adopted folder
@@ -250,8 +260,12 @@ func (e *ForeignPlaceError) Error() string {
 // one.
 func Damage(why error) string {
 	var foreign *ForeignPlaceError
-	if errors.As(why, &foreign) {
+	var other *sink.NotFileError
+	switch {
+	case errors.As(why, &foreign):
 		return foreign.Error()
+	case errors.As(why, &other):
+		return other.Error()
 	}
 	return "an audit found the mirror changed or incomplete; audit --repair restores it"
 }
@@ -262,8 +276,9 @@ func (stand *Standing) FirstFiles() bool {
 	return m.Stage == ledger.None || stand.Beside != nil && m.Files != stand.Config.Files
 }
 
-// ClaimBeside makes the folder ours, and tells whether it is new: its files are to be fetched.
-func (stand *Standing) ClaimBeside(ctx context.Context) (fresh bool, err error) {
+// ClaimBeside makes the folder ours, and tells whether it is new: its files are to be fetched. A dry
+// call writes nothing there.
+func (stand *Standing) ClaimBeside(ctx context.Context, dry bool) (fresh bool, err error) {
 	m := stand.Beside
 	if cp, err := m.Checkpoint(ctx); err != nil || cp != nil {
 		return false, err
@@ -277,6 +292,9 @@ func (stand *Standing) ClaimBeside(ctx context.Context) (fresh bool, err error) 
 		return false, err
 	}
 	for mark, of := range others { // adopted
+		if dry {
+			break
+		}
 		before, err := m.Folder.Open(&sink.Place{Mark: mark})
 		if err == nil {
 			err = before.(sink.Marked).Forget(ctx, false)
@@ -288,7 +306,7 @@ func (stand *Standing) ClaimBeside(ctx context.Context) (fresh bool, err error) 
 	if !there {
 		return true, nil
 	}
-	if err := stand.NoteCompare(ctx, LostCheckpoint); err != nil {
+	if err := stand.NoteCompare(ctx, LostCheckpoint); err != nil || dry {
 		return false, err
 	}
 	return false, m.Apply(ctx, &sink.Batch{}, stand.CheckpointOf(&stand.Meta))
@@ -498,14 +516,34 @@ func (stand *Standing) IsTheMirror(ctx context.Context) error {
 
 // RefuseReplaced refuses a dump that somebody has changed or replaced since it was written.
 func (stand *Standing) RefuseReplaced() error {
-	if !stand.PutsWhole() || stand.Config.Adopt {
+	if stand.Config.Adopt {
+		return nil
+	}
+	over := "audit --repair writes over it"
+	if stand.SnapshotMeta().Stage == ledger.None { // nothing is known yet to write over it
+		over = "give " + stand.Config.Settings.Of("adopt: true") + " to write over it"
+	}
+	return stand.Replaced("move it away, and it is written anew; or " + over)
+}
+
+// Replaced is the error of a dump that somebody has changed or replaced, nil for none.
+func (stand *Standing) Replaced(todo string) error {
+	if !stand.PutsWhole() {
 		return nil
 	}
 	foreign, err := stand.Mirror.Whole.Foreign()
 	if err == nil && foreign {
-		err = &ForeignPlaceError{stand.At() + " is not as rsbridge wrote it: somebody has changed or replaced it", "move it away, and it is written anew; or audit --repair writes over it"}
+		err = &ForeignPlaceError{stand.At() + " is not as rsbridge wrote it: somebody has changed or replaced it", todo}
 	}
 	return err
+}
+
+// MissingWhole tells of a dump that was removed since it was written, "" for none.
+func (stand *Standing) MissingWhole() string {
+	if !stand.PutsWhole() || stand.SnapshotMeta().Ahead || !stand.Mirror.Whole.Absent() {
+		return ""
+	}
+	return "the file of the mirror is gone"
 }
 
 // plainTriple is a triple of a resource unchanged in every store, nil for none.

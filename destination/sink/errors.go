@@ -25,6 +25,24 @@ func (e *ForeignFileError) Error() string {
 // Is tells of a refusal by the mirror.
 func (e *ForeignFileError) Is(target error) bool { return target == ErrRefused }
 
+// NotFileError refuses the place of a mirror's file, or of its folder: something else is there.
+type NotFileError struct {
+	Path   string
+	Folder bool // is there
+	Wanted bool // a folder
+}
+
+func (e *NotFileError) Error() string {
+	what, want := "is no file", "file"
+	switch {
+	case e.Wanted:
+		what, want = "is no folder", "folder"
+	case e.Folder:
+		what = "is a folder"
+	}
+	return fmt.Sprintf("%s %s, and should be the %s of the mirror; nothing was changed: move it away, and the %s is made again", e.Path, what, want, want)
+}
+
 // NoPlaceError refuses to make the folder of a mirror again: the folder above it is gone too.
 type NoPlaceError struct{ Folder, Above string }
 

@@ -204,7 +204,7 @@ func (m *mirror) Others(context.Context, string) (map[string]*sink.Checkpoint, e
 func (m *mirror) IsEmpty(context.Context, iter.Seq[string]) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	file, err := os.Open(m.file)
+	file, err := m.open()
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	} else if err != nil {
@@ -320,18 +320,35 @@ func (m *mirror) Absent() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
+// look finds the file of the dump. Opening anything else may wait for ever, as for a pipe.
+func (s *Dump) look() (fs.FileInfo, error) {
+	at, err := os.Stat(s.file)
+	if err == nil && !at.Mode().IsRegular() {
+		err = &sink.NotFileError{Path: s.file, Folder: at.IsDir()}
+	}
+	return at, err
+}
+
+// open opens it.
+func (s *Dump) open() (*os.File, error) {
+	if _, err := s.look(); err != nil {
+		return nil, err
+	}
+	return os.Open(s.file)
+}
+
 // Foreign tells of a dump that is not as it was written last.
 func (m *mirror) Foreign() (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	st, err := m.state()
-	if err != nil || len(st.Wrote) == 0 { // of an earlier version
-		return false, err
-	}
-	at, err := os.Stat(m.file)
+	at, err := m.look()
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	} else if err != nil {
+		return false, err
+	}
+	st, err := m.state()
+	if err != nil || len(st.Wrote) == 0 { // of an earlier version
 		return false, err
 	}
 	sized := false
@@ -344,7 +361,7 @@ func (m *mirror) Foreign() (bool, error) {
 	if !sized {
 		return true, nil
 	}
-	file, err := os.Open(m.file)
+	file, err := m.open()
 	if err != nil {
 		return false, err
 	}
@@ -368,7 +385,7 @@ func (s *Dump) each(graph string, f func(line []byte) error) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.Open(s.file)
+	file, err := s.open()
 	if err != nil {
 		return err
 	}

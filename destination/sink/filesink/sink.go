@@ -68,11 +68,19 @@ func (s *mirror) Again(first, dry bool) error {
 	was := s.at.Load()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := s.make(first, dry); err != nil || dry {
+		if err := s.make(first, dry); err != nil {
 			return err
+		}
+		if dry { // the open one has gone elsewhere
+			if was = s.at.Swap(nil); was != nil {
+				return was.Close()
+			}
+			return nil
 		}
 	case err != nil:
 		return fmt.Errorf("folder of a mirror: %w", err)
+	case !is.IsDir():
+		return &sink.NotFileError{Path: s.path, Wanted: true}
 	case was != nil:
 		if open, err := was.Stat("."); err == nil && os.SameFile(open, is) {
 			return nil

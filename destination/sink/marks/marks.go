@@ -40,6 +40,9 @@ type File string
 // Read gives an empty state for no file. A damaged one counts as none: a mirror without its
 // checkpoint is compared with the records, and the next write replaces the file.
 func (f File) Read() (st State, err error) {
+	if at, err := os.Stat(string(f)); err == nil && !at.Mode().IsRegular() {
+		return st, &sink.NotFileError{Path: string(f), Folder: at.IsDir()}
+	}
 	raw, err := os.ReadFile(string(f))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return st, err

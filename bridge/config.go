@@ -221,7 +221,7 @@ type Destination struct {
 	MaxDeleteRatio float64     `yaml:"max_delete_ratio" doc:"deletions of a larger part of the mirror are held, and descriptions that become empty count as such; ten are never too many, unless they are all" default:"0.2"`
 	Adopt          bool        `yaml:"adopt" doc:"take over a graph with foreign triples, or a folder with foreign files, in the first run; audits call extra what is left, and audit --repair removes it"`
 	Schedule       string      `yaml:"schedule" doc:"when to sync" default:"@every 1m"`
-	Live           live.Config `yaml:"live" doc:"notifications of the source: a mode, or a table; the schedule goes on behind them"`
+	Live           live.Config `yaml:"live" doc:"notifications of the source: a mode, or a table; the schedule rests while a channel is open"`
 	Report         bool        `yaml:"report" doc:"report the position of the mirror to the source, signed with a key of its own, if the source takes such reports (docs/howto/watch-the-lag.md)"`
 	Audit          Audit       `yaml:"audit" doc:"when to audit: a schedule, or a table"`
 	OnGap          string      `yaml:"on_gap" doc:"reaction to lost changes: a comparison by archives or lists, or a stop" allowed:"baseline|stop" default:"baseline"`

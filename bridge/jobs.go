@@ -78,7 +78,7 @@ func (b *Bridge) jobs(ctx context.Context) (out []jobs.Job) {
 	for _, name := range slices.Sorted(maps.Keys(b.dests)) {
 		m := b.dests[name]
 		out = append(out,
-			jobs.Job{Name: "sync:" + name, Subject: m.subject(), Schedule: m.cfg.Schedule, Run: m.sync},
+			jobs.Job{Name: "sync:" + name, Subject: m.subject(), Schedule: m.cfg.Schedule, Leaves: m.leaves, Run: m.sync},
 			jobs.Job{Name: "audit:" + name, Subject: m.subject(), Schedule: m.cfg.Audit.Schedule, Run: m.audit},
 			jobs.Job{Name: "forget-destination:" + name, Subject: m.subject(), Run: m.wouldForget},
 			jobs.Job{Name: "move-destination:" + name, Subject: m.subject(), Run: m.move})

@@ -19,16 +19,25 @@ import (
 // byNotification is the cause of a run begun by a notification.
 const byNotification = "notification"
 
+// byPoll is the cause of a run behind a quiet channel.
+const byPoll = "poll"
+
 // unasked tells whether nobody asked for a run.
-func unasked(run *jobs.Run) bool { return run.Cause == jobs.BySchedule || run.Cause == byNotification }
+func unasked(run *jobs.Run) bool {
+	return run.Cause == jobs.BySchedule || run.Cause == byNotification || run.Cause == byPoll
+}
 
 // hears makes the subscriber of a mirror, nil for none. It begins a sync at each hint.
 func (m *mirror) hears(transport http.RoundTripper) *live.Subscriber {
 	b, c := m.bridge, m.cfg
 	s, err := live.Open(live.Options{Config: c.Live, Name: m.name, Source: c.Source, Set: c.Set, Allow: c.Allow, Timeout: time.Duration(c.Timeout), UserAgent: b.cfg.UserAgent, Settings: b.cfg.names,
 		TempDir: b.cfg.tempDir(), Transport: transport, Now: b.now, Logger: b.log.With("component", "live", "destination", m.name),
-		Sync: func(ctx context.Context) bool {
-			run, _, err := b.runner.Start("sync:"+m.name, byNotification, nil)
+		Sync: func(ctx context.Context, poll bool) bool {
+			cause := byNotification
+			if poll {
+				cause = byPoll
+			}
+			run, _, err := b.runner.Start("sync:"+m.name, cause, nil)
 			if err == nil {
 				run, err = b.runner.Wait(ctx, run.ID)
 			}
@@ -39,6 +48,29 @@ func (m *mirror) hears(transport http.RoundTripper) *live.Subscriber {
 		b.log.Error("a destination hears of no changes", "destination", m.name, "error", err)
 	}
 	return s
+}
+
+// leaves tells whether a scheduled sync is left out: the source is heard of, and everything heard of is
+// in the mirror.
+func (m *mirror) leaves() bool {
+	if !m.live.Rests() {
+		return false
+	}
+	d, err := m.opened()
+	if err != nil {
+		return false
+	}
+	st, err := d.Status(context.Background())
+	return err == nil && st.InSync && st.LastError == ""
+}
+
+// nextSync is when the mirror is synced next, zero for never.
+func (m *mirror) nextSync() time.Time {
+	next := m.bridge.runner.Next("sync:" + m.name)
+	if poll := m.live.NextPoll(); !poll.IsZero() && (next.IsZero() || poll.Before(next) || m.leaves()) {
+		return poll
+	}
+	return next
 }
 
 // mirrorKeys is the file of the secret behind the keys of reports.

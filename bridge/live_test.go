@@ -231,3 +231,28 @@ func TestLiveFaults(t *testing.T) {
 		}
 	}
 }
+
+// TestScheduleRests: while a channel is open and the mirror in sync, the schedule rests, and the status
+// tells the next poll. A mirror that is not in sync is synced by its schedule.
+func TestScheduleRests(t *testing.T) {
+	p := newPushing(t, "websocket")
+	at := p.publish("")
+	m := p.mirror.dests["copy"]
+	if m.leaves() {
+		t.Error("the schedule rests without a channel")
+	}
+	runs := p.mirror.Runner().Watch(t.Context())
+	p.mirror.Start(t.Context())
+	p.follow(runs, at)
+	for m.live.NextPoll().IsZero() { // the end of the run is noted after the records
+		<-runs
+	}
+	st, err := p.mirror.DestinationStatus(t.Context(), "copy")
+	if err != nil || !m.leaves() || st.NextSync == nil || !st.NextSync.Equal(m.live.NextPoll()) {
+		t.Errorf("leaves a run out: %t; next %v, %v", m.leaves(), st.NextSync, err)
+	}
+	fill(t, p.mirror, "mirror", "") // somebody empties the mirror
+	if rep := do[AuditReport](t, p.mirror, "audit", "copy"); rep.Equal || m.leaves() {
+		t.Errorf("equal: %t; a damaged mirror waits for a notification: %t", rep.Equal, m.leaves())
+	}
+}

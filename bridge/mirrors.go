@@ -187,7 +187,7 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 		return rep, err
 	}
 	if rep.InSync && !o.DryRun && o.Until.IsZero() {
-		m.live.Read(heard)
+		m.live.Read(heard, rep.Created+rep.Updated+rep.Deleted > 0)
 	}
 	if !o.DryRun {
 		m.report.Moved(ctx)

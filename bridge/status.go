@@ -221,7 +221,7 @@ func (b *Bridge) DestinationStatus(ctx context.Context, name string) (Destinatio
 	source, _, _ := webguard.Hide(m.cfg.Source)
 	out := DestinationStatus{
 		Name: name, Source: source, Store: m.cfg.Store, Graph: m.cfg.Graph, GraphIRI: m.cfg.GraphIRI,
-		NextSync: moment(b.runner.Next("sync:" + name)), Live: m.live.Way(), ReportKey: string(m.report.Key()),
+		NextSync: moment(m.nextSync()), Live: m.live.Way(), ReportKey: string(m.report.Key()),
 	}
 	d, err := m.opened()
 	if err != nil {

@@ -16,6 +16,11 @@
 // after growing pauses of up to five minutes. Without any channel the source is asked again each hour.
 // Nothing of this is an error of a sync: it is logged, and [Subscriber.Way] tells it.
 //
+// A channel may also die without a sign, as a subscription at a hub. So the source is polled behind it:
+// after a minute, then after growing pauses of up to Config.Poll. A change that nobody told of brings
+// the minute back, and twice in a row the channel is opened anew. Meanwhile a schedule rests
+// ([Subscriber.Rests]).
+//
 // [Subscriber.ServeHTTP] answers a hub. Its question is answered with the challenge if it is about our
 // own request, else with 404 (WebSub, 5.3.1). A notification of up to 4 MiB is answered 202, a larger
 // one 413. Without the signature of its subscription it is left out, and answered alike (WebSub,
@@ -45,6 +50,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/internal/clip"
+	"github.com/rsbridge/rsbridge/internal/configfile"
 	"github.com/rsbridge/rsbridge/internal/repeats"
 	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/webguard"
@@ -77,10 +83,15 @@ const (
 type Config struct {
 	Mode     string `yaml:"mode" short:"true" doc:"auto: the first way offered by the source, of websub (with a callback), websocket and events; off: the schedule alone. Each opening of a channel and each notification begins a sync" allowed:"auto|websub|websocket|events|off" default:"auto"`
 	Callback string `yaml:"callback" doc:"for websub: the address of the public listener, as the hub sees it; the hub calls /callback/NAME below it"`
+
+	Poll configfile.Duration `yaml:"poll" doc:"the longest pause between two polls behind an open channel, with or without a schedule; it begins with a minute, and grows as long as the channel tells of all changes" default:"1h"`
 }
 
 // Check finds the first error of the configuration.
 func (c *Config) Check() error {
+	if poll := time.Duration(c.Poll); poll != 0 && poll < time.Second {
+		return fmt.Errorf("poll %v: want a second at least", poll)
+	}
 	if c.Callback == "" {
 		if c.Mode == WebSub {
 			return errors.New("mode websub needs a callback: the address of the public listener, as the hub sees it")
@@ -126,17 +137,18 @@ type Options struct {
 	Settings    settings.Names    // of the settings in errors
 	TempDir     string            // for documents too large for memory
 	Transport   http.RoundTripper // nil: the network
-	// Sync reads the list. It tells whether nothing is left to try again. One call runs at a time.
-	Sync   func(context.Context) bool
+	// Sync reads the list, poll: without any hint. It tells whether nothing is left to try again. One
+	// call runs at a time.
+	Sync   func(ctx context.Context, poll bool) bool
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: silent
 }
 
 // Subscriber follows the channels of one source. One that is nil hears nothing.
 type Subscriber struct {
-	// Sleep is the pause before another attempt, Rest the one after a sync. A test may replace them
-	// before Start.
-	Sleep, Rest func(context.Context, time.Duration) error
+	// Sleep is the pause before another attempt, Rest the one after a sync, Wait the one before a poll
+	// behind a channel. A test may replace them before Start.
+	Sleep, Rest, Wait func(context.Context, time.Duration) error
 
 	o       Options
 	log     *slog.Logger
@@ -145,12 +157,14 @@ type Subscriber struct {
 	offer   func(context.Context) (*feed.Offer, error)
 	hints   chan struct{} // one is enough: the next sync reads everything
 	again   chan struct{}
+	due     atomic.Bool // a poll is
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
 	mu            sync.Mutex
 	way           string
 	lost          lost
+	polls         polling
 	announced     feed.Heard
 	last          time.Time                // of the first change of the last notification
 	subscriptions map[string]*subscription // by token
@@ -168,7 +182,7 @@ func Open(o Options) (*Subscriber, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Subscriber{Sleep: fetch.Sleep, Rest: fetch.Sleep, o: o, repeats: &repeats.Lines{}, hints: make(chan struct{}, 1), again: make(chan struct{}, 1), way: Polling, subscriptions: map[string]*subscription{}}
+	s := &Subscriber{Sleep: fetch.Sleep, Rest: fetch.Sleep, Wait: fetch.Sleep, o: o, repeats: &repeats.Lines{}, hints: make(chan struct{}, 1), again: make(chan struct{}, 1), way: Polling, subscriptions: map[string]*subscription{}}
 	s.log = slog.New(s.repeats.Handler(o.Logger.Handler()))
 	limits := feed.DefaultLimits()
 	limits.Header = cmp.Or(o.Timeout, limits.Header)
@@ -193,6 +207,7 @@ func (s *Subscriber) Start() {
 	s.stop = stop
 	s.running.Go(func() { s.run(ctx) })
 	s.running.Go(func() { s.follow(ctx) })
+	s.running.Go(func() { s.pollBehind(ctx) })
 }
 
 // End ends the work of Start. It may be called twice.
@@ -231,7 +246,7 @@ func (s *Subscriber) follow(ctx context.Context) {
 			return
 		}
 		began := s.o.Now()
-		again = !s.o.Sync(ctx)
+		again = !s.o.Sync(ctx, s.due.Swap(false))
 		if s.Rest(ctx, min(max(s.o.Now().Sub(began), leastRest), mostRest)) != nil {
 			return
 		}
@@ -256,25 +271,6 @@ func (s *Subscriber) Announced() feed.Heard {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.announced
-}
-
-// Read notes that all was read after an announcement; a forged one is forgotten by it. A pause after
-// a channel that could not be opened ends: the source answers.
-func (s *Subscriber) Read(announced feed.Heard) {
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.announced.Position == announced.Position {
-		s.announced = feed.Heard{}
-	} else {
-		s.announced.Since = s.last
-	}
-	select {
-	case s.again <- struct{}{}:
-	default:
-	}
 }
 
 // run hears until ctx ends.
@@ -404,7 +400,8 @@ type channel struct {
 type hearing struct {
 	s         *Subscriber
 	c         *channel
-	framework bool // it tells of documents, not of changes
+	drop      context.CancelCauseFunc // ends it
+	framework bool                    // it tells of documents, not of changes
 	end       ended
 	heard     atomic.Bool
 }
@@ -415,6 +412,8 @@ func (s *Subscriber) hear(ctx context.Context) ended {
 	if err != nil {
 		return ended{err: err}
 	}
+	ctx, drop := context.WithCancelCause(ctx)
+	defer drop(nil)
 	list := s.channels(o.Channels)
 	if len(list) == 0 {
 		return ended{err: errNone}
@@ -430,7 +429,7 @@ func (s *Subscriber) hear(ctx context.Context) ended {
 	}
 	var errs []error
 	for _, c := range list {
-		h := &hearing{s: s, c: &c}
+		h := &hearing{s: s, c: &c, drop: drop}
 		if h.end.err = c.run(ctx, h); h.end.err == nil {
 			h.end.err = io.EOF
 		}
@@ -492,6 +491,7 @@ func (h *hearing) opened() {
 		h.s.mu.Lock()
 		h.s.way = h.c.way
 		failed = h.s.lost.end()
+		h.s.polls.opened(h.drop, h.s.longestPause())
 		h.s.mu.Unlock()
 	}
 	h.s.log.Debug("notifications are heard", "channel", h.c.address, "way", h.c.way)
@@ -514,6 +514,7 @@ func (h *hearing) take(body []byte) {
 		h.heard.Store(true)
 		h.s.announce(at)
 	}
+	h.s.told()
 	h.s.hint()
 }
 
@@ -532,8 +533,16 @@ func (h *hearing) takeFramework(body []byte) {
 		h.s.log.Warn("a framework notification cannot be read; it counts as a hint alone", "channel", h.c.address, "bytes", len(body), "error", told(err))
 	}
 	if !grown || err != io.EOF {
+		h.s.told()
 		h.s.hint()
 	}
+}
+
+// told notes a notification: what the next poll finds was heard of.
+func (s *Subscriber) told() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.polls.told()
 }
 
 // announce notes a position told by a notification, and the time of its first change.

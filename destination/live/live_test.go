@@ -127,7 +127,7 @@ func (l *lines) count(text string) int {
 
 func (s *source) hear(mode string, offer func(context.Context) (*feed.Offer, error)) *hearer {
 	h := &hearer{woken: make(chan struct{}), pauses: make(chan time.Duration), wait: make(chan struct{}), log: &lines{}}
-	x, err := Open(Options{Config: Config{Mode: mode, Callback: s.callback}, Name: "copy", Source: s.URL, Logger: slog.New(slog.NewTextHandler(h.log, nil)), Sync: func(ctx context.Context) bool {
+	x, err := Open(Options{Config: Config{Mode: mode, Callback: s.callback}, Name: "copy", Source: s.URL, Logger: slog.New(slog.NewTextHandler(h.log, nil)), Sync: func(ctx context.Context, _ bool) bool {
 		select {
 		case h.woken <- struct{}{}:
 		case <-ctx.Done():
@@ -167,7 +167,7 @@ func TestFlood(t *testing.T) {
 	rests, syncs := make(chan time.Duration), 0
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	took := []time.Duration{0, leastRest / 2, 3 * leastRest, mostRest, time.Hour, 0, 0, 0}
-	x, err := Open(Options{Config: Config{Mode: Events}, Source: s.URL, Now: func() time.Time { return now }, Sync: func(context.Context) bool {
+	x, err := Open(Options{Config: Config{Mode: Events}, Source: s.URL, Now: func() time.Time { return now }, Sync: func(context.Context, bool) bool {
 		now = now.Add(took[syncs])
 		for range 100 {
 			h.hint()
@@ -225,10 +225,10 @@ func TestWays(t *testing.T) {
 			if got := h.Announced().Position; got != 7 {
 				t.Errorf("%+v: announced %d", c, got)
 			}
-			if h.Read(feed.Heard{Position: 6}); h.Announced().Position != 7 {
+			if h.Read(feed.Heard{Position: 6}, true); h.Announced().Position != 7 {
 				t.Errorf("%+v: a list read before it has what is announced now", c)
 			}
-			if h.Read(feed.Heard{Position: 7}); h.Announced().Position != 0 {
+			if h.Read(feed.Heard{Position: 7}, true); h.Announced().Position != 0 {
 				t.Errorf("%+v: what is read is announced still", c)
 			}
 			if round == 0 {
@@ -271,7 +271,7 @@ func TestPauses(t *testing.T) {
 		h.wait <- struct{}{}
 	}
 	about(longest)
-	h.Read(feed.Heard{})
+	h.Read(feed.Heard{}, false)
 	about(shortest)
 	if n := h.log.count("no channel of notifications can be opened"); n != 1 || h.log.count("cause=\"websocket at ") != 1 || h.log.count("; events at ")+h.log.count("\\nevents at ") != 1 {
 		t.Errorf("told %d times: %s", n, h.log)
@@ -363,7 +363,7 @@ func TestForeignChannel(t *testing.T) {
 	redirecting := httptest.NewServer(http.RedirectHandler(at+"/redirected", http.StatusTemporaryRedirect))
 	defer redirecting.Close()
 	for _, channel := range []feed.Channel{{Loc: "ws" + at[4:] + "/socket"}, {Loc: at, Events: at + "/events"}, {Loc: "ws" + redirecting.URL[4:]}, {Loc: at, Events: redirecting.URL}} {
-		x, err := Open(Options{Source: redirecting.URL, Sync: func(context.Context) bool { t.Error("woken"); return true }})
+		x, err := Open(Options{Source: redirecting.URL, Sync: func(context.Context, bool) bool { t.Error("woken"); return true }})
 		if err != nil {
 			t.Fatal(err)
 		}

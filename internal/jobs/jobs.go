@@ -32,6 +32,7 @@ type Job struct {
 	Subject  string        // "set:books"; runs on one subject exclude each other
 	Schedule string        // robfig/cron syntax; "" for none
 	Timeout  time.Duration // of one run; 0: none
+	Leaves   func() bool   // tells whether a run that is due by its schedule is left out; nil: none is
 	Again    bool          // beside schedules, a failed run is begun again after a second, then after growing pauses
 	// Run does the work. Its result is recorded as JSON, also beside an error.
 	// The context ends on cancel, timeout and Close.
@@ -53,7 +54,7 @@ type Run struct {
 	ID      uint64          `json:"id"`
 	Job     string          `json:"job"`
 	Subject string          `json:"subject"`
-	Cause   string          `json:"cause"` // schedule, notification, api, command, again
+	Cause   string          `json:"cause"` // schedule, notification, poll, api, command, again
 	Args    json.RawMessage `json:"args,omitempty"`
 	State   string          `json:"state"`
 	Queued  time.Time       `json:"queued"`

@@ -180,11 +180,22 @@ func (r *Runner) beginDue(wall, mono, settled time.Time, back bool) time.Duratio
 		if _, busy := r.Busy(name); busy {
 			continue // one run of a job at a time: the next time will do
 		}
+		if r.leaves(name) {
+			continue
+		}
 		if _, _, err := r.Start(name, BySchedule, nil); err != nil && !errors.Is(err, ErrClosed) {
 			r.log.Warn("scheduled run not started", "job", name, "error", err)
 		}
 	}
 	return wait
+}
+
+// leaves tells whether a due run is left out.
+func (r *Runner) leaves(name string) bool {
+	r.mu.Lock()
+	job := r.jobs[name].job
+	r.mu.Unlock()
+	return job.Leaves != nil && job.Leaves()
 }
 
 // Next is when the job is begun again, by its schedule or after a failed run; zero for never.

@@ -317,3 +317,40 @@ func TestReplace(t *testing.T) {
 		}
 	})
 }
+
+// TestLeaves: a due run that its job leaves out is no run, and the schedule goes on.
+func TestLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var leaves atomic.Bool
+		var runs atomic.Int64
+		r, err := jobs.Open(t.Context(), memkv.New(), []jobs.Job{{Name: "sync", Subject: "a", Schedule: "@every 1m", Leaves: leaves.Load, Run: func(context.Context, *jobs.Run) (any, error) {
+			runs.Add(1)
+			return nil, nil
+		}}}, jobs.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close(time.Hour)
+		r.Schedule()
+		for _, c := range []struct {
+			leaves bool
+			want   int64
+		}{{false, 3}, {true, 3}, {false, 6}} {
+			leaves.Store(c.leaves)
+			time.Sleep(3*time.Minute + time.Second)
+			synctest.Wait()
+			if got := runs.Load(); got != c.want {
+				t.Errorf("leaves %t: %d runs, want %d", c.leaves, got, c.want)
+			}
+		}
+		recorded := 0
+		for _, err := range r.Runs(t.Context(), "sync") {
+			if recorded++; err != nil {
+				t.Error(err)
+			}
+		}
+		if recorded != 6 {
+			t.Errorf("%d runs are recorded", recorded)
+		}
+	})
+}

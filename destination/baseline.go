@@ -15,6 +15,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/destination/pairs"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/extsort"
@@ -249,8 +250,9 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 		return nil, err
 	}
 	obtains := d.obtains
+	lives := newLiving(d, moves.Unlisted)
 	if len(moves.Unlisted) > 0 {
-		obtains = obtains.Beside(moves.Unlisted.Names())
+		obtains = obtains.Beside(lives.one)
 	}
 	bulk := d.mem.Meta.Stage == ledger.Baseline
 	b := d.applier.Batch(ctx, &r.c, bulk)
@@ -333,7 +335,16 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 				settled = settled[:len(settled)-1]
 			}
 			if f != nil && (f.Came != "" && f.Run == d.applier.RunName() || !r.atOnce && d.stand.Pauses(ctx, f, d.lim.apply.RetryMax)) && len(replaces) == 0 {
-				if it, err := feed.DecodeItem(f.Item); err == nil && it.SamePromise(p.Item) {
+				frees := false // what it waits for is over
+				if f.Unread {
+					one, err := lives.one(ctx)
+					if err != nil {
+						yield(nil, err)
+						return
+					}
+					frees = one == ""
+				}
+				if it, err := feed.DecodeItem(f.Item); err == nil && !frees && it.SamePromise(p.Item) {
 					p.SeeFault(v, now)
 					continue // its pause is not over
 				}
@@ -372,7 +383,18 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	empty := v.Listed == 0 && (v.Until.IsZero() || !v.Alone())
 	if r.dry {
 		r.plan.gone, r.plan.empty = int64(len(gone))-goneOutside, empty && len(gone) > 0
-		r.plan.unread = v.Unread.Asks() && len(gone) > 0
+		for _, loc := range gone {
+			is, err := v.Unread.Asks(), error(nil)
+			if is {
+				is, err = lives.is(ctx, loc)
+			}
+			if err != nil {
+				return nil, err
+			}
+			if is {
+				r.plan.unread++
+			}
+		}
 		planned.Outside += outside + goneOutside + toldOutside
 		planned.Deleted += int64(len(gone)+len(told)) - goneOutside - toldOutside
 		planned.Unchanged = unchanged
@@ -389,7 +411,16 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 		}
 	}
 	for _, loc := range gone {
-		if err := b.Leave(ctx, loc, nil, ledger.Leaving{Implied: true, Empty: empty, Unread: v.Unread.Asks()}); err != nil {
+		how := ledger.Leaving{Implied: true, Empty: empty}
+		if v.Unread.Asks() {
+			if how.Unread, err = lives.is(ctx, loc); err != nil {
+				return nil, err
+			}
+			if how.Unread { // asked again by each run
+				v.Unread.Owed = v.Unread.Why()
+			}
+		}
+		if err := b.Leave(ctx, loc, nil, how); err != nil {
 			return nil, err
 		}
 	}
@@ -617,6 +648,7 @@ func (r *run) dropUnlisted(ctx context.Context, b *apply.Batcher, unread *feed.U
 		return nil
 	}
 	var gone pairs.Departures
+	known := "" // a member
 	snap := d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
 	next, stop := pull(listed)
@@ -637,6 +669,8 @@ func (r *run) dropUnlisted(ctx context.Context, b *apply.Batcher, unread *feed.U
 		}
 		if !ok || have != loc {
 			gone.Add(loc, rec.Record)
+		} else if known == "" {
+			known = rec.Loc
 		}
 	}
 	stop()
@@ -644,7 +678,9 @@ func (r *run) dropUnlisted(ctx context.Context, b *apply.Batcher, unread *feed.U
 	if err != nil {
 		return err
 	}
-	if err := r.lookAgain(ctx, b, suspect, gone); err != nil {
+	lives := newLiving(d, gone)
+	lives.known = func() string { return known }
+	if err := r.doubt(ctx, b, suspect, lives); err != nil {
 		return err
 	}
 	unread.Add(b.Lacks())
@@ -653,7 +689,13 @@ func (r *run) dropUnlisted(ctx context.Context, b *apply.Batcher, unread *feed.U
 		gone = nil
 	}
 	for _, g := range gone {
-		if err := b.Leave(ctx, g.Loc, nil, ledger.Leaving{Implied: true, Empty: listed.Len() == 0, Unread: unread.Asks()}); err != nil {
+		how := ledger.Leaving{Implied: true, Empty: listed.Len() == 0}
+		if unread.Asks() {
+			if how.Unread, err = lives.is(ctx, g.Loc); err != nil {
+				return err
+			}
+		}
+		if err := b.Leave(ctx, g.Loc, nil, how); err != nil {
 			return err
 		}
 	}
@@ -665,13 +707,16 @@ func (r *run) dropUnlisted(ctx context.Context, b *apply.Batcher, unread *feed.U
 	return b.Settle(ctx)
 }
 
-// lookAgain looks for the addresses of what would go in the new members of a dump without RDF.
-func (r *run) lookAgain(ctx context.Context, b *apply.Batcher, suspect *extsort.Sorter, gone pairs.Departures) error {
-	if len(gone) == 0 {
+// doubt makes the new members of a dump without RDF pending, if a resource without an entry lives.
+func (r *run) doubt(ctx context.Context, b *apply.Batcher, suspect *extsort.Sorter, lives *living) error {
+	if suspect.Len() == 0 {
 		return nil
 	}
-	obtains := r.d.obtains.Beside(gone.Names())
-	jobs := func(yield func(apply.Job, error) bool) {
+	one, err := lives.one(ctx)
+	if one == "" || err != nil {
+		return err
+	}
+	return r.d.applier.Pipeline(ctx, func(yield func(apply.Job, error) bool) {
 		for rec, err := range suspect.Sort() {
 			var it *feed.Item
 			if err == nil {
@@ -680,17 +725,11 @@ func (r *run) lookAgain(ctx context.Context, b *apply.Batcher, suspect *extsort.
 			if err == nil {
 				it.Ask.Tried = true // in this run
 			}
-			if !yield(apply.JobOf(obtains.Again(it)), err) || err != nil {
+			if !yield(apply.JobOf(func(context.Context) *obtain.Outcome { return obtain.MaybeList(&obtain.Outcome{Item: it}, one) }), err) || err != nil {
 				return
 			}
 		}
-	}
-	return r.d.applier.Pipeline(ctx, jobs, func(out *apply.Outcome) error {
-		if out.Err == nil || ctx.Err() != nil || errors.Is(out.Err, feed.ErrSourceGone) {
-			return cmp.Or(ctx.Err(), out.Err)
-		}
-		return b.Take(ctx, out)
-	})
+	}, func(out *apply.Outcome) error { return b.Take(ctx, out) })
 }
 
 // settleUnlisted forgets pending resources neither recorded nor in a dump: there is nothing to wait for.

@@ -83,7 +83,7 @@ type planning struct {
 	counts  apply.Counts
 	gone    int64 // resources missing from a list
 	empty   bool  // that list is empty
-	unread  bool  // an entry of that list may be a further list
+	unread  int64 // of them, those waiting beside a new entry without RDF
 	lost    bool  // some data of the mirror can only be fetched again
 }
 

@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/pairs"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -66,18 +68,20 @@ func (lv *leavings) stay(ctx context.Context, v *feed.Inventory, snap kv.Reader)
 
 // weight is the number of leaving resources, and of all.
 type weight struct {
-	leaving, empty int64 // not accepted; of them, those missing from an empty list
-	unread         int64 // of them, those missing from a list with unreadable entries
-	emptied        int64 // of them, those staying without a description
+	leaving, empty int64  // not accepted; of them, those missing from an empty list
+	unread         int64  // of them, those that are there still, and missing from a list with new entries without RDF
+	entry          string // one of those
+	emptied        int64  // of them, those staying without a description
 	accepted       int64
 	of             int64
 	implied        bool // some are leaving only because a list lacks them
 	id             string
+	unreadID       string // of the unread alone
 }
 
 // weigh adds up the leaving resources. Those outside of the selection do not count.
 func (lv *leavings) weigh(ctx context.Context, r kv.Reader) (w weight, err error) {
-	h := sha256.New()
+	h, unread := sha256.New(), sha256.New()
 	for loc, l := range lv.Ledger.AllLeaving(ctx, r, nil) {
 		if l.Err != nil {
 			return w, l.Err
@@ -102,19 +106,60 @@ func (lv *leavings) weigh(ctx context.Context, r kv.Reader) (w weight, err error
 			}
 			if l.Unread {
 				w.unread++
+				unread.Write(loc[:])
 			}
 		}
 	}
+	for _, f := range lv.Ledger.Faults(ctx) {
+		if w.unread == 0 || w.entry != "" {
+			break
+		}
+		if f.Err != nil {
+			return w, f.Err
+		}
+		if f.Unread {
+			w.entry = "the new entry " + clip.Middle(f.Loc)
+		}
+	}
 	m := lv.SnapshotMeta()
-	w.of, w.id = m.Selected(), hex.EncodeToString(h.Sum(nil)[:6])
+	w.of, w.id, w.unreadID = m.Selected(), hex.EncodeToString(h.Sum(nil)[:6]), hex.EncodeToString(unread.Sum(nil)[:6])
 	return w, nil
 }
 
-// tooMuch is the reason for a person to accept it, "" for none.
-func (lv *leavings) tooMuch(w weight) string {
+// hold tells what waits for a person, and why.
+type hold struct {
+	why    string
+	unread bool // only those missing from a list with new entries without RDF do
+}
+
+// keeps tells whether one that is leaving waits.
+func (h hold) keeps(l *ledger.Leaving) bool {
+	return h.why != "" && !l.Accepted && (l.Unread || !h.unread)
+}
+
+// tooMuch is what waits for a person to accept it.
+func (lv *leavings) tooMuch(w weight) (h hold) {
+	if w.unread > 0 {
+		h = hold{fmt.Sprintf("%s brings no RDF and may lead to a further list: %s kept without an entry, and still at the source", cmp.Or(w.entry, "a new entry"), resourcesAre(w.unread)), true}
+		w.leaving -= w.unread
+	}
+	if why := lv.tooMany(w); why != "" {
+		if h.unread = false; h.why != "" {
+			why = h.why + "; and " + why
+		}
+		h.why = why
+	}
+	if h.why != "" {
+		h.why += "; if that is right: " + lv.cfg.Settings.Of("rsbridge accept "+lv.cfg.Name+" --destination")
+	}
+	return h
+}
+
+// tooMany is why so many may not go, "" if they may.
+func (lv *leavings) tooMany(w weight) string {
 	ratio := lv.cfg.MaxDeleteRatio
 	allowed := max(int64(ratio*float64(w.of)), alwaysAllowed)
-	why, what := "", "go"
+	what := "go"
 	switch w.emptied {
 	case 0:
 	case w.leaving:
@@ -126,21 +171,17 @@ func (lv *leavings) tooMuch(w weight) string {
 	case w.leaving == 0:
 		return ""
 	case w.empty > 0:
-		why = fmt.Sprintf("the Resource List is empty: %s kept; an empty list deletes nothing", resourcesAre(w.empty))
-	case w.unread > 0:
-		why = fmt.Sprintf("an entry that cannot be read may lead to a further list: %s kept without an entry", resourcesAre(w.unread))
+		return fmt.Sprintf("the Resource List is empty: %s kept; an empty list deletes nothing", resourcesAre(w.empty))
 	case ratio >= 1:
 		return ""
 	case w.leaving >= w.of-w.accepted && w.leaving == 1:
-		why = fmt.Sprintf("the last resource would %s: it is kept", what)
+		return fmt.Sprintf("the last resource would %s: it is kept", what)
 	case w.leaving >= w.of-w.accepted:
-		why = fmt.Sprintf("all %d resources would %s: they are kept", w.leaving, what)
+		return fmt.Sprintf("all %d resources would %s: they are kept", w.leaving, what)
 	case w.leaving > allowed:
-		why = fmt.Sprintf("%d of %d resources would %s, more than the %d that are allowed (%s: %g): they are kept", w.leaving, w.of, what, allowed, lv.cfg.Settings.Of("max_delete_ratio"), max(ratio, 0))
-	default:
-		return ""
+		return fmt.Sprintf("%d of %d resources would %s, more than the %d that are allowed (%s: %g): they are kept", w.leaving, w.of, what, allowed, lv.cfg.Settings.Of("max_delete_ratio"), max(ratio, 0))
 	}
-	return why + "; if that is right: " + lv.cfg.Settings.Of("rsbridge accept "+lv.cfg.Name+" --destination")
+	return ""
 }
 
 // resourcesAre begins a sentence about so many.
@@ -161,9 +202,12 @@ func (r *run) depart(ctx context.Context, free bool) error {
 	if err != nil {
 		return err
 	}
-	why := d.leavings.tooMuch(w)
+	hold := d.leavings.tooMuch(w)
+	if hold.unread {
+		w.id, w.leaving = w.unreadID, w.unread
+	}
 	if free && w.empty+w.unread == 0 {
-		why = ""
+		hold.why = ""
 	}
 	m := d.mem.SnapshotMeta()
 	news := d.fates.Telling() && (m.HeldDeletions == nil || m.HeldDeletions.ID != w.id)
@@ -181,7 +225,7 @@ func (r *run) depart(ctx context.Context, free bool) error {
 		rec, err := apply.Becoming(l.Leaving)
 		switch {
 		case err != nil:
-		case why == "" || l.Accepted:
+		case !hold.keeps(l.Leaving):
 			err = b.Add(ctx, &apply.Op{Loc: loc, Item: it, Record: rec, Raw: l.Body})
 		case news && it != nil:
 			d.fates.TellFate("change is pending", it, "state", "held")
@@ -196,18 +240,18 @@ func (r *run) depart(ctx context.Context, free bool) error {
 	if r.c.Deleted+r.c.Updated > before {
 		r.mode("incremental")
 	}
-	if why == "" && m.HeldDeletions == nil {
+	if hold.why == "" && m.HeldDeletions == nil {
 		return nil
 	}
-	var hold *ledger.Deletions
-	if why != "" {
-		hold = &ledger.Deletions{ID: w.id, Reason: why, Deletions: w.leaving, Of: w.of, Implied: w.implied, Since: d.opt.Now().UTC()}
+	var held *ledger.Deletions
+	if hold.why != "" {
+		held = &ledger.Deletions{ID: w.id, Reason: hold.why, Deletions: w.leaving, Of: w.of, Implied: w.implied, Since: d.opt.Now().UTC()}
 		if m.HeldDeletions != nil && m.HeldDeletions.ID == w.id {
-			hold.Since = m.HeldDeletions.Since
+			held.Since = m.HeldDeletions.Since
 		}
-		d.mem.Log.Warn("deletions are held", "id", hold.ID, "reason", why)
+		d.mem.Log.Warn("deletions are held", "id", held.ID, "reason", hold.why)
 	}
-	return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.HeldDeletions = hold })
+	return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.HeldDeletions = held })
 }
 
 // planDepart is depart for a dry run.
@@ -228,14 +272,17 @@ func (r *run) planDepart(ctx context.Context) error {
 	if w.leaving = *goes; r.plan.empty {
 		w.empty = w.leaving
 	}
-	if r.plan.unread {
-		w.unread = w.leaving
+	if r.plan.total != nil {
+		w.unread = min(r.plan.unread, w.leaving)
 	}
-	why := d.leavings.tooMuch(w)
-	if why == "" || !r.until.IsZero() && !r.plan.empty {
+	hold := d.leavings.tooMuch(w)
+	if hold.why == "" || !r.until.IsZero() && !r.plan.empty {
 		return nil
 	}
-	r.rep.Held = why
+	if hold.unread {
+		w.leaving = w.unread
+	}
+	r.rep.Held = hold.why
 	r.plan.counts.Deleted -= w.leaving
 	if r.plan.total != nil {
 		*r.plan.total += w.leaving

@@ -1041,7 +1041,7 @@ func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, 
 		f.Replace(old.Replaces)
 		if oit, derr := feed.DecodeItem(old.Item); derr == nil && oit.SamePromise(it) {
 			f.Tries = old.Tries + 1
-			if !errors.Is(err, obtain.ErrContent) {
+			if !errors.Is(err, obtain.ErrContent) || old.Unread {
 				f.List, f.Unread = old.List, old.Unread
 			}
 			f.Unseen = f.Unseen && old.Unseen

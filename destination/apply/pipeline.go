@@ -161,7 +161,7 @@ func (b *Batcher) Take(ctx context.Context, o *Outcome) error {
 			if err := b.ap.SaveMeta(ctx, func(m *keep.Meta) { m.OweSource("a list in the place of a resource is none any more") }); err != nil {
 				return err
 			}
-			if !b.compares && (len(o.Wire) == 0 || o.Feed) { // what it names counts beside the entries only
+			if !b.compares && (len(o.Wire) == 0 || o.Bare) { // what it names counts beside the entries only
 				f.Next = b.ap.Options.Now().UTC()
 				return b.Add(ctx, &Op{Loc: p.Loc, Item: o.Item, fault: f})
 			}

@@ -107,7 +107,7 @@ type Unread struct {
 	lists int // entries that lead to a further list, or to another document of the framework
 	feeds int // lists with news only
 	never int // new entries that cannot be fetched: each may lead to a further list
-	maybe int // entries of unreadable bodies: each may be a further list
+	maybe int // new entries without RDF: each may lead to a further list
 
 	Owed string // why a later run compares again
 }
@@ -173,7 +173,7 @@ func (u *Unread) Why() string {
 	case u.never > 0:
 		return counted(u.never, "new entry", "new entries") + " could not be fetched yet, and may lead to a further list"
 	case u.maybe > 0:
-		return counted(u.maybe, "entry has a body", "entries have bodies") + " that cannot be read and may be a further list"
+		return counted(u.maybe, "new entry brings", "new entries bring") + " no RDF, and may lead to a further list"
 	}
 	return ""
 }

@@ -233,6 +233,7 @@ type Request struct {
 	Attempts  int       // 0: as configured
 	AsOf      time.Time // Accept-Datetime (RFC 7089)
 	Fresh     bool      // caches shall ask the source
+	head      bool      // the body is not asked for
 
 	// of a download: told the beginning of a long body and its whole length, -1
 	// unknown, it answers whether the rest need not be read
@@ -251,7 +252,11 @@ func (f *Client) open(ctx context.Context, r Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := f.waits(u, f.lim.Header, func() { cancel(fmt.Errorf("%w within %s", errNoAnswer, f.lim.Header)) })
 	stop := func() { timer.Stop(); cancel(context.Canceled) }
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	method := http.MethodGet
+	if r.head {
+		method = http.MethodHead
+	}
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), nil)
 	if err != nil {
 		stop()
 		return nil, &Error{URL: r.URL, Err: err}
@@ -314,6 +319,27 @@ func (f *Client) open(ctx context.Context, r Request) (*http.Response, error) {
 	}
 	e.Wait = retryAfter(resp.Header.Get("Retry-After"), f.now())
 	return nil, e
+}
+
+// IsGone tells of an address that both HEAD and GET answer with 404 or 410. Nothing is asked twice.
+func (f *Client) IsGone(ctx context.Context, address string) bool {
+	select {
+	case f.sem <- struct{}{}:
+		defer func() { <-f.sem }()
+	case <-ctx.Done():
+		return false
+	}
+	for _, head := range []bool{true, false} {
+		resp, err := f.open(ctx, Request{URL: address, Accept: "*/*", Fresh: true, head: head})
+		if err == nil {
+			resp.Body.Close()
+		}
+		var fe *Error
+		if !errors.As(err, &fe) || !fe.Gone {
+			return false
+		}
+	}
+	return true
 }
 
 func quoteBody(b []byte) string {

@@ -28,7 +28,7 @@ type Fault struct {
 	Item   []byte    `json:"item"`            // the source's entry; the feed reads it
 
 	List     bool   `json:"list,omitempty"`     // it is a list, and what that names is not known
-	Unread   bool   `json:"unread,omitempty"`   // so it is assumed, since its body cannot be read
+	Unread   bool   `json:"unread,omitempty"`   // so it is assumed of a new entry without RDF
 	Unseen   bool   `json:"unseen,omitempty"`   // a list names it, and nothing of it ever came: it may be a list
 	Run      string `json:"run,omitempty"`      // the run that tried it; it is not tried twice in one
 	Doubted  string `json:"doubted,omitempty"`  // the first run that received what is not believed yet
@@ -266,7 +266,7 @@ type Leaving struct {
 	Item     []byte    `json:"item,omitempty"`     // the change that deleted it, as far as it is kept; the feed reads it
 	Implied  bool      `json:"implied,omitempty"`  // no change did: a list lacks it
 	Empty    bool      `json:"empty,omitempty"`    // that list was empty
-	Unread   bool      `json:"unread,omitempty"`   // an entry of that list cannot be read, and may be a further list
+	Unread   bool      `json:"unread,omitempty"`   // that list has a new entry without RDF, and the resource is there still
 	Accepted bool      `json:"accepted,omitempty"` // by a person
 	Becomes  []byte    `json:"becomes,omitempty"`  // the record of what it is instead: it stays, without a description
 	Body     []byte    `json:"body,omitempty"`     // the bytes of that, where files are kept

@@ -1,7 +1,6 @@
 package obtain
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -41,9 +40,9 @@ func (ob *Obtainer) representFile(ctx context.Context, it *feed.Item, p feed.Pla
 		// The bytes are the promised ones, whatever they are.
 		rec := it.Record()
 		rec.Flags |= ledger.FlagNotRDF
-		o = &Outcome{Item: it, Record: rec, NotRDF: true}
+		o = &Outcome{Item: it, Record: rec, NotRDF: true, Bare: true}
 	}
-	o.Empty = o.Empty || len(bytes.TrimSpace(body)) == 0
+	o.Empty = o.Empty || isBlank(body)
 	o.Wire, o.Parsed, o.Record.Triples = nil, nil, 0
 	if o.Record.Has(ledger.FlagNotRDF) {
 		ob.inPart(o)

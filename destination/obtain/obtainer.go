@@ -45,8 +45,7 @@ type Obtainer struct {
 	bigMu    *sync.Mutex // one big representation at a time
 	packages *packageCache
 	contexts *fetch.Contexts
-	goes     func(spelling string) bool // for want of an entry; nil: nothing does
-	again    bool                       // what is recorded is of this run
+	lives    func(context.Context) (string, error) // a resource without an entry; nil: all have one
 }
 
 // New makes an Obtainer.
@@ -68,7 +67,7 @@ func (ob *Obtainer) Job(it *feed.Item) func(context.Context) *Outcome {
 	case !it.AsOf.IsZero():
 		return func(ctx context.Context) *Outcome { return ob.obtainAsOf(ctx, it) }
 	}
-	return func(ctx context.Context) *Outcome { return ob.Obtain(ctx, it) }
+	return func(ctx context.Context) *Outcome { return ob.beside(ctx, ob.Obtain(ctx, it)) }
 }
 
 // Needed tells whether the bytes of a resource would be fetched.

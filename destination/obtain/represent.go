@@ -36,7 +36,7 @@ type Outcome struct {
 	Err    error
 
 	NotRDF  bool   // fetched now, and no RDF
-	Feed    bool   // RDF, and a feed: RSS 1.0
+	Bare    bool   // no RDF, or RDF that says nothing or is a feed: it may be a list
 	NoValue string // an expression of map that has no value for it
 	Raw     []byte // the verified body, for a mirror of files
 
@@ -86,10 +86,10 @@ func (ob *Obtainer) obtainSingly(ctx context.Context, it *feed.Item) *Outcome {
 	if ob.Select.Outside(it) {
 		return ob.left(it)
 	}
-	if !ob.KeepFiles && ob.passedOver(it) && !ob.mayList(it) {
+	if !ob.KeepFiles && ob.passedOver(it) {
 		rec := it.Record()
 		rec.NotRDF(it.File)
-		o := &Outcome{Item: it, Record: rec, NotRDF: true}
+		o := &Outcome{Item: it, Record: rec, NotRDF: true, Bare: true}
 		sum, _ := rdfres.ParseDigest(it.Promise.Hashes.SHA256) // zero without a promise
 		ob.otherwise(o, sum, nil)
 		return o
@@ -309,13 +309,7 @@ func (ob *Obtainer) representRDF(ctx context.Context, it *feed.Item, p feed.Plac
 		}
 		ts, ok, err = ob.readRDF(ctx, p, base, body, kind)
 	}
-	isFeed := ok && isFeed(ts)
-	if !ok || err != nil || isFeed {
-		if err := ob.list(ctx, it, p, body); err != nil {
-			return nil, err
-		}
-	}
-	if !ok && ob.goes != nil && !it.File && unpromised(p) && len(bytes.TrimSpace(body)) == 0 && ob.Ledger.Lacks(ctx, ledger.HashOf(it.Loc)) {
+	if !ok && ob.lives != nil && !it.File && unpromised(p) && isBlank(body) && ob.Ledger.Lacks(ctx, ledger.HashOf(it.Loc)) {
 		return nil, fmt.Errorf("%s is empty, and may be a list that is being written", clip.Middle(p.URL))
 	}
 	if !ok && !it.File && !feed.IsTypeOfNoRDF(p.Promise.Type) && ob.isMirrored(ctx, it.Loc) {
@@ -323,7 +317,7 @@ func (ob *Obtainer) representRDF(ctx context.Context, it *feed.Item, p feed.Plac
 	}
 	if !ok || it.File {
 		rec.NotRDF(it.File)
-		return &Outcome{Item: it, Record: rec, NotRDF: true}, nil
+		return &Outcome{Item: it, Record: rec, NotRDF: true, Bare: !isBlank(body) && !isMedium(body)}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %w: %w", clip.Middle(p.URL), ErrContent, err)
@@ -364,7 +358,7 @@ func (ob *Obtainer) representRDF(ctx context.Context, it *feed.Item, p feed.Plac
 	if rec.Graph = it.Promise.Graph; !wireNames { // else it was compared
 		rec.Graph = sha256.Sum256(wire)
 	}
-	o := &Outcome{Item: it, Record: rec, Feed: isFeed, Empty: len(ts) == 0, Strange: unpromised(p) && ob.isStrange(ctx, rec, ts)}
+	o := &Outcome{Item: it, Record: rec, Bare: isBare(ts) && !isBlank(body), Empty: len(ts) == 0, Strange: unpromised(p) && ob.isStrange(ctx, rec, ts)}
 	if !ob.Select.Selected(rec.Entity, ts) {
 		rec.Flags |= ledger.FlagUnselected
 		return o, nil
@@ -372,6 +366,8 @@ func (ob *Obtainer) representRDF(ctx context.Context, it *feed.Item, p feed.Plac
 	rec.Triples, o.Wire, o.Parsed = int64(len(ts)), wire, ts
 	return o, nil
 }
+
+func isBlank(body []byte) bool { return len(bytes.TrimSpace(body)) == 0 }
 
 // listKind names a body's kind of ResourceSync document, or Sitemap, "" for any other.
 func listKind(body []byte) string {

@@ -3,11 +3,9 @@ package pairs
 import (
 	"cmp"
 	"context"
-	"net/url"
 	"slices"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
@@ -19,10 +17,9 @@ import (
 
 // Departure is a location missing from the source.
 type Departure struct {
-	Loc      ledger.Hash
-	entity   ledger.Hash
-	spelling ledger.Hash
-	moved    bool
+	Loc    ledger.Hash
+	entity ledger.Hash
+	moved  bool
 }
 
 // Departures are sorted by entity once they are Sorted.
@@ -30,10 +27,8 @@ type Departures []Departure
 
 // Add adds a recorded location.
 func (g *Departures) Add(loc ledger.Hash, rec *ledger.Record) {
-	*g = append(*g, Departure{Loc: loc, entity: entityHash(rec.Entity), spelling: spellingOf(rec.Loc)})
+	*g = append(*g, Departure{Loc: loc, entity: entityHash(rec.Entity)})
 }
-
-func spellingOf(loc string) ledger.Hash { return ledger.HashOf(fetch.Spelling(&url.URL{}, loc)) }
 
 // entityHash is zero for no entity: it never moves.
 func entityHash(entity string) ledger.Hash {
@@ -72,15 +67,6 @@ func (g Departures) Claim(entity ledger.Hash) []ledger.Hash {
 // Rest are the unclaimed locations.
 func (g Departures) Rest() Departures {
 	return slices.DeleteFunc(g, func(g Departure) bool { return g.moved })
-}
-
-// Names tells whether an address is of one of them, by its [fetch.Spelling].
-func (g Departures) Names() func(spelling string) bool {
-	is := make(map[ledger.Hash]bool, len(g))
-	for i := range g {
-		is[g[i].spelling] = true
-	}
-	return func(spelling string) bool { return is[ledger.HashOf(spelling)] }
 }
 
 // move is of one entity.

@@ -225,12 +225,15 @@ func TestCheckerRules(t *testing.T) {
 		{"packed list in the place of a resource", cap, "E70", swap("ada", "ada is a person\n", gzipped(tinyList))},
 		{"Sitemap in the place of a change", cap, "E70", swap("eve", "eve\n", docOf("urlset", ""))},
 		{"list as text in the place of a resource", cap, "W70", swap("ada", "ada is a person\n", "http://src.example/bob\nhttp://src.example/eve\n")},
+		{"list as JSON in the place of a resource", cap, "W70", swap("ada", "ada is a person\n", `["http://src.example/bob", "http://src.example/eve"]`)},
+		{"page of links in the place of a resource", cap, "I70", swap("ada", "ada is a person\n", `<html><title>all</title><ul><li><a href="bob">Bob</a> 2 kB<li><a href='/eve'>Eve</a></ul></html>`)},
 		{"RDF without a byte", cap, "W128", func(s *site) {
 			s.pages[rl1] = strings.NewReplacer("text/plain", "text/turtle", fmt.Sprintf(` length="%d"`, len(s.pages["ada"])), "", ` hash="md5:`+sum(s.pages["ada"])+`"`, "").Replace(s.pages[rl1])
 			s.pages["ada"] = ""
 		}},
 		{"number missing between parts", index, "W126", numberedParts("3", "5")},
 		{"number of before in the next part", index, "W126", numberedParts("3", "2")},
+		{"same number in the next part", index, "W126", numberedParts("3", "3")},
 		{"other host", rl1, "W129", swap(rl1, "</urlset>", `<url><loc>http://far.example/x</loc></url></urlset>`)},
 		{"list in a package", "set/dump.zip!/manifest.xml", "E70", repackage(member{name: "manifest.xml", data: tinyManifest}, member{name: "a", data: tinyList})},
 		{"no RDF as promised", cap, "W124", func(s *site) {
@@ -321,21 +324,45 @@ func TestCheckerOnce(t *testing.T) {
 	s := goodSite(t)
 	numberedParts("3", "4")(s)
 	s.pages["gone"] = "still"
-	s.pages["set/rl-2.xml"] = strings.Replace(s.pages["set/rl-2.xml"], "</urlset>", u("gone", "")+u("none", `<rs:md type="text/turtle" length="0"/>`)+"</urlset>", 1)
-	s.pages["none"] = ""
+	s.pages["set/rl-2.xml"] = strings.Replace(s.pages["set/rl-2.xml"], "</urlset>", u("gone", "")+u("none", `<rs:md type="text/turtle" length="0"/>`)+u("nothing", `<rs:md type="text/turtle" hash="md5:`+sum("")+`"/>`)+u("table", `<rs:md type="text/csv"/>`)+"</urlset>", 1)
+	s.pages["none"], s.pages["nothing"], s.pages["table"] = "", "", "http://src.example/a,1\nhttp://src.example/b,2\n"
 	told := 0
 	for _, found := range check(t, newSiteChecker(t, s), ".well-known/resourcesync") {
 		for _, f := range found {
 			switch f.Rule {
 			case 112:
 				told++
-			case 126, 128, 129:
+			case 70, 126, 128, 129:
 				t.Error(f)
 			}
 		}
 	}
 	if told != 1 {
 		t.Errorf("%d findings of rule 112, want 1", told)
+	}
+}
+
+// Bodies that are nothing but addresses are lists, and others are none.
+func TestFormsOfBodies(t *testing.T) {
+	for body, want := range map[string][2]bool{ // JSON, page
+		`["http://a.example/1", "http://a.example/2"`:                        {true, false},
+		`{"items": [{"url": "http://a.example/1"}, {"url": "https://b/2"}]}`: {true, false},
+		`["http://a.example/1"]`:                                             {},
+		`["http://a.example/1", "x"]`:                                        {},
+		`["http://a.example/1", 2]`:                                          {},
+		`[{"@id": "http://a.example/1"}, {"@id": "http://a.example/2"}]`:     {},
+		`{"a": ["http://a.example/1"], "b": ["http://a.example/2"]}`:         {},
+		`"http://a.example/1"`:                                               {},
+		``:                                                                   {},
+		`<!DOCTYPE html><h1>Index of /r, with all the files that there are</h1><pre><a href="1">1</a> 2024-01-01 1K` + "\n" + `<a href="2">2</a> 2024-01-01 1K</pre>`: {false, true},
+		`<html><a href="#x">x</a><a href="1">1</a></html>`:                                                      {},
+		`<html><p>` + strings.Repeat("A page of its own. ", 20) + `<a href="1">1</a><a href="2">2</a></html>`:   {},
+		`<html><script>` + strings.Repeat("x();", 90) + `</script><a href="1">1</a><a href="2">2</a>`:           {false, true},
+		`<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><a href="1"/><a href="2"/></rdf:RDF>`: {},
+	} {
+		if got := [2]bool{isArrayOfAddresses([]byte(body)), isPageOfLinks([]byte(body))}; got != want {
+			t.Errorf("%s: %v, want %v", body, got, want)
+		}
 	}
 }
 

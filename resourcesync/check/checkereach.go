@@ -105,7 +105,7 @@ func (c *Checker) numbersAdjoin(d *seen) {
 		if !part.numbers.some {
 			continue
 		}
-		if was := before; was != nil && (part.numbers.first < was.numbers.last || part.numbers.first > was.numbers.last+1) {
+		if was := before; was != nil && (part.numbers.first <= was.numbers.last || part.numbers.first > was.numbers.last+1) {
 			c.find(d, 126, SeverityWarning, d.entries[i].line, "%s begins with change %d, the part before ended with change %d", clip(part.location), part.numbers.first, was.numbers.last)
 		}
 		before = part

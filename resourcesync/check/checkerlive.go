@@ -3,6 +3,7 @@ package check
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -62,7 +63,7 @@ func (c *Checker) resource(ctx context.Context, d *seen, e *resourcesync.Entry) 
 		c.find(d, 107, SeverityWarning, 0, "the resource %s answers %d", clip(e.Loc), got.Status)
 		return nil
 	}
-	got.Body = c.resourceBody(d, 0, e, got.Body)
+	got.Body = c.resourceBody(d, 0, e, got.ContentType, got.Body)
 	if err := c.coversLink(ctx, d, e, got); err != nil {
 		return err
 	}
@@ -85,16 +86,21 @@ const rootBytes = 16 << 10
 
 // resourceBody is rule 70 for the body of an entry: it is no list, though no capability says
 // that it is one. The body is given from its beginning.
-func (c *Checker) resourceBody(d *seen, line int, e *resourcesync.Entry, body io.ReadCloser) io.ReadCloser {
+func (c *Checker) resourceBody(d *seen, line int, e *resourcesync.Entry, contentType string, body io.ReadCloser) io.ReadCloser {
 	in := bufio.NewReaderSize(body, rootBytes)
 	first, _ := in.Peek(rootBytes) // a failure comes again with the read of the body
 	plain, err := unpacked(bytes.NewReader(first))
 	if err == nil && e.Meta.Capability == "" { // else the check of the document has told
 		root, _ := io.ReadAll(io.LimitReader(plain, rootBytes)) // cut off, when it is packed
+		typ := resourcesync.NormalizeType(cmp.Or(e.Meta.Type, contentType))
 		if kind := resourcesync.DocumentKind(root); kind != "" {
 			c.find(d, 70, SeverityError, line, "the entry %s leads to a %s, which is no resource", clip(e.Loc), kind)
-		} else if resourcesync.IsTextList(root) {
+		} else if resourcesync.IsTextList(root) && !isTable(typ) {
 			c.find(d, 70, SeverityWarning, line, "the entry %s leads to a list of addresses as text: mirrors do not follow it", clip(e.Loc))
+		} else if isArrayOfAddresses(root) {
+			c.find(d, 70, SeverityWarning, line, "the entry %s leads to a list of addresses as JSON: mirrors do not follow it", clip(e.Loc))
+		} else if isPageOfLinks(root) {
+			c.find(d, 70, SeverityInfo, line, "the entry %s leads to a page of links: mirrors do not follow them", clip(e.Loc))
 		}
 	}
 	return struct {
@@ -122,7 +128,7 @@ func (c *Checker) sameAsPromised(ctx context.Context, d *seen, loc string, p pro
 		return nil // length and hash are of the coded body
 	}
 	sums := newDigests()
-	if err := c.readBody(d, 0, loc, p.typ, got.ContentType, p.length, got.Body, sums); err != nil {
+	if err := c.readBody(d, 0, loc, p, got.ContentType, got.Body, sums); err != nil {
 		if ctx.Err() == nil {
 			c.find(d, rules[0], SeverityWarning, 0, "the resource %s cannot be fetched: %v", clip(loc), err)
 		}
@@ -144,10 +150,10 @@ func (c *Checker) sameAsPromised(ctx context.Context, d *seen, loc string, p pro
 const mostRDF = 64 << 20
 
 // readBody reads a body to its end, and is rules 124 and 128: RDF can be read as such, and is not empty
-// against its promised length. The error is of the read.
-func (c *Checker) readBody(d *seen, line int, loc, typ, contentType string, length int64, body io.Reader, sums *digests) error {
+// without a promise. The error is of the read.
+func (c *Checker) readBody(d *seen, line int, loc string, p promise, contentType string, body io.Reader, sums *digests) error {
 	in := &failing{r: io.TeeReader(body, sums)}
-	if format, ok := formatOf(loc, typ, contentType); ok {
+	if format, ok := formatOf(loc, p.typ, contentType); ok {
 		_, params, _ := mime.ParseMediaType(contentType)
 		plain, err := unpacked(in)
 		if err == nil {
@@ -159,8 +165,9 @@ func (c *Checker) readBody(d *seen, line int, loc, typ, contentType string, leng
 		}
 		switch {
 		case in.err != nil:
-		case sums.size == 0 && length != 0:
-			c.find(d, 128, SeverityWarning, line, "the resource %s has no bytes, and its length is not promised as 0: mirrors do not believe it at once", clip(loc))
+		case sums.size == 0 && p.length != 0 && !(p.length < 0 && sums.prove(p.hash)):
+			c.find(d, 128, SeverityWarning, line, "the resource %s has no bytes, and neither a length of 0 nor the hash of nothing is promised: mirrors do not believe it at once", clip(loc))
+		case sums.size == 0:
 		case err == nil:
 		case errors.Is(err, rdfres.ErrRemoteContext):
 			c.find(d, 124, SeverityInfo, line, "the resource %s was not read as RDF, since its context is elsewhere: %v", clip(loc), err)

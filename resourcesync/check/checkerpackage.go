@@ -132,7 +132,7 @@ func (c *Checker) members(ctx context.Context, p *resourcesync.Package, m *seen)
 		}
 		if e.Meta.Path != "" {
 			if body, err := p.Open(e.Meta.Path); err == nil { // a failure is told with the promises
-				c.resourceBody(m, e.Line, &e, body).Close()
+				c.resourceBody(m, e.Line, &e, "", body).Close()
 			}
 			c.member(p, m, e.Line, e.Meta.Path, e.Loc, e.Meta.Type, &e.Meta.Hash, e.Meta.Length, used)
 		}
@@ -159,7 +159,7 @@ func (c *Checker) member(p *resourcesync.Package, m *seen, line int, path, loc, 
 	defer body.Close()
 	used[p.Member(path)] = true
 	sums := newDigests()
-	if err := c.readBody(m, line, loc, typ, "", length, body, sums); err != nil {
+	if err := c.readBody(m, line, loc, promise{hash: h, length: length, typ: typ}, "", body, sums); err != nil {
 		c.find(m, 78, SeverityError, line, "%s", messageOf(err))
 		return
 	}
@@ -247,6 +247,18 @@ func (d *digests) Write(b []byte) (int, error) {
 	d.sha256.Write(b)
 	d.size += int64(len(b))
 	return len(b), nil
+}
+
+// prove tells whether some promised hash is that of the bytes, and none is another.
+func (d *digests) prove(h *resourcesync.Hashes) bool {
+	some := false
+	for promised, sum := range map[*string]hash.Hash{&h.MD5: d.md5, &h.SHA1: d.sha1, &h.SHA256: d.sha256} {
+		if *promised != "" && *promised != hex.EncodeToString(sum.Sum(nil)) {
+			return false
+		}
+		some = some || *promised != ""
+	}
+	return some
 }
 
 // promises holds length and hashes against the bytes.

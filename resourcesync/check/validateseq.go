@@ -122,6 +122,8 @@ func (s *sequenceState) numberInOrder(e *resourcesync.Entry, all bool) {
 		s.report.add(126, SeverityWarning, e.Line, "rsb:sequence %q is no number", clip(text))
 		return
 	case s.numbered == 0:
+	case n == s.number:
+		s.report.add(126, SeverityWarning, e.Line, "change %d of %s has the number of that in line %d", n, clip(e.Loc), s.numbered)
 	case n < s.number:
 		s.report.add(126, SeverityWarning, e.Line, "change %d of %s stands after change %d in line %d", n, clip(e.Loc), s.number, s.numbered)
 		return

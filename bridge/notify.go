@@ -24,6 +24,7 @@ func (c *Config) openPush(b *Bridge, keyFile string) (*push.Push, error) {
 			}})
 	}
 	return push.New(told, push.Options{Store: kv.Prefix(b.kv, prefixPush), Source: c.Public.BaseURL + "/.well-known/resourcesync", Documents: b.pub.Handler(),
+		Former:  func(name string) string { to, _ := b.pub.Former(name); return to },
 		Address: c.hub(), Hub: c.Public.Hub, KeyFile: keyFile, UserAgent: c.UserAgent, Now: b.now, Logger: b.log.With("component", "push")})
 }
 

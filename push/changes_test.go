@@ -329,3 +329,34 @@ func TestOldPositions(t *testing.T) {
 	}
 	rising(t, head.Meta.From, entries, head.Meta.Until)
 }
+
+// TestMovedTopics: a former address of a topic, of a set with another name or base URL then, leads to
+// the present one at the hub.
+func TestMovedTopics(t *testing.T) {
+	w := newWorld(t, Config{WebSub: true}, nil)
+	w.push.o.Former = func(name string) string {
+		if name == "books" {
+			return "data"
+		}
+		return ""
+	}
+	for address, want := range map[string]string{
+		base + "/books/notify/change":                           base + "/data/notify/change",
+		"http://former.example/data/notify/change":              base + "/data/notify/change",
+		"http://former.example/x/books/notify/framework":        base + "/data/notify/framework",
+		base + "/books/notify/change?change=deleted":            base + "/data/notify/change?change=deleted",
+		base + "/data/notify/change":                            "",
+		base + "/data/notify/change?change=deleted&class=":      "",
+		base + "/others/notify/change":                          "",
+		base + "/books/notify/others":                           "",
+		base + "/books/notify/change?change=nothing-of-the-set": "",
+	} {
+		got := ""
+		if to := w.push.movedTo(address); to != nil {
+			got = to.address()
+		}
+		if got != want {
+			t.Errorf("%s has moved to %q, want %q", address, got, want)
+		}
+	}
+}

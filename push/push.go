@@ -39,6 +39,7 @@ package push
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,9 @@ type Options struct {
 	Store     kv.Store     // for the records below, its alone
 	Source    string       // address of the Source Description
 	Documents http.Handler // of the source: its documents are read without a socket
-	Address   string       // of the built-in hub
+	// Former gives the present name of a renamed set, "" for none. Nil: no set was renamed.
+	Former    func(name string) string
+	Address   string // of the built-in hub
 	Hub       HubConfig
 	KeyFile   string           // seals the secrets of subscribers
 	UserAgent string           // in requests to subscribers and hubs
@@ -159,10 +162,16 @@ func New(sets []SetConfig, o Options) (*Push, error) {
 	}
 	h.Find = func(address string) (hub.Topic, error) {
 		t, err := p.Topic(address)
-		if err == nil && (!t.s.WebSub || len(t.s.Hubs) > 0) {
-			err = errNoTopic
+		if errors.Is(err, errNoTopic) {
+			t = p.movedTo(address)
 		}
-		return t, err
+		switch {
+		case t == nil, !t.s.WebSub, len(t.s.Hubs) > 0:
+			return nil, cmp.Or(err, errNoTopic)
+		case err != nil:
+			return nil, &hub.Moved{Topic: t, To: t.address()}
+		}
+		return t, nil
 	}
 	p.positions = positions.New(positions.Options{Store: kv.Prefix(o.Store, []byte{'m'}), Now: p.now, Logger: o.Logger})
 	if p.hub, err = hub.New(h); err != nil {
@@ -336,6 +345,28 @@ func (p *Push) Topic(address string) (*topic, error) {
 		return nil, errNoTopic
 	}
 	return t, nil
+}
+
+// movedTo finds a topic by a former address: of a set with another base URL or another name then.
+func (p *Push) movedTo(address string) *topic {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil
+	}
+	place, name, _ := strings.Cut(u.EscapedPath(), notify)
+	set := place[strings.LastIndexByte(place, '/')+1:]
+	s, kind := p.sets[set], kinds[name]
+	if s == nil && p.o.Former != nil {
+		s = p.sets[p.o.Former(set)]
+	}
+	if s == nil || kind == "" || !s.tells() || s.Address() == strings.TrimSuffix(u.Scheme+"://"+u.Host+place, "/") {
+		return nil
+	}
+	t := &topic{s: s, kind: kind}
+	if t.filter, err = parseFilter(u.Query()); err != nil {
+		return nil
+	}
+	return t
 }
 
 // news wakes whoever waits for something new.

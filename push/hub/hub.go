@@ -80,10 +80,30 @@ type Topic interface {
 	Changed() <-chan struct{}
 }
 
+// Moved is the error for the former address of a topic. Kept subscriptions go on, and their payloads
+// tell the new address (6.1). A new one is for that.
+type Moved struct {
+	Topic Topic
+	To    string
+}
+
+func (m *Moved) Error() string { return "this topic is at " + m.To + " now" }
+
+// kept finds the topic of a kept subscription, and its present address.
+func (h *Hub) kept(address string) (topic Topic, at string, err error) {
+	topic, err = h.o.Find(address)
+	var moved *Moved
+	if errors.As(err, &moved) {
+		return moved.Topic, moved.To, nil
+	}
+	return topic, address, err
+}
+
 // Options of New.
 type Options struct {
 	Store kv.Store // for the records below, its alone
-	// Find gives the topic of an address. The subscriber is answered 404 with its error.
+	// Find gives the topic of an address. The subscriber is answered 404 with its error; of a topic
+	// with another address now it is Moved.
 	Find      func(address string) (Topic, error)
 	External  []External     // hubs of others
 	KeyFile   string         // seals secrets; made if it is not there. Empty: a key for this process alone
@@ -170,6 +190,7 @@ type subscription struct {
 	record
 	key    key
 	host   string
+	at     string // present address of the topic
 	secret string
 	cancel context.CancelFunc
 	wake   chan struct{} // the lease was renewed
@@ -221,11 +242,12 @@ func (h *Hub) Start(ctx context.Context) error {
 		return nil
 	}
 	for _, s := range kept {
-		topic, err := h.o.Find(s.Topic)
+		topic, at, err := h.kept(s.Topic)
 		if err != nil {
 			h.running.Go(func() { h.denied(s, err.Error()) })
 			continue
 		}
+		s.at = at
 		h.take(s, topic, h.position(ctx, recordKey('p', s.key)))
 	}
 	for _, e := range h.o.External {
@@ -255,7 +277,7 @@ func (h *Hub) CountOf(prefix string) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range h.subs {
-		if strings.HasPrefix(s.Topic, prefix) {
+		if strings.HasPrefix(s.at, prefix) {
 			n++
 		}
 	}

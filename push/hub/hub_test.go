@@ -3,6 +3,7 @@ package hub
 import (
 	"crypto/hmac"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -535,4 +536,51 @@ func TestExternal(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMovedTopic: a kept subscription goes on after its topic got another address, and may be renewed
+// and ended. A new one is sent to the new address.
+func TestMovedTopic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		w := newWorld(t, func(o *Options) { o.KeyFile = dir + "/key" })
+		s := w.subscriber("s.example")
+		w.subscribe(s.callback(), "hub.secret", "geheim")
+		time.Sleep(time.Second)
+		w.topic.say("one")
+		time.Sleep(time.Second)
+		const to = "http://other.example/data/notify/change"
+		w.o.Find = func(address string) (Topic, error) {
+			switch address {
+			case to:
+				return w.topic, nil
+			case topicAddress:
+				return nil, &Moved{Topic: w.topic, To: to}
+			}
+			return nil, errors.New("no such topic")
+		}
+		w.open()
+		w.topic.say("two")
+		time.Sleep(time.Second)
+		if got := s.bodies(); got != "one|two" || w.hub.CountOf("http://other.example/data/") != 1 {
+			t.Errorf("delivered %s; %d subscriptions count there", got, w.hub.CountOf("http://other.example/data/"))
+		}
+		if rec := w.subscribe(s.callback() + "/new"); rec.Code != http.StatusNotFound || !strings.Contains(rec.Body.String(), to) {
+			t.Errorf("a new subscription of the former address: %d %s", rec.Code, rec.Body)
+		}
+		if rec := w.subscribe(s.callback(), "hub.lease_seconds", "1000"); rec.Code != http.StatusAccepted {
+			t.Errorf("renewal: %d %s", rec.Code, rec.Body)
+		}
+		time.Sleep(900 * time.Second)
+		w.topic.say("three")
+		time.Sleep(time.Second)
+		if got := s.bodies(); got != "one|two|three" || w.hub.Count() != 1 {
+			t.Errorf("after the renewal %d subscriptions, delivered %s", w.hub.Count(), got)
+		}
+		w.ask("127.0.0.1", "hub.mode", "unsubscribe", "hub.topic", topicAddress, "hub.callback", s.callback())
+		time.Sleep(time.Second)
+		if n := w.hub.Count(); n != 0 {
+			t.Errorf("%d subscriptions after the end", n)
+		}
+	})
 }

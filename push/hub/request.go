@@ -126,11 +126,23 @@ func (h *Hub) parse(w http.ResponseWriter, r *http.Request) (*intent, *refusal) 
 	if err := permitted(h.o.Allow, u); err != nil {
 		return nil, refuse(http.StatusForbidden, "hub.callback: %v.", err)
 	}
-	if i.to, err = h.o.Find(i.topic); err != nil {
+	i.key, i.host, i.client = keyOf(i.topic, i.callback), strings.ToLower(u.Host), Client(r.RemoteAddr)
+	if h.keeps(i.key) {
+		i.to, _, err = h.kept(i.topic)
+	} else {
+		i.to, err = h.o.Find(i.topic)
+	}
+	if err != nil {
 		return nil, refuse(http.StatusNotFound, "hub.topic: %v.", err)
 	}
-	i.key, i.host, i.client = keyOf(i.topic, i.callback), strings.ToLower(u.Host), Client(r.RemoteAddr)
 	return i, nil
+}
+
+// keeps tells whether there is a subscription.
+func (h *Hub) keeps(k key) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.subs[k] != nil
 }
 
 // Client is the address that requests count for; "" for loopback, where a proxy stands for many.

@@ -152,7 +152,7 @@ func (h *Hub) admit(ctx context.Context, i *intent, head Position) error {
 }
 
 func (h *Hub) subscription(r record) (*subscription, error) {
-	s := &subscription{record: r, key: keyOf(r.Topic, r.Callback), wake: make(chan struct{}, 1)}
+	s := &subscription{record: r, at: r.Topic, key: keyOf(r.Topic, r.Callback), wake: make(chan struct{}, 1)}
 	if u, err := url.Parse(r.Callback); err == nil {
 		s.host = strings.ToLower(u.Host)
 	}

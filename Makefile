@@ -4,6 +4,7 @@ BIN     := bin/rsbridge
 ARGS    ?=
 ROW     ?=
 WEEKS   ?= all
+TWO     ?= 10m
 # The race detector needs a C compiler; the binary itself never does.
 RACE    := $(shell command -v cc >/dev/null 2>&1 && echo 1 || echo 0)
 PACKAGES ?= ./...
@@ -15,7 +16,7 @@ RACED    = $(if $(filter ./...,$(PACKAGES)),$(or $(shell git grep -lE '^[[:space
 # names and lines without them. MessagePack, for gin alone, takes 19 s.
 LEAN := -trimpath -ldflags=-w -gcflags=all=-dwarf=false -tags=nomsgpack
 
-.PHONY: build run test plain raced lint bench bench-large bench-weeks fuzz campaign generate clean
+.PHONY: build run test plain raced lint bench bench-two bench-large bench-weeks fuzz campaign generate clean
 
 build:
 	CGO_ENABLED=0 $(GO) build $(LEAN) -o $(BIN) ./cmd/rsbridge
@@ -72,6 +73,12 @@ clean:
 
 bench: build
 	RSBRIDGE_VIRTUOSO_ROWS=2000000 CGO_ENABLED=0 $(GO) run ./internal/teststores/withstores $(GO) run ./cmd/bench $(if $(ROW),-row $(ROW)) $(BENCHFLAGS)
+	$(GO) run ./cmd/bench -page docs/benchmarks.md
+
+# An Oxigraph behind the update gateway and a Fuseki with its patch log, with mirrors of both in one
+# Fuseki, at 14 changes a second each: how long each change takes. make bench-two TWO=1m is shorter.
+bench-two: build
+	CGO_ENABLED=0 $(GO) run ./internal/teststores/withstores $(GO) run ./cmd/bench -two $(TWO) -o docs/benchmarks/bench-two.json $(BENCHFLAGS)
 	$(GO) run ./cmd/bench -page docs/benchmarks.md
 
 # The same way at ten times the size, measured once: time, memory and disk; then a

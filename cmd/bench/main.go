@@ -65,6 +65,7 @@ type result struct {
 	Holds    bool       `json:"holds"`
 
 	Shape *[2][]float64 `json:"shape,omitempty"` // both distributions of one run, in a hundred steps
+	Lines *[2]string    `json:"lines,omitempty"` // their names, if they are not of us and the baseline
 }
 
 // note is kept with the rows that are measured.
@@ -113,6 +114,7 @@ func main() {
 	page := flag.String("page", "", "measure nothing: write this page (Markdown, with its plot) from the results beside -o")
 	large := flag.Bool("large", false, "measure this many entities and ten times as many, instead of the other rows")
 	weeks := flag.String("weeks", "", "simulate a week of this scenario, or of all, instead of the rows")
+	two := flag.Duration("two", 0, "change an Oxigraph behind the gateway and a Fuseki with its patch log for so long, with mirrors of both in one Fuseki, instead of the rows")
 	size := flag.Int64("size", 25_000, "with -weeks: divide the resources of a scenario until there are no more than these")
 	changes := flag.Int64("changes", 40_000, "with -weeks: divide its changes until a week has no more than these")
 	profile := flag.String("profile", "", "folder for profiles of scans and syncs: of the processor, and of all that was allocated up to their end")
@@ -139,9 +141,12 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	var err error
-	if *weeks != "" {
+	switch {
+	case *weeks != "":
 		err = runWeeks(ctx, *weeks, *size, *changes, *out)
-	} else {
+	case *two > 0:
+		err = runTwo(ctx, *two, *out)
+	default:
 		err = run(ctx, *only, *runs, *entities, *dir, *out, *profile, *large)
 	}
 	stop()

@@ -83,6 +83,7 @@ func writePage(page, results string) error {
 	var all []result
 	for _, part := range []struct{ file, title string }{
 		{"bench.json", "Beside the stores and tools themselves"},
+		{"bench-two.json", "Two sources, changed for minutes"},
 		{"bench-large.json", "At ten times the size"},
 		{"bench-weeks.json", "A simulated week of each of the first sources"},
 	} {

@@ -74,7 +74,7 @@ const (
 	shortest   = time.Second      // pause before a channel is opened again
 	longest    = 5 * time.Minute
 	leastRest  = 50 * time.Millisecond // after a sync, for more hints
-	mostRest   = 2 * time.Second
+	mostRest   = 250 * time.Millisecond
 	seldom     = time.Hour // a source without channels is asked again after it
 )
 
@@ -227,8 +227,9 @@ func (s *Subscriber) hint() {
 }
 
 // follow syncs at each hint. Those that come during a sync, and for a while after it, are followed by
-// one more: the while is as long as the sync took, so that syncs take half of the time at most. After
-// a failure it tries again: without a schedule nobody else does.
+// one more: the while is as long as the sync took, so that short syncs take half of the time at most.
+// A change waits for it, so it is bounded. After a failure it tries again: without a schedule nobody
+// else does.
 func (s *Subscriber) follow(ctx context.Context) {
 	pause := shortest
 	for again := false; ; {

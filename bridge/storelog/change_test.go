@@ -140,3 +140,42 @@ func TestOpenTransaction(t *testing.T) {
 		})
 	}
 }
+
+// TestRotatedInTransaction: the first transaction of a new file is read once, however it grows.
+func TestRotatedInTransaction(t *testing.T) {
+	p := &Patches{File: filepath.Join(t.TempDir(), "log")}
+	if err := os.WriteFile(p.File, []byte(first), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	place := ""
+	look := func() *reading {
+		t.Helper()
+		r, err := p.read(place)
+		if err != nil || r.gap && place != "" {
+			t.Fatalf("gap %v, %v", r.gap, err)
+		}
+		p.tail, place = r.tail, r.end
+		return r
+	}
+	look()
+	if err := os.Rename(p.File, p.File+".1"); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Create(p.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	read, size := int64(0), int64(0)
+	var r *reading
+	for _, text := range []string{"H id <uuid:2> .\n", "H prev <uuid:1> .\nTX .\n", "A <urn:b> <urn:p> 1 .\n", "A <urn:c> <ur", "n:p> 1 .\n", "TC .\n"} {
+		if _, err := log.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		r = look()
+		read, size = read+r.bytes, size+int64(len(text))
+	}
+	if read != size || len(r.places) != 2 {
+		t.Errorf("%d bytes read of %d; %v", read, size, r.places)
+	}
+}

@@ -584,3 +584,32 @@ func TestMovedTopic(t *testing.T) {
 		}
 	})
 }
+
+// TestSlowCallbacks: the refusal for too many waiting requests, and its line in the log, name the host
+// with slow callbacks.
+func TestSlowCallbacks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Options) { o.Limits.Waiting = 10 })
+		slow := w.subscriber("slow.example")
+		slow.echo = func(*request) (int, string) { time.Sleep(time.Minute); return 200, "" }
+		w.subscriber("good.example")
+		for i := range 11 {
+			res := w.subscribe(slow.callback() + fmt.Sprint(i))
+			if want := map[bool]int{true: 202, false: 503}[i < 10]; res.Code != want {
+				t.Errorf("request %d: %d %s", i, res.Code, res.Body)
+			}
+			if i == 10 && (!strings.Contains(res.Body.String(), "10 requests for callbacks at slow.example wait") || !strings.Contains(w.logs.String(), "callbacks at slow.example wait")) {
+				t.Errorf("told %s, logged %s", res.Body, w.logs)
+			}
+		}
+		for i := range mostWaiting { // callbacks at many hosts
+			w.hub.mu.Lock()
+			w.hub.intents[keyOf("x", fmt.Sprint(i))] = &intent{}
+			w.hub.mu.Unlock()
+		}
+		if res := w.subscribe("http://good.example/"); res.Code != 503 || !strings.Contains(res.Body.String(), "10 of them for callbacks at slow.example") {
+			t.Errorf("%d %s", res.Code, res.Body)
+		}
+		time.Sleep(2 * time.Minute)
+	})
+}

@@ -178,8 +178,8 @@ func (h *Hub) begin(i *intent) *refusal {
 		old.cancel()
 		h.forget(old)
 	}
-	if len(h.intents) >= mostWaiting || h.waiting[i.host] >= h.o.Limits.Waiting {
-		return refuse(http.StatusServiceUnavailable, "Too many requests wait for their verification.")
+	if no := h.busy(i.host); no != "" {
+		return refuse(http.StatusServiceUnavailable, "%s", no)
 	}
 	if h.ctx.Err() != nil {
 		return refuse(http.StatusServiceUnavailable, "The hub is being closed.")
@@ -198,6 +198,24 @@ func (h *Hub) begin(i *intent) *refusal {
 		}
 	})
 	return nil
+}
+
+// busy tells why no request for a callback host can wait for its verification, "" if one can; the caller
+// holds h.mu.
+func (h *Hub) busy(host string) string {
+	if n := h.waiting[host]; n >= h.o.Limits.Waiting {
+		return fmt.Sprintf("%d requests for callbacks at %s wait for their verification: that host answers too slowly.", n, host)
+	}
+	if len(h.intents) < mostWaiting {
+		return ""
+	}
+	slowest := host
+	for other, n := range h.waiting {
+		if n > h.waiting[slowest] || n == h.waiting[slowest] && other < slowest {
+			slowest = other
+		}
+	}
+	return fmt.Sprintf("%d requests wait for their verification, %d of them for callbacks at %s.", len(h.intents), h.waiting[slowest], slowest)
 }
 
 // forget removes an intent; the caller holds h.mu.

@@ -5,6 +5,10 @@
 // newer than the last one, so a repeated report says nothing. Mirrors are limited in number, and
 // forgotten a week after their last report.
 //
+// Behind a proxy on this machine all senders look alike, and one could take all places. So in a full
+// set a mirror proves itself by an hour of reports: until then a new one may take its place, if it has
+// reported once only or is silent for a quarter of an hour.
+//
 // # Records
 //
 //	SET 0 KEY  the last report, JSON (record)
@@ -38,6 +42,8 @@ const (
 	keptFor      = 7 * 24 * time.Hour
 	clocksDiffer = 10 * time.Minute
 	settleEvery  = time.Hour
+	provenAfter  = time.Hour
+	silentAfter  = 15 * time.Minute // a mirror at rest reports every few minutes
 )
 
 // Mirror is a mirror by its last report.
@@ -124,6 +130,28 @@ func (b *Book) drop(known map[position.Key]*record, set string, batch kv.Batch) 
 			delete(known, by)
 		}
 	}
+}
+
+// makeRoom removes the mirror with the shortest time of reports, the longest silent one of several.
+// false: all are proven, or reporting.
+func (b *Book) makeRoom(known map[position.Key]*record, set string, batch kv.Batch) bool {
+	var least position.Key
+	for by, r := range known {
+		life := r.Last.Sub(r.First)
+		if life >= provenAfter || life > 0 && b.o.Now().Sub(r.Last) < silentAfter {
+			continue
+		}
+		if than := known[least]; than == nil || cmp.Or(cmp.Compare(life, than.Last.Sub(than.First)), r.Last.Compare(than.Last), cmp.Compare(by, least)) < 0 {
+			least = by
+		}
+	}
+	if known[least] == nil {
+		return false
+	}
+	b.log.Warn("a mirror of few reports is forgotten: a set with all places taken has a new one", "set", set, "mirror", known[least].Mirror, "key", least)
+	batch.Delete(keyOf(set, least))
+	delete(known, least)
+	return true
 }
 
 var errRecord = errors.New("the record was written by another version of this program")
@@ -252,7 +280,7 @@ func (b *Book) keep(ctx context.Context, p Place, rep position.Report, by positi
 				of++
 			}
 		}
-		if len(known) >= MostMirrors || of >= mostOfClient {
+		if of >= mostOfClient || len(known) >= MostMirrors && !b.makeRoom(known, p.Set, batch) {
 			return refuse(http.StatusServiceUnavailable, "as many mirrors report as there may be")
 		}
 		was = &record{Client: client, First: now}

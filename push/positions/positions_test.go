@@ -190,3 +190,43 @@ func TestManyMirrors(t *testing.T) {
 		t.Errorf("%d lines", n)
 	}
 }
+
+// TestFlood: a sender behind a proxy on this machine, where all look alike, takes no place for long,
+// and none of a mirror with an hour of reports.
+func TestFlood(t *testing.T) {
+	w := newWorld(t)
+	report := func(name string) int {
+		w.now = w.now.Add(time.Second)
+		return w.send("POST", position.ContentType, "127.0.0.1:1", w.sealed(position.Report{To: address, Mirror: name, Time: w.now, Sequence: 1}))
+	}
+	has := func(name string) bool { return strings.Contains(", "+w.list(), ", "+name+" at ") }
+	report("proven")
+	w.now = w.now.Add(provenAfter)
+	report("proven")
+	w.now = w.now.Add(2 * silentAfter)
+	for i := range 2 * MostMirrors {
+		if code := report(fmt.Sprint("flood", i)); code != 204 {
+			t.Fatalf("report %d: %d", i, code)
+		}
+	}
+	if n := strings.Count(w.list(), " at "); n != MostMirrors || !has("proven") {
+		t.Errorf("%d mirrors, the proven one is there: %t", n, has("proven"))
+	}
+	report("real")
+	report("real")
+	for i := range MostMirrors {
+		report(fmt.Sprint("more", i))
+	}
+	if !has("real") || !has("proven") {
+		t.Errorf("a reporting mirror is there: %t, the proven one: %t", has("real"), has("proven"))
+	}
+	for i := range MostMirrors - 2 { // each of the flood reports twice
+		report(fmt.Sprint("more", i+2))
+	}
+	if code := report("another"); code != 503 {
+		t.Errorf("with all places taken by reporting mirrors: %d", code)
+	}
+	if w.now = w.now.Add(silentAfter); report("another") != 204 || !has("proven") {
+		t.Error("a silent flood keeps its places")
+	}
+}

@@ -17,7 +17,7 @@ type behind struct {
 	followers storelog.Group
 }
 
-// follow follows the logs of the stores of all sets, until the end of ctx.
+// follow follows the logs of the stores of all sets, until end.
 func (b *behind) follow(ctx context.Context, sets map[string]*set) {
 	for _, s := range sets {
 		if f := storeLog(s); f != nil {

@@ -276,7 +276,7 @@ func (b *Bridge) Start(ctx context.Context) {
 	for _, m := range b.dests {
 		m.start()
 	}
-	b.behind.follow(ctx, b.sets)
+	b.behind.follow(context.WithoutCancel(ctx), b.sets) // until Close: ctx may be of a reload, and ends with it
 	for _, name := range b.ConfiguredSets() {
 		if err := b.sets[name].beginDue(ctx); err != nil {
 			b.log.Error("what was named is not begun again; the next full scan has it", "set", name, "error", err)

@@ -256,3 +256,30 @@ func TestScheduleRests(t *testing.T) {
 		t.Errorf("equal: %t; a damaged mirror waits for a notification: %t", rep.Equal, m.leaves())
 	}
 }
+
+// TestFollowsUntilClose: changes of a store are found at once also after the end of the context of
+// Start, as of a reload.
+func TestFollowsUntilClose(t *testing.T) {
+	cfg := small(t.TempDir())
+	cfg.Destinations = nil
+	s := cfg.Sets["data"]
+	s.Schedule = ""
+	cfg.Sets["data"] = s
+	b := mustOpen(t, cfg)
+	defer func() { b.Close() }()
+	fill(t, b, "source", sayings("a"))
+	do[ScanReport](t, b, "scan", "data")
+	ctx, stop := context.WithCancel(t.Context())
+	b.Start(ctx)
+	stop()
+	runs := b.Runner().Watch(t.Context())
+	fill(t, b, "source", sayings("a", "b"))
+	for run := range runs {
+		if run.Over() && (run.Job == "hint:data" || run.Job == "scan:data") {
+			break
+		}
+	}
+	if st, err := b.SetStatus(t.Context(), "data"); err != nil || st.Resources != 2 {
+		t.Errorf("%d resources, %v", st.Resources, err)
+	}
+}

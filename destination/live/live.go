@@ -17,7 +17,7 @@
 // Nothing of this is an error of a sync: it is logged, and [Subscriber.Way] tells it.
 //
 // A channel may also die without a sign, as a subscription at a hub. So the source is polled behind it:
-// after a minute, then after growing pauses of up to Config.Poll. A change that nobody told of brings
+// a minute after the last sync, then after growing pauses of up to Config.Poll. A change that nobody told of brings
 // the minute back, and twice in a row the channel is opened anew. Meanwhile a schedule rests
 // ([Subscriber.Rests]).
 //

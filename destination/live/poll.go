@@ -37,9 +37,10 @@ func (p *polling) opened(drop context.CancelCauseFunc, longest time.Duration) {
 // told notes a notification.
 func (p *polling) told() { p.heard, p.missed = p.heard+1, 0 }
 
-// read notes a poll that found changes or not: the pause doubles, up to the longest, as long as the
-// channel tells of all changes.
+// read notes a poll that found changes or not: the pause doubles, up to the longest, with each due poll
+// that finds nothing.
 func (p *polling) read(now time.Time, found bool, longest time.Duration) {
+	due := now.Sub(p.last) >= p.pause
 	p.last = now
 	switch {
 	case p.fresh:
@@ -48,7 +49,7 @@ func (p *polling) read(now time.Time, found bool, longest time.Duration) {
 		if p.missed++; p.missed >= mostMissed {
 			p.drop(errUnheard)
 		}
-	default:
+	case due && p.heard == 0:
 		p.pause = min(2*p.pause, longest)
 	}
 	p.heard, p.fresh = 0, false

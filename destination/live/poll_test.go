@@ -87,7 +87,8 @@ func TestPollBehind(t *testing.T) {
 		t.Error("a notification is taken for a poll")
 	}
 	x.Read(feed.Heard{Position: 7}, true)
-	polled(4*time.Minute, true) // unheard, but the channel has told of something in between
+	x.Read(feed.Heard{}, false) // somebody asked for a sync
+	polled(2*time.Minute, true) // unheard, but the channel has told of something in between
 	polled(time.Minute, true)   // unheard again
 	<-syncs                     // the end of the channel, and its opening
 	for x.Way() != WebSocket || log.count("does not tell of") == 0 {

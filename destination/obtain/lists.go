@@ -39,7 +39,7 @@ func holdsAddresses(mediaType string) bool {
 	case "image", "audio", "video", "font", "model":
 		return false
 	default:
-		return sub != "css" && sub != "pdf"
+		return sub != "css" && sub != "pdf" && !(major == "application" && isOfficeType(sub))
 	}
 }
 

@@ -317,7 +317,7 @@ func (ob *Obtainer) representRDF(ctx context.Context, it *feed.Item, p feed.Plac
 	}
 	if !ok || it.File {
 		rec.NotRDF(it.File)
-		return &Outcome{Item: it, Record: rec, NotRDF: true, Bare: !isBlank(body) && !isMedium(body)}, nil
+		return &Outcome{Item: it, Record: rec, NotRDF: true, Bare: !isBlank(body) && !isMedium(body) && !isDocument(body, fetch.Essence(kind.ContentType))}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %w: %w", clip.Middle(p.URL), ErrContent, err)

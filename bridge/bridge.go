@@ -39,6 +39,11 @@ type Options struct {
 	Grace time.Duration
 	// Heard writes a line of level info for each run by a notification, else of level debug.
 	Heard bool
+	// Looking is for runs without writes into stores: a missing embedded store is an empty one, and is
+	// not made.
+	Looking bool
+
+	dry bool // see OpenDry
 }
 
 // HeldError names the holder of a state folder.
@@ -151,7 +156,7 @@ func (b *Bridge) openState(ctx context.Context) (err error) {
 // openAll opens the stores, sets and destinations. It takes the open stores of before.
 func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
 	b.records = kv.Prefix(b.kv, prefixOwn)
-	stores := storeOpener{cfg: b.cfg, before: &Config{}, log: b.log}
+	stores := storeOpener{cfg: b.cfg, before: &Config{}, log: b.log, dry: b.o.dry, looking: b.o.Looking}
 	if before != nil {
 		stores.before, stores.open = before.cfg, before.stores
 	}
@@ -166,6 +171,9 @@ func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
 	}
 	if err := b.memory().tellRemoved(ctx); err != nil {
 		return err
+	}
+	if b.o.dry {
+		return nil
 	}
 	ctx, b.behind.unwatch = context.WithCancel(context.WithoutCancel(ctx)) // ended by Close
 	watchRoom(ctx, b.settled, fullFolders(b.cfg, b.stores), b.again)
@@ -188,15 +196,17 @@ func (c *Config) vacant() error {
 	return nil
 }
 
-func (c *Config) tempDir() string { return filepath.Join(c.State, "tmp") }
+func (c *Config) tempDir() string { return cmp.Or(c.temp, filepath.Join(c.State, "tmp")) }
 
 // openSets opens the sets. A queue goes on over a reload: requests to the bridge before still use it.
 func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
-	if err := b.memory().finishPending(ctx); err != nil {
-		return err
+	if !b.o.dry { // it removes files too
+		if err := b.memory().finishPending(ctx); err != nil {
+			return err
+		}
 	}
 	b.tracker, err = changetrack.Open(ctx, kv.Prefix(b.kv, prefixTrack), changetrack.Options{
-		Dir: filepath.Join(b.cfg.State, "stage"), Now: b.now, Logger: b.log.With("component", "changetrack"), Names: b.cfg.names,
+		Dir: filepath.Join(b.cfg.State, "stage"), Now: b.now, Logger: b.log.With("component", "changetrack"), Names: b.cfg.names, Reading: b.o.dry,
 	})
 	if err != nil {
 		return fmt.Errorf("open the change log: %w", err)
@@ -235,8 +245,12 @@ func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
 		}
 	}
 	b.pub, err = publish.Open(ctx, kv.Prefix(b.kv, prefixPub), published, publish.Options{
-		BaseURL: base, Title: b.cfg.Public.Title, Description: b.cfg.Public.Description, Publisher: b.cfg.Public.Publisher, Robots: b.cfg.Public.Robots, Dir: filepath.Join(b.cfg.State, "published"), Now: b.now, Logger: b.log.With("component", "publish"),
-		Missing: func(set string) { b.makeAgain(set, "missing files", fileJobs...) },
+		BaseURL: base, Title: b.cfg.Public.Title, Description: b.cfg.Public.Description, Publisher: b.cfg.Public.Publisher, Robots: b.cfg.Public.Robots, Dir: filepath.Join(b.cfg.State, "published"), Now: b.now, Logger: b.log.With("component", "publish"), Dry: b.o.dry,
+		Missing: func(set string) {
+			if !b.o.dry {
+				b.makeAgain(set, "missing files", fileJobs...)
+			}
+		},
 		Changed: func(set string) {
 			if b.forms.push != nil { // it is opened next
 				b.forms.push.Changed(set)

@@ -25,6 +25,7 @@ type Config struct {
 	UserAgent    string                 `yaml:"user_agent" doc:"name of rsbridge in requests to stores and sources; some hosts want a contact address; default: rsbridge, its version, the address of the project"`
 
 	names settings.Names // of a command without a file
+	temp  string         // instead of the state's folder for temporary files
 	file  string
 	line  map[string]int // path of a key -> line, for findings
 }

@@ -28,7 +28,11 @@ func (f *forms) open(ctx context.Context, b *Bridge) (err error) {
 	if f.faces, err = faces.New(shown, faces.Options{Now: b.now, Logger: b.log}); err != nil {
 		return fmt.Errorf("open the faces: %w", err)
 	}
-	f.push, err = b.cfg.openPush(b, filepath.Join(b.cfg.State, "hub.key"))
+	keys := filepath.Join(b.cfg.State, "hub.key")
+	if b.o.dry {
+		keys = "" // one for nothing
+	}
+	f.push, err = b.cfg.openPush(b, keys)
 	return err
 }
 

@@ -79,7 +79,7 @@ func mirrorKeys(c *Config) string { return filepath.Join(c.State, "mirror.key") 
 // reports makes the reporter of a mirror, nil for none.
 func (m *mirror) reports(transport http.RoundTripper) *report.Reporter {
 	b, c := m.bridge, m.cfg
-	if !c.Report {
+	if !c.Report || b.o.dry {
 		return nil
 	}
 	secret, err := ownfile.Secret(mirrorKeys(b.cfg), 32, "remove it, and the mirrors of this state report with other keys")

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
+	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
@@ -200,17 +202,90 @@ func readSets(ctx context.Context, b *Bridge) (err error) {
 	return nil
 }
 
+// readingOrNew is reading, with an empty state where there is none.
+func readingOrNew(ctx context.Context, cfg *Config, b *Bridge) (store kv.Store, end func() error, err error) {
+	store, end, err = reading(ctx, cfg, b.log, cmp.Or(b.o.Wait, holderWait))
+	if errors.Is(err, fs.ErrNotExist) {
+		store, err = memkv.New(), nil
+		end = store.Close
+	}
+	return store, end, err
+}
+
+// OpenDry opens everything as Open does, for runs that only look: dry runs, Verify, requests to PublicHandler. What
+// it writes into the state stays in memory, embedded stores are only read, and no file is made or removed. Other
+// runs must not be begun. A held state gives a *HeldError.
+func OpenDry(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	temp, err := os.MkdirTemp("", "rsbridge-")
+	if err != nil {
+		return nil, err
+	}
+	dry := *cfg
+	dry.temp, o.dry = temp, true
+	b := newBridge(&dry, o)
+	store, end, err := readingOrNew(ctx, cfg, b)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(temp))
+	}
+	b.kv = endedBy{memkv.Over(store), func() error { return errors.Join(end(), os.RemoveAll(temp)) }}
+	if err = b.openAll(ctx, nil); err == nil {
+		err = b.openRunner(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+// readEmbedded opens an embedded store for reading, until end. A missing one is an empty one elsewhere.
+func readEmbedded(ctx context.Context, dir, temp string, budget embedstore.Budget) (s *embedstore.Store, end func() error, err error) {
+	opened, over, done := make(chan *embedstore.Store), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- embedstore.Read(dir, func(s *embedstore.Store) error {
+			opened <- s
+			<-over
+			return nil
+		})
+	}()
+	select {
+	case s = <-opened:
+		s.SetBudget(budget)
+		return s, func() error { close(over); return <-done }, nil
+	case err := <-done:
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	if dir, err = os.MkdirTemp(temp, "store-"); err == nil {
+		s, err = embedstore.Open(dir, embedstore.Options{Context: ctx, Budget: budget})
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, func() error { return errors.Join(s.Close(), os.RemoveAll(dir)) }, nil
+}
+
+// onlyReading refuses requests that would write.
+type onlyReading struct{ http.RoundTripper }
+
+func (t onlyReading) RoundTrip(r *http.Request) (*http.Response, error) {
+	at := path.Base(r.URL.Path)
+	if at == "update" || at == "data" && r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return nil, fmt.Errorf("%s: the store is only read now", r.Method)
+	}
+	return t.RoundTripper.RoundTrip(r)
+}
+
 // OpenReading opens the state for reading: Status, SetHeld, DestinationHeld, Changes, Diff, Describe and
 // DescribeMirror answer, and nothing is written, so it works on a full disk. There are no next runs
 // and no generation. Of a state never opened so far every set and destination is new. A held one
 // gives a *HeldError, of a command after Options.Wait.
 func OpenReading(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error) {
 	b := newBridge(cfg, o)
-	store, end, err := reading(ctx, cfg, b.log, cmp.Or(o.Wait, holderWait))
-	if errors.Is(err, fs.ErrNotExist) {
-		store, err = memkv.New(), nil
-		end = store.Close
-	}
+	store, end, err := readingOrNew(ctx, cfg, b)
 	if err != nil {
 		return nil, err
 	}

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +30,7 @@ type store struct {
 	sink     sink.Sink         // for mirrors
 	client   *sparql.Client    // of the sink, nil for a dump or files
 	embedded *embedstore.Store // nil for a remote one
+	end      func() error      // instead of closing embedded; may be nil
 	fault    error             // why it could not be opened; then there is nothing else
 	order    sync.RWMutex      // of the gateway's updates
 }
@@ -41,7 +44,10 @@ func (s *store) closeExcept(others map[string]*store) (err error) {
 	if s.sink != nil && !sink {
 		err = s.sink.Close()
 	}
-	if s.embedded != nil && !embedded {
+	switch {
+	case s.end != nil:
+		err = errors.Join(err, s.end())
+	case s.embedded != nil && !embedded:
 		err = errors.Join(err, s.embedded.Close())
 	}
 	return err
@@ -53,6 +59,8 @@ type storeOpener struct {
 	cfg, before *Config
 	open        map[string]*store // of before
 	log         *slog.Logger
+	dry         bool // embedded ones are only read
+	looking     bool // missing ones are not made
 }
 
 // all puts the stores into opened, also before an error.
@@ -123,18 +131,24 @@ func (o *storeOpener) one(ctx context.Context, name string, c Store) (*store, er
 		if open != nil {
 			s.embedded = open.embedded
 			s.embedded.SetBudget(budget)
+		} else if _, err := os.Stat(c.Embedded); o.dry || o.looking && errors.Is(err, fs.ErrNotExist) {
+			if s.embedded, s.end, err = readEmbedded(ctx, c.Embedded, o.cfg.tempDir(), budget); err != nil {
+				return nil, fmt.Errorf("read the embedded store %s in %s: %w", name, c.Embedded, err)
+			}
 		} else if es, err := embedstore.Open(c.Embedded, embedstore.Options{Context: ctx, Budget: budget, Logger: o.log.With("component", "embedstore", "store", name)}); err != nil {
 			return nil, fmt.Errorf("open the embedded store %s in %s: %w", name, c.Embedded, err)
 		} else {
 			s.embedded = es
 		}
 		e.Query, e.Update, e.GraphStore = embeddedAddresses(name)
-		e.Transport = s.embedded.Transport()
+		if e.Transport = s.embedded.Transport(); o.dry {
+			e.Transport = onlyReading{e.Transport}
+		}
 	}
 	client, err := sparql.New(e)
 	if err != nil {
 		if s.embedded != nil && open == nil {
-			err = errors.Join(err, s.embedded.Close())
+			err = errors.Join(err, s.closeExcept(nil))
 		}
 		return nil, fmt.Errorf("store %s: %w", name, err)
 	}

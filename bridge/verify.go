@@ -30,6 +30,8 @@ type VerifyReport struct {
 	ReadData        bool          `json:"read_data"`
 	Faults          []VerifyFault `json:"faults"`
 	Seconds         float64       `json:"seconds"`
+	// Due: something is to be made again, and the verification of OpenDry makes nothing.
+	Due bool `json:"due,omitempty"`
 }
 
 // VerifyFault is a damage to written data.
@@ -70,7 +72,11 @@ func (b *Bridge) verify(ctx context.Context, run *jobs.Run) (any, error) {
 	for _, name := range b.Sets() {
 		run.Progress("files of "+name, 0, 0)
 		files, faults, err := b.pub.Verify(ctx, name)
+		if s := b.sets[name]; err == nil && !b.o.dry && !s.removed && s.lacksDump() { // a command has dropped a damaged one
+			err = s.dump(ctx, run)
+		}
 		rep.Files += files
+		rep.Due = rep.Due || b.o.dry && (len(faults) > 0 || !b.sets[name].removed && b.sets[name].lacksDump())
 		for _, f := range faults {
 			rep.Faults = append(rep.Faults, VerifyFault{What: "set " + name, File: f.File, Error: f.Error, Again: f.Again})
 		}
@@ -99,7 +105,7 @@ func (b *Bridge) verify(ctx context.Context, run *jobs.Run) (any, error) {
 			return nil, err
 		}
 	}
-	if err := failedAgain(ctx, b, run); err != nil {
+	if err := failedAgain(ctx, b, run, rep); err != nil {
 		return nil, err
 	}
 	rep.Seconds = time.Since(began).Seconds()
@@ -108,7 +114,7 @@ func (b *Bridge) verify(ctx context.Context, run *jobs.Run) (any, error) {
 
 // failedAgain begins the jobs of published files with a failed last run: files that are right say
 // nothing of one that was not made. A run under way on a set does it itself.
-func failedAgain(ctx context.Context, b *Bridge, run *jobs.Run) error {
+func failedAgain(ctx context.Context, b *Bridge, run *jobs.Run, rep *VerifyReport) error {
 	for _, name := range b.ConfiguredSets() {
 		s := b.sets[name]
 		if slices.ContainsFunc(s.jobKinds(), func(kind string) bool { _, busy := b.runner.Busy(kind + name); return busy }) {
@@ -116,6 +122,10 @@ func failedAgain(ctx context.Context, b *Bridge, run *jobs.Run) error {
 		}
 		run.Progress("failed jobs of "+name, 0, 0)
 		err := s.again(ctx, run.Job, func(job, cause string) error {
+			if b.o.dry {
+				rep.Due = true
+				return nil
+			}
 			again, _, err := b.runner.Start(job, cause, nil)
 			if err == nil {
 				_, err = b.runner.Wait(ctx, again.ID)

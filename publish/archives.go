@@ -139,7 +139,7 @@ func (a *archive) open(ctx context.Context) error {
 		for _, d := range r.Documents {
 			there = there && a.files.hasSize(d.file(), d.Stored)
 		}
-		if there {
+		if there || a.files.dry {
 			all = append(all, r)
 		} else {
 			a.log.Warn("an archived document is forgotten: its files are not there, or have another size", "set", a.cfg.Name, "kind", r.Kind, "number", r.Number)
@@ -226,6 +226,9 @@ func (a *archive) trim(ctx context.Context, present *dumpRecord) error {
 		if present.Before != nil {
 			keep[present.Before.Folder] = true
 		}
+	}
+	if a.files.dry {
+		return nil
 	}
 	var all error
 	for _, r := range drop {

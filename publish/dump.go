@@ -47,6 +47,7 @@ func (p *Publisher) Dump(ctx context.Context, name string) error {
 				return fmt.Errorf("publish: a Resource Dump of %s: %w", name, err)
 			}
 		}
+		s.files.lost.Store(false)
 		if s.cfg.ScheduledChangeDump {
 			return nil
 		}
@@ -544,9 +545,9 @@ func (s *set) openDumps(ctx context.Context) error {
 	if err := s.openList(ctx, keep); err != nil {
 		return err
 	}
-	if known && s.files.dir != "" && s.files.allThere(d.Packages) {
+	if known && s.files.dir != "" && s.files.kept(d.Packages) {
 		keep[d.Folder] = true
-		if d.Before != nil && s.files.allThere(d.Before.Packages) {
+		if d.Before != nil && s.files.kept(d.Before.Packages) {
 			keep[d.Before.Folder] = true
 		} else {
 			d.Before = nil
@@ -571,7 +572,7 @@ func (s *set) openDumps(ctx context.Context) error {
 		if err := decodeRecord(pair.Key, pair.Value, &rec); err != nil {
 			return err
 		}
-		if !broken && s.files.dir != "" && s.files.allThere([]packageRecord{rec}) {
+		if !broken && s.files.dir != "" && s.files.kept([]packageRecord{rec}) {
 			cds = append(cds, rec)
 			continue
 		}
@@ -594,7 +595,7 @@ func (s *set) openDumps(ctx context.Context) error {
 		return err
 	}
 	s.changeDumps.Store(&cds)
-	if s.files.dir == "" {
+	if s.files.dir == "" || s.files.dry {
 		return nil
 	}
 	return s.files.sweep(keep)

@@ -26,10 +26,21 @@ type folder struct {
 	set string
 	log *slog.Logger
 	ask func(set string) // for the making of missing files; may be nil
+	dry bool             // nothing is made or removed
 
 	lost  atomic.Bool            // some were wrong when the set was opened
 	first atomic.Pointer[string] // wrong one met by a request
 }
+
+func (f *folder) make() error {
+	if f.dry {
+		return nil
+	}
+	return ownfile.MkdirAll(f.dir)
+}
+
+// kept tells whether packages are kept at an opening. A dry one keeps all, for Verify to name wrong ones.
+func (f *folder) kept(packages []packageRecord) bool { return f.dry || f.allThere(packages) }
 
 // path is the place of a file named in a record.
 func (f *folder) path(name string) string { return filepath.Join(f.dir, filepath.FromSlash(name)) }

@@ -19,7 +19,6 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/publish/inventory"
 	"github.com/rsbridge/rsbridge/publish/naming"
 	"github.com/rsbridge/rsbridge/publish/partition"
@@ -100,6 +99,7 @@ type Options struct {
 	Missing                func(set string) // called once a request met a missing or cut file of a set, for Dump to make it again; may be nil
 	Changed                func(set string) // called once documents have changed, and at once; may be nil
 	Reading                bool             // the store takes no writes: only Location answers
+	Dry                    bool             // nothing in Dir is made or removed
 }
 
 // Publisher publishes all sets of one base URL. Safe for concurrent use.
@@ -342,7 +342,7 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 	if err := cfg.Links.prepare(); err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
-	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), files: &folder{set: cfg.Name, log: p.log, ask: p.o.Missing}, locks: &locks{}, inventory: inventory.New(setKeys(store, cfg.Name)),
+	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), files: &folder{set: cfg.Name, log: p.log, ask: p.o.Missing, dry: p.o.Dry}, locks: &locks{}, inventory: inventory.New(setKeys(store, cfg.Name)),
 		sizes: sizes{dumpDocEntries, mostLists, timeMapVersions, mostEntries, partition.Size{Entries: cfg.PartEntries, Many: partition.Many, Bytes: partBytes}}}
 	at, former, known, err := readAddresses(ctx, s.kv)
 	if err != nil {
@@ -358,7 +358,7 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 	s.settle(at, former)
 	if p.o.Dir != "" && !p.o.Reading {
 		s.files.dir = filepath.Join(p.o.Dir, cfg.Name)
-		if err := ownfile.MkdirAll(s.files.dir); err != nil {
+		if err := s.files.make(); err != nil {
 			return nil, fmt.Errorf("publish: the folder of the set %s: %w", cfg.Name, err)
 		}
 	}

@@ -100,7 +100,7 @@ func (s *set) openList(ctx context.Context, keep map[string]bool) error {
 		return err
 	}
 	for _, d := range rec.Documents {
-		if !s.files.hasSize(d.file(), d.Stored) {
+		if !s.files.dry && !s.files.hasSize(d.file(), d.Stored) {
 			s.files.lost.Store(true) // it is made again
 			return nil
 		}

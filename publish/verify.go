@@ -30,7 +30,7 @@ func (p *Publisher) Lost(name string) bool {
 
 // Verify reads the published files of a set. A dump or list with a wrong file is made again. An
 // all document cannot be made again, and is forgotten. It returns the number of files read,
-// and the wrong ones.
+// and the wrong ones. With Options.Dry it only tells.
 func (p *Publisher) Verify(ctx context.Context, name string) (files int, faults []FileFault, err error) {
 	s, err := p.set(name)
 	if err != nil || s.files.dir == "" {
@@ -42,6 +42,11 @@ func (p *Publisher) Verify(ctx context.Context, name string) (files int, faults 
 	if err := v.mendAll(); err != nil {
 		return 0, nil, err
 	}
+	if lost := s.files.lost.Swap(false); lost && len(v.bad) == 0 { // dropped by the opening
+		if err := s.makeAgain(ctx); err != nil {
+			return 0, nil, fmt.Errorf("publish: make the missing files of %s again: %w", name, err)
+		}
+	}
 	archived := map[string]bool{}
 	for _, r := range v.forgotten {
 		for f := range filesOf(r.Documents, r.Packages) {
@@ -49,8 +54,9 @@ func (p *Publisher) Verify(ctx context.Context, name string) (files int, faults 
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(v.bad)) {
-		s.p.log.Error("a published file was damaged", "set", name, "file", file, "error", v.bad[file], "made again", !archived[file])
-		faults = append(faults, FileFault{File: file, Error: v.bad[file].Error(), Again: !archived[file]})
+		again := !archived[file] && !s.files.dry
+		s.p.log.Error("a published file was damaged", "set", name, "file", file, "error", v.bad[file], "made again", again)
+		faults = append(faults, FileFault{File: file, Error: v.bad[file].Error(), Again: again})
 	}
 	return len(v.seen), faults, nil
 }
@@ -98,7 +104,7 @@ func filesOf(docs []archivedDocument, packages []packageRecord) map[string]publi
 // mendAll checks all files, and makes wrong ones again.
 func (v *verifier) mendAll() error {
 	err := v.all()
-	if err == nil && len(v.bad) > 0 {
+	if err == nil && len(v.bad) > 0 && !v.s.files.dry {
 		err = v.mend(v.ctx)
 	}
 	if err != nil {

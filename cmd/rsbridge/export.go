@@ -25,7 +25,7 @@ types of .jsonld, .nt, .ttl and .rdf.
 --json: {"set","dir","documents","resources","packages","written","unchanged","removed","bytes","seconds"}`,
 		Example: "  rsbridge scan books && rsbridge export books ./site",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			s, end, err := a.setSession(cmd.Context(), args[0], a.session)
+			s, end, err := a.setSession(cmd.Context(), args[0], dry(a))
 			if err != nil {
 				return err
 			}

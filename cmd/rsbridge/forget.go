@@ -87,7 +87,7 @@ in the store.
 
 // change does something to one set or destination, and prints its report.
 func change[R any](ctx context.Context, a *app, action, name string, args any, say func(io.Writer, R), fine func(R) bool) (err error) {
-	s, _, end, err := a.session(ctx)
+	s, _, end, err := opener(a, args)(ctx)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func joined(err, other error) error {
 
 // known is the kind of a name of the state. The removed one wins, if only one is removed.
 func (a *app) known(ctx context.Context, name string, of kindFlags) (kind string, err error) {
-	st, err := a.statusNow(ctx)
+	st, err := nowStatus(ctx, a)
 	if err != nil {
 		return "", err
 	}
@@ -149,7 +149,7 @@ func (a *app) known(ctx context.Context, name string, of kindFlags) (kind string
 
 // became is what became of a set that is not there any more, nil if there was none.
 func (a *app) became(ctx context.Context, name string) (err error) {
-	s, _, end, err := a.session(ctx)
+	s, _, end, err := dry(a)(ctx)
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (a *app) completeRemoved(cmd *cobra.Command, args []string, _ string) ([]st
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	names := map[string]bool{}
-	if st, err := a.statusNow(cmd.Context()); err == nil {
+	if st, err := nowStatus(cmd.Context(), a); err == nil {
 		for _, s := range st.Sets {
 			names[s.Name] = true
 		}

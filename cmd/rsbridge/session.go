@@ -35,7 +35,7 @@ type session interface {
 }
 
 // setSession is session or reading for a command on one configured set.
-func (a *app) setSession(ctx context.Context, set string, open func(context.Context) (session, *bridge.Config, func() error, error)) (s session, end func() error, err error) {
+func (a *app) setSession(ctx context.Context, set string, open opening) (s session, end func() error, err error) {
 	cfg, err := bridge.Load(a.config)
 	if err != nil {
 		return nil, nil, err
@@ -49,10 +49,45 @@ func (a *app) setSession(ctx context.Context, set string, open func(context.Cont
 
 // reading is session for a command that only reads: without a daemon it reads the state, and writes nothing.
 func (a *app) reading(ctx context.Context) (s session, cfg *bridge.Config, end func() error, err error) {
+	return looking(ctx, a, bridge.OpenReading)
+}
+
+// opening gives a session.
+type opening func(context.Context) (s session, cfg *bridge.Config, end func() error, err error)
+
+// dry is reading for dry runs, and for the published documents.
+func dry(a *app) opening {
+	return func(ctx context.Context) (s session, cfg *bridge.Config, end func() error, err error) {
+		return looking(ctx, a, bridge.OpenDry)
+	}
+}
+
+// opener is session, or less for work that changes less.
+func opener(a *app, args any) opening {
+	switch o := args.(type) {
+	case bridge.SyncArgs:
+		if o.DryRun {
+			return dry(a)
+		}
+	case bridge.ForgetArgs:
+		if o.DryRun {
+			return dry(a)
+		}
+	case bridge.AuditArgs:
+		if !o.Repair {
+			return func(ctx context.Context) (s session, cfg *bridge.Config, end func() error, err error) {
+				return sessionWith(ctx, a, bridge.Options{Looking: true})
+			}
+		}
+	}
+	return a.session
+}
+
+func looking(ctx context.Context, a *app, open func(context.Context, *bridge.Config, bridge.Options) (*bridge.Bridge, error)) (s session, cfg *bridge.Config, end func() error, err error) {
 	if cfg, err = bridge.Load(a.config); err != nil {
 		return nil, nil, nil, err
 	}
-	b, err := bridge.OpenReading(ctx, cfg, bridge.Options{Logger: a.commandLog()})
+	b, err := open(ctx, cfg, bridge.Options{Logger: a.commandLog()})
 	var held *bridge.HeldError
 	if errors.As(err, &held) && held.Admin != "" {
 		s, err := remoteSession(ctx, a, cfg, held)
@@ -81,6 +116,10 @@ func remoteSession(ctx context.Context, a *app, cfg *bridge.Config, held *bridge
 
 // session opens the configuration's state, or reaches the daemon holding it. Call end.
 func (a *app) session(ctx context.Context) (s session, cfg *bridge.Config, end func() error, err error) {
+	return sessionWith(ctx, a, bridge.Options{})
+}
+
+func sessionWith(ctx context.Context, a *app, o bridge.Options) (s session, cfg *bridge.Config, end func() error, err error) {
 	if cfg, err = bridge.Load(a.config); err != nil {
 		return nil, nil, nil, err
 	}
@@ -94,7 +133,8 @@ func (a *app) session(ctx context.Context) (s session, cfg *bridge.Config, end f
 			listeners.Close()
 		}
 	}()
-	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.commandLog(), Command: "rsbridge command"})
+	o.Logger, o.Command = a.commandLog(), "rsbridge command"
+	b, err := bridge.Open(ctx, cfg, o)
 	var held *bridge.HeldError
 	if errors.As(err, &held) && held.Admin != "" {
 		s, err := remoteSession(ctx, a, cfg, held)

@@ -34,7 +34,7 @@ type outcome[R any] struct {
 // each does action on the names, or on all when there are none, one after the
 // other, and gathers reports. A failure does not stop the others.
 func each[R any](ctx context.Context, a *app, action string, all, given []string, args any) (out []outcome[R], err error) {
-	s, cfg, end, err := a.session(ctx)
+	s, cfg, end, err := opener(a, args)(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -322,3 +322,28 @@ func TestNamedPassNoHold(t *testing.T) {
 		t.Errorf("still due: %v %v", due, err)
 	}
 }
+
+// TestCounted: a status tells the position of the scan that counted the triples.
+func TestCounted(t *testing.T) {
+	cfg := small(t.TempDir())
+	cfg.Destinations = nil
+	b := mustOpen(t, cfg)
+	defer func() { b.Close() }()
+	is := func(when string, sequence, counted uint64, triples int64) {
+		t.Helper()
+		st, err := b.SetStatus(t.Context(), "data")
+		if err != nil || st.Sequence != sequence || st.Counted != counted || st.Triples != triples {
+			t.Errorf("%s: %d triples counted at %d of %d, want %d, %d of %d: %v", when, st.Triples, st.Counted, st.Sequence, triples, counted, sequence, err)
+		}
+	}
+	fill(t, b, "source", sayings("a", "b"))
+	do[ScanReport](t, b, "scan", "data")
+	is("after a scan", 2, 2, 2)
+	fill(t, b, "source", sayings("a", "b", "c"))
+	if err := b.Do(t.Context(), "scan", "data", ScanArgs{Entities: []string{"http://e.example/c"}}, new(ScanReport)); err != nil {
+		t.Fatal(err)
+	}
+	is("after a look at an entity", 3, 2, 2)
+	do[ScanReport](t, b, "scan", "data")
+	is("after another scan", 3, 3, 3)
+}

@@ -47,6 +47,7 @@ type SetStatus struct {
 	Triples     int64             `json:"triples"` // in the graphs, at the last complete scan
 	Covered     int64             `json:"covered"` // of them in at least one description
 	LeftOut     int64             `json:"left_out"`
+	Counted     uint64            `json:"counted"`               // sequence at the last complete scan: these counts are of then
 	Unpublished *Unpublished      `json:"unpublished,omitempty"` // of the same data, in graphs of no set, at the last complete scan; null: not known
 	Constructed int64             `json:"constructed,omitempty"` // triples made by a CONSTRUCT; covered and left_out are unknown then
 	Failed      int64             `json:"failed"`
@@ -177,6 +178,7 @@ func (b *Bridge) SetStatus(ctx context.Context, name string) (SetStatus, error) 
 	}
 	if rep != nil {
 		out.Triples, out.Covered, out.LeftOut, out.Constructed, out.Failed = rep.Triples, rep.Covered, rep.LeftOut, rep.Constructed, rep.Failed
+		out.Counted = rep.Sequence
 		out.Unpublished = s.unpublished(rep)
 	}
 	if rec, err := s.memory().dump(ctx); err != nil {

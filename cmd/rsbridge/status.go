@@ -72,12 +72,16 @@ func (a *app) tellStatus(st bridge.Status) (err error) {
 	return err
 }
 
-// described is how much of a set's graphs is described.
+// described is how much of a set's graphs is described, as the last complete scan counted it.
 func described(s bridge.SetStatus) string {
+	text := fmt.Sprintf("%d of %d triples", s.Covered, s.Triples)
 	if s.Constructed > 0 {
-		return fmt.Sprintf("%d triples, made from %d", s.Constructed, s.Triples)
+		text = fmt.Sprintf("%d triples, made from %d", s.Constructed, s.Triples)
 	}
-	return fmt.Sprintf("%d of %d triples", s.Covered, s.Triples)
+	if s.Counted < s.Sequence {
+		text += fmt.Sprintf(" at change %d", s.Counted)
+	}
+	return text
 }
 
 func sayStatus(out io.Writer, st bridge.Status) error {

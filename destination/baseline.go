@@ -252,7 +252,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	obtains := d.obtains
 	lives := newLiving(d, moves.Unlisted)
 	if len(moves.Unlisted) > 0 {
-		obtains = obtains.Beside(lives.one)
+		obtains = obtains.Beside(lives)
 	}
 	bulk := d.mem.Meta.Stage == ledger.Baseline
 	b := d.applier.Batch(ctx, &r.c, bulk)
@@ -260,6 +260,9 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	defer b.Wait()
 	jobs := func(yield func(apply.Job, error) bool) {
 		for p, err := range pairs.WithFaults(ctx, d.mem.Ledger, pairs.Of(ctx, d.mem.Ledger, v, snap)) {
+			if err == nil && p.There() && p.Here() {
+				err = lives.see(ctx, r.list.before, &p)
+			}
 			if err != nil {
 				yield(nil, err)
 				return
@@ -335,9 +338,9 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 				settled = settled[:len(settled)-1]
 			}
 			if f != nil && (f.Came != "" && f.Run == d.applier.RunName() || !r.atOnce && d.stand.Pauses(ctx, f, d.lim.apply.RetryMax)) && len(replaces) == 0 {
-				frees := false // what it waits for is over
+				frees := false // its reason is over
 				if f.Unread {
-					one, err := lives.one(ctx)
+					one, err := lives.One(ctx)
 					if err != nil {
 						yield(nil, err)
 						return
@@ -384,14 +387,11 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	if r.dry {
 		r.plan.gone, r.plan.empty = int64(len(gone))-goneOutside, empty && len(gone) > 0
 		for _, loc := range gone {
-			is, err := v.Unread.Asks(), error(nil)
-			if is {
-				is, err = lives.is(ctx, loc)
-			}
+			how, err := lives.leaving(ctx, loc, &v.Unread)
 			if err != nil {
 				return nil, err
 			}
-			if is {
+			if how.Unread {
 				r.plan.unread++
 			}
 		}
@@ -411,14 +411,12 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 		}
 	}
 	for _, loc := range gone {
-		how := ledger.Leaving{Implied: true, Empty: empty}
-		if v.Unread.Asks() {
-			if how.Unread, err = lives.is(ctx, loc); err != nil {
-				return nil, err
-			}
-			if how.Unread { // asked again by each run
-				v.Unread.Owed = v.Unread.Why()
-			}
+		how, err := lives.leaving(ctx, loc, &v.Unread)
+		if err != nil {
+			return nil, err
+		}
+		if how.Empty = empty; how.Unread { // asked again by each run
+			v.Unread.Owed = "some resources without an entry may be in a further list"
 		}
 		if err := b.Leave(ctx, loc, nil, how); err != nil {
 			return nil, err
@@ -444,7 +442,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 	if v.Overlaid || !o.Followed() {
 		r.complete = true
 	}
-	r.passed = v.Passed
+	r.list.passed = v.Passed
 	return func(m *keep.Meta) {
 		m.HeldGap = ""
 		proven := confirmed || !v.Until.IsZero()
@@ -462,6 +460,10 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 // of the cursor: the next run compares it again.
 func (r *run) underWay(ctx context.Context, o *feed.Offer) error {
 	d := r.d
+	m := d.mem.SnapshotMeta()
+	if at := m.At.ListTime(); !at.IsZero() {
+		r.list.before = at
+	}
 	if r.dry {
 		return nil
 	}
@@ -532,7 +534,7 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, when feed.When, wanted 
 	b.Compares()
 	defer b.Wait()
 	var listed *extsort.Sorter  // nil: all records will be from this dump, and nothing is pending
-	var suspect *extsort.Sorter // new members that may be lists
+	var suspect *extsort.Sorter // new members, perhaps lists
 	if !b.IsFirst() || !d.mem.Ledger.NoFaults() {
 		if listed, err = extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/4); err != nil {
 			return nil, err
@@ -689,12 +691,11 @@ func (r *run) dropUnlisted(ctx context.Context, b *apply.Batcher, unread *feed.U
 		gone = nil
 	}
 	for _, g := range gone {
-		how := ledger.Leaving{Implied: true, Empty: listed.Len() == 0}
-		if unread.Asks() {
-			if how.Unread, err = lives.is(ctx, g.Loc); err != nil {
-				return err
-			}
+		how, err := lives.leaving(ctx, g.Loc, unread)
+		if err != nil {
+			return err
 		}
+		how.Empty = listed.Len() == 0
 		if err := b.Leave(ctx, g.Loc, nil, how); err != nil {
 			return err
 		}
@@ -712,7 +713,7 @@ func (r *run) doubt(ctx context.Context, b *apply.Batcher, suspect *extsort.Sort
 	if suspect.Len() == 0 {
 		return nil
 	}
-	one, err := lives.one(ctx)
+	one, err := lives.One(ctx)
 	if one == "" || err != nil {
 		return err
 	}

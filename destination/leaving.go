@@ -69,7 +69,7 @@ func (lv *leavings) stay(ctx context.Context, v *feed.Inventory, snap kv.Reader)
 // weight is the number of leaving resources, and of all.
 type weight struct {
 	leaving, empty int64  // not accepted; of them, those missing from an empty list
-	unread         int64  // of them, those that are there still, and missing from a list with new entries without RDF
+	unread         int64  // of them, the living ones missing from a list with a possible further list
 	entry          string // one of those
 	emptied        int64  // of them, those staying without a description
 	accepted       int64
@@ -107,6 +107,7 @@ func (lv *leavings) weigh(ctx context.Context, r kv.Reader) (w weight, err error
 			if l.Unread {
 				w.unread++
 				unread.Write(loc[:])
+				w.entry = cmp.Or(w.entry, l.By)
 			}
 		}
 	}
@@ -118,7 +119,7 @@ func (lv *leavings) weigh(ctx context.Context, r kv.Reader) (w weight, err error
 			return w, f.Err
 		}
 		if f.Unread {
-			w.entry = "the new entry " + clip.Middle(f.Loc)
+			w.entry = f.Loc
 		}
 	}
 	m := lv.SnapshotMeta()
@@ -126,21 +127,21 @@ func (lv *leavings) weigh(ctx context.Context, r kv.Reader) (w weight, err error
 	return w, nil
 }
 
-// hold tells what waits for a person, and why.
+// hold is the reason to wait for a person.
 type hold struct {
 	why    string
-	unread bool // only those missing from a list with new entries without RDF do
+	unread bool // only the unread ones wait
 }
 
-// keeps tells whether one that is leaving waits.
+// keeps tells whether a leaving resource waits.
 func (h hold) keeps(l *ledger.Leaving) bool {
 	return h.why != "" && !l.Accepted && (l.Unread || !h.unread)
 }
 
-// tooMuch is what waits for a person to accept it.
+// tooMuch is the hold of the leaving resources.
 func (lv *leavings) tooMuch(w weight) (h hold) {
 	if w.unread > 0 {
-		h = hold{fmt.Sprintf("%s brings no RDF and may lead to a further list: %s kept without an entry, and still at the source", cmp.Or(w.entry, "a new entry"), resourcesAre(w.unread)), true}
+		h = hold{fmt.Sprintf("the new entry %s may lead to a further list: %s kept without an entry, and still at the source", clip.Middle(w.entry), resourcesAre(w.unread)), true}
 		w.leaving -= w.unread
 	}
 	if why := lv.tooMany(w); why != "" {

@@ -1,49 +1,124 @@
 package destination
 
 import (
+	"cmp"
 	"context"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/destination/pairs"
+	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// living tells which resources without an entry are at their addresses still. Nothing is asked before the
-// first question. A resource that was not asked for lives: the mirror would lose it.
+// living asks resources without an entry for a sign of life at their addresses. Nothing is asked before the
+// first question. A resource not asked for lives: the mirror would lose it.
 type living struct {
 	d      *Destination
 	locs   pairs.Departures
-	known  func() string // an address that answers if any does, nil: they do
+	lost   map[ledger.Hash]bool
+	known  func() string // an answering address if any answers, nil: they do
+	silent bool          // the addresses answer nothing
 	once   sync.Once
-	first  string // one that lives
+	first  string // a living one
 	gone   map[ledger.Hash]bool
-	silent bool // the addresses answer nothing
 	err    error
+
+	mu    sync.Mutex
+	fresh string // a resource of a change, perhaps a list of them
+	named map[ledger.Hash]string
 }
 
 // maxAsked bounds the requests of a run for resources without an entry.
 const maxAsked = 1000
 
-func newLiving(d *Destination, locs pairs.Departures) *living { return &living{d: d, locs: locs} }
+func newLiving(d *Destination, locs pairs.Departures) *living {
+	l := &living{d: d, locs: locs, lost: make(map[ledger.Hash]bool, len(locs)), gone: map[ledger.Hash]bool{}, named: map[ledger.Hash]string{}}
+	for _, g := range locs {
+		l.lost[g.Loc] = true
+	}
+	return l
+}
 
-// one is the address of one that lives, "" for none.
-func (l *living) one(ctx context.Context) (string, error) {
+// One is the address of a living one, "" for none.
+func (l *living) One(ctx context.Context) (string, error) {
 	l.once.Do(func() { l.err = l.ask(ctx) })
 	return l.first, l.err
 }
 
-// is tells of one of them whether it lives.
-func (l *living) is(ctx context.Context, loc ledger.Hash) (bool, error) {
-	_, err := l.one(ctx)
-	return !l.gone[loc], err
+// Named notes the resources named by a new entry. It stays one itself.
+func (l *living) Named(ts []rdfres.Triple, entry string) {
+	note := func(address string) {
+		if loc := ledger.HashOf(address); l.lost[loc] {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.named[loc] = cmp.Or(l.named[loc], entry)
+		}
+	}
+	for _, t := range ts {
+		for _, x := range [2]rdfres.Term{t.S, t.O} {
+			switch x.Kind() {
+			case rdfres.KindIRI:
+				note(x.IRI())
+			case rdfres.KindLiteral:
+				text, _, _ := x.Literal()
+				note(text)
+			}
+		}
+	}
+}
+
+// see looks at a listed and recorded resource. One of a change since the last list was never seen beside the
+// losses of this one.
+func (l *living) see(ctx context.Context, listed time.Time, p *pairs.Pair) error {
+	rec := p.Record
+	if len(l.lost) == 0 || !rec.Changed.After(listed) || rec.Unselected() > 0 || p.File() || !obtain.HoldsAddresses(p.Item.Promise.Type) {
+		return nil
+	}
+	bare := rec.Has(ledger.FlagNotRDF) || rec.Graph == rdfres.GraphDigest(nil)
+	if rec.Triples > 0 {
+		ts, err := l.d.mem.Ledger.Triples(ctx, p.Loc)
+		if err != nil {
+			return err
+		}
+		l.Named(ts, rec.Loc)
+		bare = obtain.IsBare(ts)
+	}
+	if bare {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.fresh = cmp.Or(l.fresh, rec.Loc)
+	}
+	return nil
+}
+
+// leaving is how one of them leaves. It waits while it lives beside a possible list.
+func (l *living) leaving(ctx context.Context, loc ledger.Hash, unread *feed.Unread) (ledger.Leaving, error) {
+	how := ledger.Leaving{Implied: true, By: cmp.Or(l.named[loc], l.fresh)}
+	if how.By == "" {
+		was, err := l.d.mem.Ledger.Leaving(ctx, loc)
+		if err != nil {
+			return how, err
+		}
+		if was != nil && was.By != "" && !l.lost[ledger.HashOf(was.By)] && !l.d.mem.Ledger.Lacks(ctx, ledger.HashOf(was.By)) {
+			how.By = was.By
+		}
+	}
+	if how.By == "" && !unread.Asks() {
+		return how, nil
+	}
+	_, err := l.One(ctx)
+	how.Unread = !l.gone[loc]
+	return how, err
 }
 
 func (l *living) ask(ctx context.Context) error {
-	l.gone = map[ledger.Hash]bool{}
 	if l.known != nil {
-		if at := l.known(); at == "" || l.d.obtains.Fetch.IsGone(ctx, at) { // what is only in packages is not asked for
+		if at := l.known(); at == "" || l.d.obtains.Fetch.IsGone(ctx, at) { // members of packages alone are not asked for
 			l.silent = true
 		}
 	}
@@ -71,9 +146,7 @@ func (l *living) ask(ctx context.Context) error {
 		}
 		switch {
 		case rec == nil || leaves != nil && leaves.Accepted || !l.d.stand.Holds(rec): // nothing is lost with it
-			mu.Lock()
-			l.gone[g.Loc] = true
-			mu.Unlock()
+			note(true)
 		case l.silent || asked == maxAsked:
 			note(false)
 		default:

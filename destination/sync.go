@@ -58,10 +58,16 @@ type run struct {
 	compared bool // with a list or dump
 	departs  bool // the deletions are weighed at the end
 	way      way
-	passed   map[ledger.Hash]bool // changes older than the compared list, though the cursor is before them
 	gap      runGap
 	leftOut  int64 // files missing from the dump that was read
 	lacks    runLacks
+	list     runList
+}
+
+// runList is of the list or dump compared last.
+type runList struct {
+	before time.Time            // of the one taken before it
+	passed map[ledger.Hash]bool // changes older than the list, though the cursor is before them
 }
 
 // runGap is the last gap that a run has met.

@@ -80,7 +80,7 @@ func (w *window) add(ctx context.Context, c feed.Change) error {
 		}
 	}
 	loc := ledger.HashOf(c.Item.Loc)
-	passed := w.r.passed[ledger.HashOf(c.Item.Identity())] // a later one has been compared: the mirror would go back
+	passed := w.r.list.passed[ledger.HashOf(c.Item.Identity())] // a later one has been compared: the mirror would go back
 	if _, ok := w.items[loc]; ok && w.d.cfg.Keep == "versions" && !together && !passed {
 		if err := w.apply(ctx, nil); err != nil { // each of them is a version
 			return err

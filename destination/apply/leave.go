@@ -45,6 +45,9 @@ func (b *Batcher) Leave(ctx context.Context, loc ledger.Hash, it *feed.Item, how
 				}
 				l.Empty, l.Unread = l.Empty && l.Implied, l.Unread && l.Implied // a change deleted it too
 			}
+			if !l.Unread {
+				l.By = ""
+			}
 			mark.Settle, mark.leaves = true, &l
 		}
 		if err := b.Add(ctx, mark); err != nil {

@@ -20,21 +20,29 @@ import (
 // ErrMaybeList marks a new entry without RDF, which may lead to a list.
 var ErrMaybeList = fmt.Errorf("may lead to a further list, %w", ErrList)
 
+// Unlisted are resources without an entry.
+type Unlisted interface {
+	// One is the address of one that is there still, "" for none.
+	One(context.Context) (string, error)
+	// Named takes the triples of a new entry, which stays a resource.
+	Named(ts []rdfres.Triple, entry string)
+}
+
 // Beside gives an Obtainer that fails with ErrMaybeList for a new entry without RDF, while a resource
-// without an entry is at its address. lives names one, "" for none.
-func (ob *Obtainer) Beside(lives func(context.Context) (string, error)) *Obtainer {
+// without an entry is there still.
+func (ob *Obtainer) Beside(u Unlisted) *Obtainer {
 	c := *ob
-	c.lives = lives
+	c.unlisted = u
 	return &c
 }
 
 // MayBeList tells whether an entry without RDF may have become a list since it was recorded.
 func (ob *Obtainer) MayBeList(it *feed.Item) bool {
-	return ob.lives != nil && !ob.passedOver(it)
+	return ob.unlisted != nil && !ob.passedOver(it)
 }
 
-// holdsAddresses tells whether a body of a type may be a list.
-func holdsAddresses(mediaType string) bool {
+// HoldsAddresses tells whether a body of a type may be a list.
+func HoldsAddresses(mediaType string) bool {
 	switch major, sub, _ := strings.Cut(mediaType, "/"); major {
 	case "image", "audio", "video", "font", "model":
 		return false
@@ -47,7 +55,7 @@ func holdsAddresses(mediaType string) bool {
 func (ob *Obtainer) Suspect(ctx context.Context, o *Outcome) bool {
 	loc := ledger.HashOf(o.Item.Loc)
 	switch {
-	case o.Item.File || !holdsAddresses(o.Item.Promise.Type):
+	case o.Item.File || !HoldsAddresses(o.Item.Promise.Type):
 		return false
 	case o.Err != nil:
 		if !errors.Is(o.Err, ErrContent) || errors.Is(o.Err, ErrList) {
@@ -58,12 +66,17 @@ func (ob *Obtainer) Suspect(ctx context.Context, o *Outcome) bool {
 	case !o.Bare:
 		return false
 	}
-	rec, err := ob.Ledger.Record(ctx, loc)
-	if err != nil || rec == nil || rec.Graph != o.Record.Graph && !rec.Graph.IsZero() { // zero: never fetched
+	if ob.isNew(ctx, o.Record) {
 		return true
 	}
 	f, err := ob.Ledger.Fault(ctx, loc)
 	return err == nil && f != nil && f.List
+}
+
+// isNew tells of an entry that is recorded otherwise, or not at all.
+func (ob *Obtainer) isNew(ctx context.Context, rec *ledger.Record) bool {
+	old, err := ob.Ledger.Record(ctx, ledger.HashOf(rec.Loc))
+	return err != nil || old == nil || old.Graph != rec.Graph && !old.Graph.IsZero() // zero: never fetched
 }
 
 // MaybeList is the outcome of a suspect, beside a living resource without an entry.
@@ -77,10 +90,10 @@ func MaybeList(o *Outcome, living string) *Outcome {
 
 // beside makes a suspect an ErrMaybeList, if something without an entry lives.
 func (ob *Obtainer) beside(ctx context.Context, o *Outcome) *Outcome {
-	if ob.lives == nil || ctx.Err() != nil || !ob.Suspect(ctx, o) {
+	if ob.unlisted == nil || ctx.Err() != nil || !ob.Suspect(ctx, o) {
 		return o
 	}
-	switch one, err := ob.lives(ctx); {
+	switch one, err := ob.unlisted.One(ctx); {
 	case err != nil:
 		return &Outcome{Item: o.Item, Err: err}
 	case one != "":
@@ -91,8 +104,8 @@ func (ob *Obtainer) beside(ctx context.Context, o *Outcome) *Outcome {
 
 var rdfType = rdfres.NewIRI("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
 
-// isBare tells RDF without a subject of its own, and the feeds of RSS 0.9 to 1.1.
-func isBare(ts []rdfres.Triple) bool {
+// IsBare tells RDF without a subject of its own, and the feeds of RSS 0.9 to 1.1.
+func IsBare(ts []rdfres.Triple) bool {
 	bare := true
 	for _, t := range ts {
 		bare = bare && t.S.Kind() != rdfres.KindIRI
@@ -111,5 +124,5 @@ func isBare(ts []rdfres.Triple) bool {
 // isMedium tells pictures, sounds and the like by their bytes: they hold no list.
 func isMedium(body []byte) bool {
 	t := http.DetectContentType(body)
-	return !holdsAddresses(t)
+	return !HoldsAddresses(t)
 }

@@ -45,7 +45,7 @@ type Obtainer struct {
 	bigMu    *sync.Mutex // one big representation at a time
 	packages *packageCache
 	contexts *fetch.Contexts
-	lives    func(context.Context) (string, error) // a resource without an entry; nil: all have one
+	unlisted Unlisted // nil: none
 }
 
 // New makes an Obtainer.

@@ -309,7 +309,7 @@ func (ob *Obtainer) representRDF(ctx context.Context, it *feed.Item, p feed.Plac
 		}
 		ts, ok, err = ob.readRDF(ctx, p, base, body, kind)
 	}
-	if !ok && ob.lives != nil && !it.File && unpromised(p) && isBlank(body) && ob.Ledger.Lacks(ctx, ledger.HashOf(it.Loc)) {
+	if !ok && ob.unlisted != nil && !it.File && unpromised(p) && isBlank(body) && ob.Ledger.Lacks(ctx, ledger.HashOf(it.Loc)) {
 		return nil, fmt.Errorf("%s is empty, and may be a list that is being written", clip.Middle(p.URL))
 	}
 	if !ok && !it.File && !feed.IsTypeOfNoRDF(p.Promise.Type) && ob.isMirrored(ctx, it.Loc) {
@@ -358,7 +358,10 @@ func (ob *Obtainer) representRDF(ctx context.Context, it *feed.Item, p feed.Plac
 	if rec.Graph = it.Promise.Graph; !wireNames { // else it was compared
 		rec.Graph = sha256.Sum256(wire)
 	}
-	o := &Outcome{Item: it, Record: rec, Bare: isBare(ts) && !isBlank(body), Empty: len(ts) == 0, Strange: unpromised(p) && ob.isStrange(ctx, rec, ts)}
+	if ob.unlisted != nil && p.URL == it.Loc && ob.isNew(ctx, rec) {
+		ob.unlisted.Named(ts, it.Loc)
+	}
+	o := &Outcome{Item: it, Record: rec, Bare: IsBare(ts) && !isBlank(body), Empty: len(ts) == 0, Strange: unpromised(p) && ob.isStrange(ctx, rec, ts)}
 	if !ob.Select.Selected(rec.Entity, ts) {
 		rec.Flags |= ledger.FlagUnselected
 		return o, nil

@@ -19,6 +19,9 @@ func TestListsThatTellNoState(t *testing.T) {
 		t.Helper()
 		for _, depth := range []string{"inventory", "store"} {
 			rep := b.audited(depth)
+			if st, err := b.open().Status(t.Context()); err != nil || st.ProvenUntil == nil || !st.ProvenUntil.Equal(*rep.ProvenUntil) {
+				t.Errorf("status: %+v %v", st, err)
+			}
 			if rep.Verdict != "not proven" || rep.ProvenUntil == nil || !rep.ProvenUntil.Equal(until) || !strings.Contains(rep.SourceError, "3 resources") {
 				t.Errorf("depth %s, until %s: %+v", depth, until, rep)
 			}

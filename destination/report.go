@@ -65,8 +65,10 @@ type Status struct {
 	LastPoll      *time.Time        `json:"last_poll"`
 	LastSync      *time.Time        `json:"last_sync"`
 	LastAudit     *keep.AuditReport `json:"last_audit"`
-	Pending       int64             `json:"pending"`            // failed ones included
-	Problems      []Problem         `json:"problems,omitempty"` // some of them; Differences names all
+	ProvenUntil   *time.Time        `json:"proven_until,omitempty"` // by the last audit: the mirror is equal to what the source was then
+	ProvenSince   *time.Time        `json:"proven_since,omitempty"` // changes of before were lost, which was accepted, and no list or dump was taken since
+	Pending       int64             `json:"pending"`                // failed ones included
+	Problems      []Problem         `json:"problems,omitempty"`     // some of them; Differences names all
 	LastError     string            `json:"last_error"`
 	Interrupted   bool              `json:"-"`              // the last sync was stopped before its end, and has not failed
 	Held          string            `json:"held,omitempty"` // why it is not in sync until somebody, or the source, does something

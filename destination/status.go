@@ -17,6 +17,9 @@ func (d *Destination) Status(ctx context.Context) (Status, error) {
 	m := d.mem.SnapshotMeta()
 	s := Status{InSync: m.IsInSync(), Resources: m.Selected(), NotRDF: m.NotRDF, Unmapped: m.Unmapped, Unselected: m.Unselected, Sequence: m.At.Cursor().Sequence(), LastAudit: m.LastAudit, LastError: m.LastError, Interrupted: m.Interrupted, Held: m.Waits(), Decision: m.Told() != "", Source: m.Source, Absent: m.At.Absent(), Unpublished: m.Unpublished.Sequence, Newest: m.Newest}
 	s.LastPoll, s.LastSync, s.Until = keep.OrNil(m.At.LastPoll()), keep.OrNil(m.LastSync), keep.OrNil(m.At.Until())
+	if s.ProvenSince = keep.OrNil(m.LostUntil); m.LastAudit != nil {
+		s.ProvenUntil = m.LastAudit.ProvenUntil
+	}
 	var err error
 	if s.Pending, err = d.mem.Ledger.CountFaults(ctx); err != nil {
 		return s, fmt.Errorf("status of %s: %w", d.cfg.Name, err)

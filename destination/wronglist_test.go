@@ -382,6 +382,9 @@ func TestAcceptedGap(t *testing.T) {
 				if a, err := b.open().Audit(t.Context(), AuditOptions{}); err != nil || a.ProvenSince == nil || !a.Equal && name == "changes" {
 					t.Errorf("%+v %v", a, err)
 				}
+				if st := b.status(); st.ProvenSince == nil || !st.ProvenSince.Equal(*st.LastAudit.ProvenSince) {
+					t.Errorf("%+v", st)
+				}
 				back()
 				s.put("e3.nt", nt("e3", "later"))
 				if rep := b.later(); name == "changes" && (!rep.InSync || rep.Updated != 1) {
@@ -392,6 +395,9 @@ func TestAcceptedGap(t *testing.T) {
 				b.full()
 				if a, err := b.open().Audit(t.Context(), AuditOptions{}); err != nil || a.ProvenSince != nil || !a.Equal {
 					t.Errorf("with a list: %+v %v", a, err)
+				}
+				if st := b.status(); st.ProvenSince != nil {
+					t.Errorf("with a list: %+v", st)
 				}
 			})
 		}

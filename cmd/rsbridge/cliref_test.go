@@ -34,7 +34,7 @@ func cliReference(root *cobra.Command) map[string]string {
 
 ` + about + `
 
-Commands on the state talk to the running daemon, with the token of the configuration. Without a daemon ` + "`scan`, `sync`, `audit` and `accept`" + ` open the state themselves, and serve the configured addresses meanwhile. ` + "`status`, `check`, `changes`, `show`, `diff` and `accept --show`" + ` only read it: nothing on the disk changes.
+Commands on the state talk to the running daemon, with the token of the configuration. Without a daemon ` + "`scan`, `sync`, `audit` and `accept`" + ` open the state themselves, and serve the configured addresses meanwhile. ` + "`status`, `check`, `changes`, `show`, `diff`, `accept --show`, `export`, `verify` and each `--dry-run`" + ` only read it: nothing on the disk changes. ` + "`verify`" + ` writes once something has to be made again. ` + "`audit`" + ` records its result.
 
 Progress and the log go to standard error: a bar on a terminal, a line every few seconds elsewhere.
 

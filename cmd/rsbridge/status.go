@@ -43,7 +43,8 @@ events or polling. held of a set: null, or the reason to wait for rsbridge accep
 "destinations":[{"name","state","why","in_sync","behind_seconds","behind_changes","live","resources","sequence","last_poll","last_sync","next_sync","last_audit","pending","last_error"}],
 "disk":{"records","published","temporary","stores"}}: bytes, of embedded stores by name
 "why": the reason of any state but ok; "held": a decision to make; "problems": some pending or
-failed resources; "until": the time of a mirror made by sync --until`,
+failed resources; "until": the time of a mirror made by sync --until; "proven_until" and
+"proven_since": as in the report of an audit`,
 		Example: "  rsbridge status --watch",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if watch {
@@ -128,6 +129,7 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		if d.Held != "" && !strings.Contains(d.LastError, d.Held) {
 			fmt.Fprintf(w, "  %s%s\n", yes(d.State == bridge.StateHeld, "held: ", ""), oneLine(d.Held))
 		}
+		sayProven(w, d.ProvenUntil, d.ProvenSince)
 		if d.Live != "" && d.Live != "polling" {
 			fmt.Fprintf(w, "  hears of changes by %s\n", d.Live)
 		}

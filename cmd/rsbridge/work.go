@@ -504,12 +504,7 @@ func sayAudit(w io.Writer, r destination.AuditReport) {
 	if r.MirrorError != "" {
 		fmt.Fprintf(w, "  the mirror is not read at depth inventory: %s\n", oneLine(r.MirrorError))
 	}
-	if r.ProvenUntil != nil {
-		fmt.Fprintf(w, "  equal to what the source was at %s\n", resourcesync.FormatTime(*r.ProvenUntil))
-	}
-	if r.ProvenSince != nil {
-		fmt.Fprintf(w, "  proven of what has changed since %s: changes of before were lost, which was accepted, and the source has no inventory\n", resourcesync.FormatTime(*r.ProvenSince))
-	}
+	sayProven(w, r.ProvenUntil, r.ProvenSince)
 	if r.OtherGraphs > 0 {
 		fmt.Fprintf(w, "  not compared, since this mirror does not own them: %s of the store\n", plural(r.OtherGraphs, "other graph"))
 	}
@@ -533,6 +528,16 @@ func sayAudit(w io.Writer, r destination.AuditReport) {
 	}
 	if n := r.Rewritten - rewritten; n > 0 {
 		fmt.Fprintf(w, "  and %d more that the store rewrites\n", n)
+	}
+}
+
+// sayProven tells the times of a proof, in audits and in the status.
+func sayProven(w io.Writer, until, since *time.Time) {
+	if until != nil {
+		fmt.Fprintf(w, "  equal to what the source was at %s\n", resourcesync.FormatTime(*until))
+	}
+	if since != nil {
+		fmt.Fprintf(w, "  proven of what has changed since %s: changes of before were lost, which was accepted, and the source has no inventory\n", resourcesync.FormatTime(*since))
 	}
 }
 

@@ -66,6 +66,7 @@ type testSource struct {
 	lie                 map[string]bool         // paths whose body is not as promised
 	hook                func(w http.ResponseWriter, r *http.Request) bool
 	requests            map[string]int
+	tails               bool   // the open Change List can be had from a change on
 	caps                string // path of the Capability List
 	inventory           bool
 	changeDump          bool
@@ -249,6 +250,10 @@ func (s *testSource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.serveXML(w, r, s.document(s.head(rs.ChangeListArchive, rs.Meta{}), es))
 	case (r.URL.Path == "/set/changelist.xml" || r.URL.Path == s.moved[rs.ChangeList]) && s.changes:
 		s.serveChanges(w, r, -1)
+	case strings.HasPrefix(r.URL.Path, "/set/changelist-from-") && s.tails:
+		var n int
+		fmt.Sscanf(r.URL.Path, "/set/changelist-from-%d.xml", &n)
+		s.serveChangesFrom(w, r, n)
 	case strings.HasPrefix(r.URL.Path, "/set/changelist-"):
 		var n int
 		fmt.Sscanf(r.URL.Path, "/set/changelist-%d.xml", &n)
@@ -544,6 +549,21 @@ func (s *testSource) serveChanges(w http.ResponseWriter, r *http.Request, part i
 	s.serveXML(w, r, s.document(h, s.changeEntries(first, last)))
 }
 
+// serveChangesFrom gives the open Change List from a change on.
+func (s *testSource) serveChangesFrom(w http.ResponseWriter, r *http.Request, n int) {
+	from, first := s.offeredFrom(), s.drop
+	if s.changeParts > 0 {
+		if first, from = len(s.log)/s.changeParts*s.changeParts, s.changesFrom; first > 0 {
+			from = s.log[first-1].at
+		}
+	}
+	if n <= first || n > len(s.log) {
+		http.NotFound(w, r)
+		return
+	}
+	s.serveXML(w, r, s.document(s.head(rs.ChangeList, rs.Meta{From: from}), s.changeEntries(n-1, len(s.log))))
+}
+
 func (s *testSource) changeEntries(first, last int) []rs.Entry {
 	var es []rs.Entry
 	for i := first; i < last; i++ {
@@ -778,6 +798,9 @@ func (s *testSource) capabilityLinks() []rs.Link {
 	links := []rs.Link{{Rel: "up", Href: s.url("/.well-known/resourcesync"), Length: -1}}
 	if s.inventory {
 		links = append(links, rs.Link{Rel: feed.InventoryRel, Href: s.url("/set/inventory.json"), Length: -1})
+	}
+	if s.tails {
+		links = append(links, rs.Link{Rel: rs.RelChangesFrom, Href: s.url("/set/changelist-from-"), Length: -1})
 	}
 	return links
 }

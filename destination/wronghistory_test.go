@@ -663,7 +663,7 @@ type wrongOurs struct {
 func newOurs(t *testing.T, r *rand.Rand) (wrongSource, string) {
 	s := makeTestSource(t)
 	s.srv = &httptest.Server{URL: foreignHost}
-	s.ours, s.exact = true, true
+	s.ours, s.exact, s.tails = true, true, true
 	s.inventory, s.dump, s.changeDump = r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(3) == 0
 	s.parts, s.changeParts = r.IntN(3), r.IntN(2)*(2+r.IntN(4))
 	o := &wrongOurs{testSource: s, r: r}

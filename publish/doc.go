@@ -39,7 +39,7 @@
 //
 //	/SET/capabilitylist.xml
 //	/SET/resourcelist.xml, /SET/resourcelist-BITS.xml
-//	/SET/changelist.xml, /SET/changelist-NNNNNN.xml
+//	/SET/changelist.xml, /SET/changelist-NNNNNN.xml, changelist-open.xml, changelist-from-N.xml
 //	/SET/resourcedump.xml, /SET/resourcedump/GENERATION/NNNNN.zip, ...-manifest.xml
 //	/SET/changedump.xml, /SET/changedump/LIST-NNN.zip, ...-manifest.xml
 //	/SET/inventory.json, /SET/inventory/SEQUENCE.json, /SET/inventory/SEQUENCE/PATH.json

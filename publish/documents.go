@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -142,7 +143,9 @@ func (s *set) capabilityListDoc(snap *snapshot) (*document, error) {
 		case k.link != nil:
 			head.Links = append(head.Links, k.link(&s.at))
 		case s.offers(k.capability):
-			entries = append(entries, capabilityEntry(s.at.url+"/"+k.name, k.capability))
+			if entries = append(entries, capabilityEntry(s.at.url+"/"+k.name, k.capability)); k.capability == resourcesync.ChangeList {
+				head.Links = append(head.Links, link(resourcesync.RelChangesFrom, s.at.url+"/changelist-from-"))
+			}
 		}
 	}
 	for _, kind := range archiveKinds {
@@ -392,23 +395,24 @@ func (snap *snapshot) recentChanges(ctx context.Context) (*document, error) {
 	})
 }
 
+// changesFrom is /SET/changelist-from-N.xml: the open Change List from change N on, for mirrors.
+func (snap *snapshot) changesFrom(ctx context.Context, digits string) (*document, error) {
+	l := snap.open()
+	n, err := strconv.ParseUint(digits, 10, 63)
+	if _, none := snap.kv.Get(ctx, keyOf('c', l.lastNumber(), n)); err != nil || strconv.FormatUint(n, 10) != digits || errors.Is(none, kv.ErrNotFound) {
+		return nil, errNoDocument // another failure is told below
+	}
+	return streamed("", snap.changeListHead(l), func(w *resourcesync.Writer) error {
+		return copyEntries(ctx, w, snap.kv, l.lastNumber(), n-1, l)
+	})
+}
+
 // changeListDoc puts a Change List together from its rendered entries.
 func (snap *snapshot) changeListDoc(ctx context.Context, l *listRecord) (*document, error) {
-	s, number := snap.set, l.Number
-	head := s.at.root(resourcesync.ChangeList)
-	head.Meta.From, head.Meta.Until = l.From, l.Until
-	head.Meta.Ext = extNumbers(l.Last, 0)
-	modified := l.Until
-	if !l.closed() {
-		head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
-		modified = snap.gen.At
-	}
-	if len(snap.lists) > 1 {
-		head.Links = append(head.Links, link(resourcesync.RelIndex, s.at.url+"/changelist.xml"))
-	}
+	s, number, head, modified := snap.set, l.Number, snap.changeListHead(l), l.Until
 	key := nameTag("cl %s %s %s %d %d %d %v %d", layout, s.at.Base, s.cfg.Name, number, l.Last, l.From.UnixMicro(), len(snap.lists) > 1, l.Until.UnixMicro())
 	if !l.closed() {
-		key = nameTag("%s %d %d", key, snap.gen.Number, snap.gen.At.UnixMicro())
+		modified, key = snap.gen.At, nameTag("%s %d %d", key, snap.gen.Number, snap.gen.At.UnixMicro())
 	}
 	return s.p.cache.Get(ctx, key, func() (*document, error) {
 		d, err := streamed(key, head, func(w *resourcesync.Writer) error {
@@ -425,6 +429,18 @@ func (snap *snapshot) changeListDoc(ctx context.Context, l *listRecord) (*docume
 		}
 		return d, err
 	})
+}
+
+func (snap *snapshot) changeListHead(l *listRecord) resourcesync.Head {
+	head := snap.set.at.root(resourcesync.ChangeList)
+	head.Meta.From, head.Meta.Until = l.From, l.Until
+	if head.Meta.Ext = extNumbers(l.Last, 0); !l.closed() {
+		head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
+	}
+	if len(snap.lists) > 1 {
+		head.Links = append(head.Links, link(resourcesync.RelIndex, snap.set.at.url+"/changelist.xml"))
+	}
+	return head
 }
 
 // copyEntries writes the entries of the lists from number to the end of the list l. From the first

@@ -47,11 +47,14 @@ var documentKinds = []documentKind{
 	{name: "changelist.xml", capability: resourcesync.ChangeList,
 		listed: func(_ *set, snap *snapshot) bool { return snap != nil },
 		document: func(ctx context.Context, snap *snapshot, part string) (*document, error) {
-			switch part {
-			case "":
+			digits, from := strings.CutPrefix(part, "from-")
+			switch {
+			case part == "":
 				return snap.changeList(ctx)
-			case "open":
+			case part == "open":
 				return snap.recentChanges(ctx)
+			case from:
+				return snap.changesFrom(ctx, digits)
 			}
 			return snap.numberedList(ctx, part)
 		}},

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/publish/partition"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
 	"github.com/rsbridge/rsbridge/resourcesync/check"
 )
 
@@ -54,6 +58,50 @@ func TestOpenListAddress(t *testing.T) {
 			}
 			if _, found, err := check.Validate(bytes.NewReader(w.get(address).Body.Bytes()), check.ValidateOptions{Location: address}); err != nil || len(found) > 0 {
 				t.Fatalf("seed %d: %v %v", seed, found, err)
+			}
+		}
+	}
+}
+
+// TestChangesFrom: the open Change List from each of its changes on is the rest of it, under its own
+// beginning; that from a change of a closed list is not there.
+func TestChangesFrom(t *testing.T) {
+	w := newWorld(t, SetConfig{Format: rdfres.NTriples, RotateEntries: 7})
+	for i := range 30 {
+		w.clock.add(time.Second)
+		w.scan(map[string]int{fmt.Sprintf("http://example.org/e/%d", i%5): i}, i > 0, rdfres.NTriples)
+		w.publish()
+		head, all := w.read(w.url("changelist.xml"))
+		if h, caps := w.read(w.url("capabilitylist.xml")); h.Link(resourcesync.RelChangesFrom) != w.url("changelist-from-") {
+			t.Fatalf("%v %v", h, caps)
+		}
+		closed := 0
+		if head.Index {
+			_, last := w.all(w.url("changelist.xml"))
+			closed = len(last)
+			head, all = w.read(all[len(all)-1].Loc)
+			closed -= len(all)
+		}
+		first, numbers := uint64(0), map[int]uint64{}
+		for n, e := range all {
+			numbers[n], _ = strconv.ParseUint(e.Meta.Ext[resourcesync.ExtSequence], 10, 64)
+			if n == 0 {
+				first = numbers[n]
+			}
+		}
+		for n := range all {
+			address := w.url(fmt.Sprintf("changelist-from-%d.xml", numbers[n]))
+			h, got := w.read(address)
+			if !slices.EqualFunc(got, all[n:], func(a, b *resourcesync.Entry) bool { return a.Loc == b.Loc && reflect.DeepEqual(a.Meta, b.Meta) }) {
+				t.Fatalf("from change %d: %v, want %v", numbers[n], got, all[n:])
+			}
+			if !reflect.DeepEqual(h.Meta, head.Meta) || !reflect.DeepEqual(h.Links, head.Links) {
+				t.Fatalf("from change %d: %+v, want %+v", numbers[n], h, head)
+			}
+		}
+		for _, n := range []string{fmt.Sprint(first - 1), "0", "x", "01", "1000", "-1", ""} {
+			if res := w.get(w.url("changelist-from-" + n + ".xml")); first > 0 && res.Code != http.StatusNotFound {
+				t.Errorf("from %q, with %d closed: %d %s", n, closed, res.Code, res.Body)
 			}
 		}
 	}

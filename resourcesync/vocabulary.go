@@ -99,9 +99,10 @@ const (
 	RelArchives     = "archives"
 	RelHub          = "hub"
 	RelSelf         = "self"
-	RelResourceSync = "resourcesync"                // HTTP and HTML links to a Capability List; before 0.9.1 also the parent of a document
-	RelPosition     = NamespaceBridge + "#position" // ours: a mirror may report its position there
-	RelTop          = "top"                         // D-Lib form: the parent of a document
+	RelResourceSync = "resourcesync"                    // HTTP and HTML links to a Capability List; before 0.9.1 also the parent of a document
+	RelChangesFrom  = NamespaceBridge + "#changes-from" // ours: the open Change List from a change on, whose number and .xml follow the address
+	RelPosition     = NamespaceBridge + "#position"     // ours: a mirror may report its position there
+	RelTop          = "top"                             // D-Lib form: the parent of a document
 )
 
 // Namespaces. Extension attributes of ours are in NamespaceBridge (prefix rsb).

@@ -344,7 +344,12 @@ func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, 
 	h := scan.head
 	end := Change{List: dl.URL, position: scan.count, closed: scan.closed && (dl.pkg != nil || !scan.head.Meta.Until.After(served)), until: h.Meta.Until, from: h.Meta.From, newest: scan.adopt,
 		state: listState{URL: dl.URL, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Package: dl.pkg != nil}}
-	if end.said = scan.seen.told.end(); !scan.numbered {
+	before := 0 // entries of the list before those here
+	if dl.tail {
+		before = from.Position - 1
+		end.position, end.state = before+scan.count, listState{URL: dl.URL}
+	}
+	if end.said = scan.seen.told.end(dl.tail); !scan.numbered {
 		end.seen = scan.seen.end(dl.URL, h.Meta.From)
 	}
 	if p != nil {
@@ -395,7 +400,7 @@ func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, 
 		if !scan.wanted(it, from) || applied && !from.anew {
 			return nil
 		}
-		return f(Change{Item: it, List: dl.URL, position: n})
+		return f(Change{Item: it, List: dl.URL, position: before + n})
 	}
 	if !scan.many {
 		for _, k := range scan.kept {
@@ -414,7 +419,7 @@ func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, 
 		if n++; n <= scan.start && again.IsZero() && !from.anew {
 			return nil
 		}
-		it, err := src.changeItem(e, r, dl)
+		it, err := changeItem(e, r, dl)
 		if err != nil {
 			return err
 		}
@@ -426,7 +431,7 @@ func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, 
 	return f(end)
 }
 
-func (src *Source) changeItem(e *resourcesync.Entry, r *resourcesync.Reader, dl *Download) (*Item, error) {
+func changeItem(e *resourcesync.Entry, r *resourcesync.Reader, dl *Download) (*Item, error) {
 	it := newItem(e, r, dl.URL)
 	if dl.pkg != nil && dl.pkg.IsZIP() {
 		it.Package = dl.pkg.URL
@@ -543,7 +548,7 @@ func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*cha
 			it = &Item{Loc: e.Loc, Change: knownChange(e.Meta.Change), Sequence: seq, Time: changeTime(r, e)}
 		} else {
 			var err error
-			if it, err = src.changeItem(e, r, dl); err != nil {
+			if it, err = changeItem(e, r, dl); err != nil {
 				return err
 			}
 		}

@@ -43,7 +43,7 @@ func (src *Source) sortChanges(dl *Download, backward bool) (_ *changeSorter, er
 		return nil, err
 	}
 	return s, eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
-		it, err := src.changeItem(e, r, dl)
+		it, err := changeItem(e, r, dl)
 		if err != nil {
 			return err
 		}

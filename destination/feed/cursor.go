@@ -258,6 +258,10 @@ func (c *cursor) end(ch *Change) {
 // finish moves the cursor behind all changes; dl is their root.
 func (c *cursor) finish(address string, dl *Download) {
 	c.Read, c.reads = c.reads[max(0, len(c.reads)-maxRead):], nil
+	if dl.tail { // nothing is known of the rest
+		c.Root = listState{URL: address}
+		return
+	}
 	c.Root = listState{URL: address, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Index: dl.index, Numbered: dl.numbered, Untold: dl.untold}
 }
 

@@ -41,6 +41,7 @@ type Offer struct {
 	Channels       []Channel
 	Framework      []Channel // of its documents: lists, dumps, sets
 	Reports        string    // takes the positions of mirrors
+	ChangesFrom    string    // before the number of a change and .xml: the open Change List from there on
 }
 
 // Channel tells of changes of the resources, as they come.
@@ -292,6 +293,8 @@ func (src *discovery) capabilityList(address string, r *resourcesync.Reader) (*O
 			o.Inventory = l.Href
 		case l.Rel == resourcesync.RelPosition && o.Reports == "":
 			o.Reports = l.Href
+		case l.Rel == resourcesync.RelChangesFrom && o.ChangesFrom == "":
+			o.ChangesFrom = l.Href
 		}
 	}
 	for n := 0; ; n++ {

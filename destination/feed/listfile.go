@@ -14,6 +14,7 @@ import (
 // Download is a list or package on disk. Close removes it.
 type Download struct {
 	*fetch.Body
+	tail     bool // from the change at the cursor on; URL is that of the list
 	part     bool // an index names it: a urlset is then none itself
 	index    bool // an index, known once it was opened
 	numbered bool // its root tells the position in the source's log; likewise

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"time"
 
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -16,6 +17,9 @@ type Poll struct {
 // Poll looks for changes after a cursor. It is nil if nothing was published since the cursor came to
 // its end. If the source has an inventory, a root that is not there is a *GapError beside the Poll.
 func (src *Source) Poll(ctx context.Context, o *Offer, c *Cursor) (*Poll, error) {
+	if dl := src.tail(ctx, o, c); dl != nil {
+		return &Poll{src: src, offer: o, root: dl}, nil
+	}
 	address, kind := o.Changes()
 	root, _, err := src.changesSince(ctx, address, kind, c)
 	if err == nil && root == nil {
@@ -39,6 +43,9 @@ func (p *Poll) Each(ctx context.Context, from *Cursor, strict bool, f func(Chang
 		return err
 	}
 	err = p.src.eachChangeOf(ctx, p.root, r, &from.at, strict, f)
+	if err != nil && p.root.tail { // the whole list is to tell
+		p.src.whole = time.Time{}
+	}
 	if strict {
 		err = missingOf(p.offer, err)
 	}
@@ -72,5 +79,7 @@ func (p *Poll) EndsBefore(ctx context.Context, c *Cursor) (bool, error) {
 // Finish moves a cursor behind all changes, if it is behind the last one.
 func (p *Poll) Finish(c *Cursor) {
 	address, _ := p.offer.Changes()
-	c.at.finish(address, p.root)
+	if c.at.finish(address, p.root); !p.root.tail {
+		p.src.whole = p.src.Docs.opt.Now()
+	}
 }

@@ -38,12 +38,16 @@ func (r *repeater) look(it *Item) {
 	}
 }
 
-// end is the memory of the list, nil for one without numbers.
-func (r *repeater) end() *said {
+// end is the memory of the list, nil for one without numbers. Of a tail it goes on from the said one.
+func (r *repeater) end(tail bool) *said {
 	if r.now.All.N == 0 || r.unnumbered > 0 {
 		return nil
 	}
 	now := r.now
+	if tail {
+		now.First = r.was.First
+		now.All = tally{r.was.All.N + now.All.N - r.again.N, r.was.All.Sum + now.All.Sum - r.again.Sum}
+	}
 	return &now
 }
 

@@ -23,6 +23,8 @@ type Source struct {
 
 	trusted trust
 	early   *early // of the run under way
+
+	whole time.Time // when the Change Lists were read to their end last, and not from a cursor on
 }
 
 // Stands is the last position of the source's own log in the lists of its changes, 0 if they

@@ -44,7 +44,7 @@ func (src *Source) ReadInventoryUntil(ctx context.Context, o *Offer, until time.
 		h := pr.Head()
 		i := interval{h.Meta.From, h.Meta.Until}
 		err := eachEntry(pr, pdl.URL, func(e *resourcesync.Entry) error {
-			it, err := src.changeItem(e, pr, pdl)
+			it, err := changeItem(e, pr, pdl)
 			switch {
 			case err != nil:
 				return err

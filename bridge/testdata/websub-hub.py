@@ -1,4 +1,4 @@
-"""A WebSub hub by Flask-WebSub, with Celery's broker in memory. It prints its port, and ends with its input."""
+"""A WebSub hub by Flask-WebSub, with Celery's broker in memory, at a port if one is given. It prints its port, and ends with its input."""
 import os, sys, threading
 
 from celery import Celery
@@ -12,7 +12,7 @@ app = Flask("hub")
 app.config.update(PUBLISH_SUPPORTED=True)
 hub = Hub(SQLite3HubStorage(sys.argv[1]), celery)
 app.register_blueprint(hub.build_blueprint(url_prefix="/hub"))
-server = make_server("127.0.0.1", 0, app, threaded=True)
+server = make_server("127.0.0.1", int(sys.argv[2]) if len(sys.argv) > 2 else 0, app, threaded=True)
 with start_worker(celery, pool="solo", perform_ping_check=False):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.port, flush=True)

@@ -43,6 +43,9 @@ func (p *process) start() {
 	p.t.Helper()
 	p.cmd = exec.Command(p.args[0], p.args[1:]...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	if _, err := p.cmd.StdinPipe(); err != nil { // at its end a program of others ends
+		p.t.Fatal(err)
+	}
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ type fickle struct {
 	again   bool // not the first run of the phase
 	lasting bool // wrong lists are found by an audit
 	told    map[string]string
-	further map[string]string // lists among the resources, by address
+	further map[string]furtherList // lists among the resources, by address
 }
 
 type rightAnswer struct {
@@ -170,7 +170,10 @@ func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if body, ok := f.further[address]; ok {
-		io.WriteString(w, body)
+		if body.typ != "" {
+			w.Header().Set("Content-Type", body.typ)
+		}
+		io.WriteString(w, body.text)
 		return
 	}
 	draw := f.draw(address)
@@ -262,9 +265,14 @@ func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		more := fmt.Sprintf("/further%d-%x", f.phase, address)
-		forms := []string{"text", "Atom", "RSS", "page", "JSON", "JSON escapes", "one line", "YAML"}
+		forms := []string{"text", "Atom", "RSS", "page", "JSON", "JSON escapes", "one line", "YAML", "RSS 0.90", "RSS 1.1", "XML as RDF", "nodes", "JSON as RDF", "comments", "text as RDF", "catalogue"}
 		codings := []func(string) string{func(s string) string { return s }, gzipOf, zstdOf, unmarked16Of, func(s string) string { return "\xfd7zXZ\x00" + s[len(s)/2:] }} // the last cannot be read
-		f.further[more] = codings[draw.IntN(len(codings))](inForm(forms[draw.IntN(len(forms))], moved))
+		form := forms[draw.IntN(len(forms))]
+		sent := furtherList{text: codings[draw.IntN(len(codings))](inForm(form, moved))}
+		if draw.IntN(2) == 0 {
+			sent.typ = listForms[form].typ
+		}
+		f.further[more] = sent
 		body := entryOf.ReplaceAllFunc(without(now.body, func(int) bool { return false }), func(e []byte) []byte {
 			if loc := locsOf(e, func(string) bool { return true }); len(loc) == 1 && slices.Contains(moved, loc[0]) {
 				return nil
@@ -316,6 +324,9 @@ func inForm(name string, addresses []string) string {
 	}
 	return out + f.after
 }
+
+// furtherList is one as it is sent; without a type its bytes tell.
+type furtherList struct{ typ, text string }
 
 // onlyFurther tells whether all wrong answers so far had further lists.
 func (f *fickle) onlyFurther() bool {
@@ -402,7 +413,7 @@ func (f *fickle) begin(r *rand.Rand) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.phase++
-	f.rate, f.site, f.only, f.told, f.further = 0, -1, map[string]kindOfWrong{}, map[string]string{}, map[string]string{}
+	f.rate, f.site, f.only, f.told, f.further = 0, -1, map[string]kindOfWrong{}, map[string]string{}, map[string]furtherList{}
 	f.flood = r.IntN(8) == 0
 	switch x := r.IntN(10); {
 	case x == 0:

@@ -108,7 +108,7 @@ func playWrongParts(t *testing.T, seed uint64) {
 		f.phase++
 		kinds := []kindOfWrong{wrongEmpty, wrongShort, wrongShort, wrongStale, wrongSwapped, wrongOther}
 		f.only = map[string]kindOfWrong{parts[r.IntN(len(parts))]: kinds[r.IntN(len(kinds))]}
-		f.told, f.further = map[string]string{}, map[string]string{}
+		f.told, f.further = map[string]string{}, map[string]furtherList{}
 		f.mu.Unlock()
 		sync("wrongly")
 		did = append(did, fmt.Sprint("that was ", f.told))

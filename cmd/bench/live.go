@@ -45,7 +45,10 @@ const (
 	manyListed   = 20_000
 )
 
-const dataUpdate = `INSERT DATA { GRAPH <%s> { <http://bench.example/live%d> <http://bench.example/v> "1" } }`
+const (
+	dataUpdate   = `INSERT DATA { GRAPH <%s> { <http://bench.example/live%d> <http://bench.example/v> "1" } }`
+	deleteUpdate = `DELETE DATA { GRAPH <%s> { <http://bench.example/live%d> <http://bench.example/v> "1" } }`
+)
 
 var liveRows = []row{
 	{id: "live-median", what: "update answered until visible in the mirror, 14 a second, median", baseline: "polling every 10 s", speed: true, limit: 20, unitName: "ms", value: lag(0.5), shape: lags},
@@ -59,10 +62,15 @@ var liveRows = []row{
 		}},
 	{id: "hub-memory", what: "1,000 subscribers of one hub: most resident memory of the source", baseline: "allowed", limit: 1, most: 500,
 		megabytes: func(ctx context.Context, e *env) (int64, error) { _, mb, err := hubbed(ctx, e); return int64(mb), err }},
-	gatewayRow("data", "INSERT DATA", 3, dataUpdate),
+	gatewayTime("data", "INSERT DATA", updates(dataUpdate)),
+	gatewayTime("delete", "DELETE DATA", updates(deleteUpdate)),
+	gatewayTime("post", "Graph Store POST", posted),
+	gatewayRow("data", "INSERT DATA", 3, updates(dataUpdate)),
+	gatewayRow("delete", "DELETE DATA", 3, updates(deleteUpdate)),
+	gatewayRow("post", "Graph Store POST", 3, posted),
 	gatewayDisk,
-	gatewayRow("where", "DELETE and INSERT with WHERE", 4, `DELETE { GRAPH <%[1]s> { ?s <http://bench.example/w> ?o } } INSERT { GRAPH <%[1]s> { ?s <http://bench.example/w> %[2]d } } WHERE { VALUES ?s { <http://bench.example/one> } OPTIONAL { GRAPH <%[1]s> { ?s <http://bench.example/w> ?o } } }`),
-	gatewayRow("unknown", "an update of unknown effect", 4, `INSERT { GRAPH <%s> { ?u <http://bench.example/u> %d } } WHERE { BIND(UUID() AS ?u) }`),
+	gatewayRow("where", "DELETE and INSERT with WHERE", 4, updates(`DELETE { GRAPH <%[1]s> { ?s <http://bench.example/w> ?o } } INSERT { GRAPH <%[1]s> { ?s <http://bench.example/w> %[2]d } } WHERE { VALUES ?s { <http://bench.example/one> } OPTIONAL { GRAPH <%[1]s> { ?s <http://bench.example/w> ?o } } }`)),
+	gatewayRow("unknown", "an update of unknown effect", 4, updates(`INSERT { GRAPH <%s> { ?u <http://bench.example/u> %d } } WHERE { BIND(UUID() AS ?u) }`)),
 	quietRow("time", "Change List with its ETag: time of the source", "µs", 200, func(poll, _ quietPoll) float64 { return poll.micros }),
 	quietRow("bytes", "Change List with its ETag: bytes from the source", "bytes", 500, func(poll, _ quietPoll) float64 { return poll.sent }),
 	quietRow("mirror-time", "sync of our mirror: time of the source", "µs", 200, func(_, sync quietPoll) float64 { return sync.micros }),
@@ -433,51 +441,86 @@ func hubbed(ctx context.Context, e *env) (p99, megabytes float64, err error) {
 	return quantile(all, 0.99), megabytes, nil
 }
 
-// gatewayRow compares updates through the gateway with those of the bare store, by turns.
-func gatewayRow(class, what string, limit float64, text string) row {
-	return row{id: "gateway-" + class, what: "an update through the gateway, " + what + ", median", baseline: "the store, bare", limit: limit, needs: teststores.EnvOxigraph,
+// gatewayRequest makes the n-th request of a class, below the address of a store: /update or /data.
+type gatewayRequest func(n int) (at, contentType, body string)
+
+func updates(text string) gatewayRequest {
+	return func(n int) (at, contentType, body string) {
+		return "/update", "application/sparql-update", fmt.Sprintf(text, gatewayGraph, n)
+	}
+}
+
+func posted(n int) (at, contentType, body string) {
+	return "/data?graph=" + url.QueryEscape(gatewayGraph), "application/n-triples", fmt.Sprintf("<http://bench.example/live%d> <http://bench.example/v> \"1\" .\n", n)
+}
+
+const gatewayGraph = benchGraph + "/gateway"
+
+// gatewayRow compares requests through the gateway with those of the bare store, by turns.
+func gatewayRow(class, what string, limit float64, request gatewayRequest) row {
+	return row{id: "gateway-" + class, what: "through the gateway, " + what + ", median", baseline: "the store, bare", limit: limit, needs: teststores.EnvOxigraph,
 		measure: func(ctx context.Context, e *env) (took, base time.Duration, err error) {
-			const graph = benchGraph + "/gateway"
-			bare := oxigraph()
-			if err := bare.drop(ctx, graph); err != nil {
-				return 0, 0, err
+			return gatewayMedians(ctx, e, request)
+		}}
+}
+
+// gatewayTime compares the median of such requests with what is allowed.
+func gatewayTime(class, what string, request gatewayRequest) row {
+	return row{id: "gateway-" + class + "-ms", what: "through the gateway, " + what + ", median", baseline: "allowed", limit: 1, unitName: "ms", needs: teststores.EnvOxigraph,
+		value: func(ctx context.Context, e *env) (float64, float64, error) {
+			took, _, err := gatewayMedians(ctx, e, request)
+			return float64(took.Microseconds()) / 1000, 2, err
+		}}
+}
+
+func gatewayMedians(ctx context.Context, e *env, request gatewayRequest) (took, base time.Duration, err error) {
+	bare := oxigraph()
+	if err := bare.drop(ctx, gatewayGraph); err != nil {
+		return 0, 0, err
+	}
+	d, err := e.daemon(ctx, fmt.Sprintf("stores: {local: {query: %q, update: %q, graph_store: %q, gateway: true}}\nsets: {data: {store: local, graphs: [%q], schedule: \"\"}}\n", bare.query, bare.update, bare.data, gatewayGraph))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer d.stop()
+	if err := errors.Join(bare.run(ctx, fmt.Sprintf(`INSERT DATA { GRAPH <%s> { <http://bench.example/one> <http://bench.example/w> 0 } }`, gatewayGraph)), d.do(ctx, "scan")); err != nil {
+		return 0, 0, err
+	}
+	var spent [2][]time.Duration
+	for i := range gatewayTurns {
+		for side := range spent {
+			at, contentType, body := request(2*i + side)
+			if side == 0 {
+				at = "http://" + d.admin + "/stores/local" + at
+			} else if at == "/update" {
+				at = bare.update
+			} else {
+				at = bare.graph(gatewayGraph)
 			}
-			d, err := e.daemon(ctx, fmt.Sprintf("stores: {local: {query: %q, update: %q, graph_store: %q, gateway: true}}\nsets: {data: {store: local, graphs: [%q], schedule: \"\"}}\n", bare.query, bare.update, bare.data, graph))
+			one, err := timed(ctx, http.MethodPost, at, contentType, "", strings.NewReader(body))
 			if err != nil {
 				return 0, 0, err
 			}
-			defer d.stop()
-			if err := errors.Join(bare.run(ctx, fmt.Sprintf(`INSERT DATA { GRAPH <%s> { <http://bench.example/one> <http://bench.example/w> 0 } }`, graph)), d.do(ctx, "scan")); err != nil {
-				return 0, 0, err
-			}
-			var spent [2][]time.Duration
-			for i := range gatewayTurns {
-				for side, at := range []string{"http://" + d.admin + "/stores/local/update", bare.update} {
-					one, err := timed(ctx, http.MethodPost, at, "application/sparql-update", "", strings.NewReader(fmt.Sprintf(text, graph, 2*i+side)))
-					if err != nil {
-						return 0, 0, err
-					}
-					if side == 1 && e.push.beside != nil {
-						began := time.Now()
-						if err := e.push.beside(); err != nil {
-							return 0, 0, err
-						}
-						one += time.Since(began)
-					}
-					spent[side] = append(spent[side], one)
+			if side == 1 && e.push.beside != nil {
+				began := time.Now()
+				if err := e.push.beside(); err != nil {
+					return 0, 0, err
 				}
+				one += time.Since(began)
 			}
-			for side := range spent {
-				slices.Sort(spent[side])
-			}
-			return spent[0][gatewayTurns/2], spent[1][gatewayTurns/2], bare.drop(ctx, graph)
-		}}
+			spent[side] = append(spent[side], one)
+		}
+	}
+	for side := range spent {
+		slices.Sort(spent[side])
+	}
+	return spent[0][gatewayTurns/2], spent[1][gatewayTurns/2], bare.drop(ctx, gatewayGraph)
 }
 
 // gatewayDisk is the row of INSERT DATA beside the store and one write to disk: the gateway keeps
 // what it tells, before the store is asked.
 var gatewayDisk = func() row {
-	r := gatewayRow("disk", "INSERT DATA", 2, dataUpdate)
+	r := gatewayRow("disk", "INSERT DATA", 2, updates(dataUpdate))
 	r.baseline = "the store, bare, and a synced write"
 	measure := r.measure
 	r.measure = func(ctx context.Context, e *env) (took, base time.Duration, err error) {

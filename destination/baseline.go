@@ -41,6 +41,7 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 			if err := d.stand.Checkpoint(ctx, ledger.Baseline, func(m *keep.Meta) {
 				if !d.follows(&m.Identity) {
 					m.At.LeaveSource()
+					m.First, m.Back = nil, keep.Back{}
 					m.LostUntil = time.Time{}
 				}
 				d.follow(m)
@@ -96,7 +97,7 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 	default:
 		r.why("the source has neither list nor dump; its changes are applied from the first one")
 		gap := ""
-		if d.follows(&m.Identity) && m.At.Cursor().HasRead() { // only our position tells the lost changes, and they stay lost
+		if d.follows(&m.Identity) && (m.At.Cursor().HasRead() || !m.Back.Listed.IsZero()) { // only our position tells the lost changes, and they stay lost
 			if !r.dry {
 				err = r.increment(ctx, o, 0)
 			}

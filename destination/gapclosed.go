@@ -2,10 +2,8 @@ package destination
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/apply"
@@ -13,259 +11,210 @@ import (
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/pairs"
-	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// A wrong Change List, an empty feed in its place for example, looks like a gap. When the right one
-// is back, and has the change at which the mirror stood before the gap, nothing is missing. A wrong
-// list may also look right, and the right one after it like a gap: then it has the change of before
-// the last poll. What was touched since is brought back.
+// A wrong Change List, an empty feed in its place for example, looks like a gap, or looks right, and the
+// right one after it like a gap. Whatever wrong ones came, the right lists are the judge: where they follow
+// from a place of before, they are folded: the last word on each resource counts, and what they do not name
+// is as it was at that place.
 
-// gapClosed goes back to where the mirror stood before a gap, if the Change Lists follow from there.
-func (r *run) gapClosed(ctx context.Context, o *feed.Offer, m *keep.Meta) error {
-	both := []ledger.Span{ledger.SincePoll, ledger.SinceGap}
-	ways := []wayBack{{m.Back.Gap, both[1:]}}
-	switch poll := m.Back.Poll; {
-	case poll == nil:
-	case poll.IsAt(m.Back.Gap): // it was met behind operations of its poll
-		ways[0].spans = both
-	case !o.Listed():
-		ways = append(ways, wayBack{poll, both})
-	}
-	for _, w := range ways {
-		if done, err := r.goBack(ctx, o, w); done || err != nil {
-			return err
-		}
-	}
-	return nil
+// past is what a run knows of the source's changes of before.
+type past struct {
+	r *run
+	d *Destination
+	o *feed.Offer
 }
 
-// wayBack is a cursor of before, and the spans of the operations since.
-type wayBack struct {
-	to    *feed.Cursor
-	spans []ledger.Span
+func pastOf(r *run, o *feed.Offer) *past { return &past{r, r.d, o} }
+
+// gapClosed goes back to the last place from which the offered Change Lists follow.
+func (h *past) gapClosed(ctx context.Context) (closed bool, err error) {
+	places := h.d.mem.SnapshotMeta().Back.Places
+	if h.o.Listed() { // whose list tells more than earlier places
+		places = places[max(0, len(places)-1):]
+	}
+	for i := len(places) - 1; i >= 0 && !closed && err == nil; i-- {
+		closed, err = h.goBack(ctx, &places[i])
+	}
+	return closed, err
 }
 
-// goBack goes back to a cursor, if the Change Lists follow from there. The resources touched since get
-// their state there, but for those named by later changes: these are applied again.
-func (r *run) goBack(ctx context.Context, o *feed.Offer, w wayBack) (done bool, err error) {
-	d := r.d
-	named := &locations{dir: d.cfg.TempDir, memory: d.cfg.MemoryBytes / 8}
-	defer named.close()
-	follows, err := d.src.Follows(ctx, o, *w.to, named.add)
-	if err = errors.Join(err, named.err); !follows || err != nil {
+// goBack goes back to a place, if the Change Lists follow from there.
+func (h *past) goBack(ctx context.Context, to *keep.Place) (done bool, err error) {
+	if at := &to.Cursor; !h.o.Listed() && (at.Ahead() != nil || !at.HasRead() && at.Time().IsZero()) { // the mirror was ahead of it
+		return false, nil
+	}
+	return h.backTo(ctx, to)
+}
+
+func (h *past) backTo(ctx context.Context, to *keep.Place) (done bool, err error) {
+	named, err := h.newInventory()
+	if err != nil {
 		return false, err
 	}
-	snap := d.mem.Store.Snapshot(ctx)
-	defer snap.Close()
-	recheck := false
-	if o.Listed() { // whose next list tells more than single answers
-		recheck = d.mem.SnapshotMeta().Back.Changed
-		for _, t := range d.mem.Ledger.Touched(ctx, snap, w.spans...) {
-			if t.Err != nil {
-				return false, t.Err
-			}
-			recheck = true
-			break
+	defer named.Close()
+	var failed error
+	follows, err := h.d.src.Follows(ctx, h.o, to.Cursor, func(it *feed.Item) {
+		switch {
+		case it == nil:
+			named.Undo(0)
+		case failed == nil && h.o.Listed():
+			failed = named.Add(it)
 		}
-		if err := d.forgetSince(ctx, d.mem.SnapshotMeta().Back.Since, named); err != nil {
+	})
+	if err = errors.Join(err, failed); err != nil || !follows {
+		return false, err
+	}
+	if !h.o.Listed() {
+		f, err := h.fold(ctx, to, false)
+		if err != nil {
 			return false, err
 		}
-	} else if err := r.untouch(ctx, o, snap, w, named); err != nil {
+		if h.d.mem.SnapshotMeta().Back.Gap {
+			h.r.why("the Change Lists have what was before the gap, which is closed")
+		} else {
+			h.r.why("the source offers no list or dump any more: its changes go on from where they were before it")
+		}
+		return true, h.d.mem.SaveMeta(ctx, func(m *keep.Meta) {
+			m.First = to.First
+			f.end(m)
+			m.At.ForgetList()
+			m.At.FoundMissing()
+			m.GoneBack(to)
+		})
+	}
+	m := h.d.mem.SnapshotMeta()
+	recheck := m.Back.Changed // the next list tells more than single answers
+	for _, t := range h.d.mem.Ledger.Touched(ctx, h.d.mem.Store, to.Span) {
+		if recheck = true; t.Err != nil {
+			return false, t.Err
+		}
+		break
+	}
+	if err := h.forgetSince(ctx, m.Back.Since, named); err != nil {
 		return false, err
 	}
-	r.why("the Change Lists have what was before the gap, which is closed")
-	b := d.mem.Store.Batch()
-	defer b.Close()
-	d.mem.Ledger.Untouch(b, ledger.SincePoll)
-	d.mem.Ledger.Untouch(b, ledger.SinceGap)
-	return true, d.mem.Commit(ctx, b, func(m *keep.Meta) {
-		m.At.MoveTo(*w.to)
+	h.r.why("the Change Lists have what was before the gap, which is closed")
+	return true, h.d.mem.SaveMeta(ctx, func(m *keep.Meta) {
+		m.At.MoveTo(to.Cursor)
 		m.At.Cursor().ReadAgain() // it may be told again what a change in the gap has replaced
-		m.Gap, m.Back = "", keep.Back{}
-		if !o.Listed() {
-			m.At.FoundMissing()
-		}
+		m.LeaveGap()
 		if recheck {
 			m.Recheck.Why = "a Change List that was offered for a time is of another history"
 		}
 	})
 }
 
-// locations are on disk, in order.
-type locations struct {
-	dir    string
-	memory int64
-	sorter *extsort.Sorter
-	err    error
+func (h *past) newInventory() (*feed.Inventory, error) {
+	return feed.NewInventory(h.d.cfg.TempDir, h.d.cfg.MemoryBytes/8)
 }
 
-// add takes the location of a change; nil begins anew.
-func (l *locations) add(it *feed.Item) {
-	if it == nil || l.sorter == nil {
-		l.close()
-		l.sorter, l.err = extsort.New(l.dir, l.memory)
-	}
-	if it != nil && l.err == nil {
-		loc := ledger.HashOf(it.Loc)
-		l.err = l.sorter.Add(loc[:], nil)
-	}
+// folded is what was read by fold.
+type folded struct {
+	at      feed.Cursor // behind everything
+	first   *feed.Newest
+	whole   bool  // the lists reach back to the first change of the mirror
+	unnamed int64 // what is there, or pending, and not named
 }
 
-func (l *locations) close() {
-	if l.sorter != nil {
-		l.sorter.Close()
+func (f *folded) end(m *keep.Meta) {
+	m.At.MoveTo(f.at)
+	if f.whole {
+		m.First = f.first
 	}
 }
 
-// has tells of locations, asked for in order, whether they are there.
-func (l *locations) has() (has func(ledger.Hash) (bool, error), stop func()) {
-	next, stop := pull(l.sorter)
-	at, ok, err := next()
-	return func(loc ledger.Hash) (bool, error) {
-		for err == nil && ok && at.Compare(loc) < 0 {
-			at, ok, err = next()
+// fold makes the mirror what all offered Change Lists say last of each resource. What they do not name is
+// as it was at a place, or stays (nil). With all it goes, if the lists are the whole history.
+func (h *past) fold(ctx context.Context, was *keep.Place, all bool) (*folded, error) {
+	v, err := h.newInventory()
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close()
+	snap := h.d.mem.Store.Snapshot(ctx)
+	defer snap.Close()
+	first := h.d.mem.SnapshotMeta().First
+	if was != nil {
+		first = was.First
+		if err := h.addFormers(ctx, snap, was, v); err != nil {
+			return nil, err
 		}
-		return err == nil && ok && at == loc, err
-	}, stop
-}
-
-// former is a touched resource as it was.
-type former struct {
-	item *feed.Item     // how the source told it, nil: it was unknown
-	kept *ledger.Record // it is recorded so, and only what is pending of it goes
-}
-
-func (f *former) goes() bool { return f.kept == nil && (f.item == nil || f.item.Change == "deleted") }
-
-// formers are on disk, by location, each with the changes of before that are still told.
-type formers struct {
-	led    *ledger.Ledger
-	sorter *extsort.Sorter
-	some   *extsort.Keys // their locations
-	n      uint64
-}
-
-const (
-	formerUnknown = iota
-	formerKept
-	formerTold
-)
-
-func (s *formers) add(loc ledger.Hash, f *former) error {
-	value := []byte{formerUnknown}
-	switch {
-	case f.kept != nil:
-		value[0] = formerKept
-	case f.item != nil:
-		value = append([]byte{formerTold}, f.item.Encode()...)
 	}
-	return errors.Join(s.some.Add(loc[:]), s.sorter.Add(append(loc[:], make([]byte, 8)...), value))
-}
-
-func (s *formers) told(it *feed.Item) error {
-	loc := ledger.HashOf(it.Loc)
-	if !s.some.Maybe(loc[:]) {
-		return nil
+	f, err := h.readAll(ctx, v, first)
+	if err != nil {
+		return nil, err
 	}
-	s.n++
-	return s.sorter.Add(binary.BigEndian.AppendUint64(loc[:], s.n), it.Encode())
+	if err := h.comparePairs(ctx, v, snap, all && f.whole, f); err != nil {
+		return nil, err
+	}
+	h.r.complete = true
+	h.d.fates.TellThrough(&f.at)
+	return f, nil
 }
 
-// each yields those that later changes do not name, by their last change.
-func (s *formers) each(ctx context.Context, named *locations) iter.Seq2[ledger.Hash, formerOr] {
-	return func(yield func(ledger.Hash, formerOr) bool) {
-		has, stop := named.has()
-		defer stop()
-		var loc ledger.Hash
-		var first, last []byte // of loc; none: it is not one of them
-		give := func() bool {
-			is, err := has(loc)
-			if first == nil || is && err == nil {
-				return true
-			}
-			var f *former
-			if err == nil {
-				f, err = s.decode(ctx, loc, first, last)
-			}
-			return yield(loc, formerOr{f, err}) && err == nil
-		}
-		for rec, err := range s.sorter.Sort() {
-			if err != nil {
-				yield(loc, formerOr{err: err})
-				return
-			}
-			if at := ledger.Hash(rec.Key[:16]); at != loc {
-				if !give() {
-					return
+// readAll adds all offered changes to an inventory.
+func (h *past) readAll(ctx context.Context, v *feed.Inventory, since *feed.Newest) (*folded, error) {
+	poll, err := h.d.src.Poll(ctx, h.o, &feed.Cursor{})
+	if err != nil {
+		return nil, err
+	}
+	defer poll.Close()
+	begin := v.Mark()
+	var f *folded
+	read := func(strict bool) error {
+		return feed.Again(func() error {
+			v.Undo(begin)
+			f = &folded{}
+			f.at.Hear()
+			return poll.Each(ctx, &feed.Cursor{}, strict, func(c feed.Change) error {
+				if c.Item == nil {
+					f.at.End(&c)
+					return nil
 				}
-				loc, first, last = at, nil, nil
-			}
-			if binary.BigEndian.Uint64(rec.Key[16:]) == 0 {
-				first = slices.Clone(rec.Value)
-			} else {
-				last = append(last[:0], rec.Value...)
-			}
-		}
-		give()
+				f.at.Take(&c)
+				if f.first == nil {
+					f.first = f.at.Newest()
+				}
+				f.whole = f.whole || since != nil && since.Is(c.Item)
+				return v.Add(c.Item)
+			})
+		})
 	}
-}
-
-type formerOr struct {
-	*former
-	err error
-}
-
-func (s *formers) decode(ctx context.Context, loc ledger.Hash, first, last []byte) (*former, error) {
-	f, err := &former{}, error(nil)
-	switch first[0] {
-	case formerUnknown:
-		return f, nil
-	case formerKept:
-		if f.kept, err = s.led.Record(ctx, loc); err == nil && last == nil {
-			f.item = feed.EntryOf(f.kept)
-		}
-	case formerTold:
-		f.item, err = feed.DecodeItem(first[1:])
+	err = read(true)
+	if gap := (*feed.GapError)(nil); errors.As(err, &gap) {
+		err = read(false)
+		f.whole = false
 	}
-	if err == nil && last != nil {
-		f.item, err = feed.DecodeItem(last)
-	}
+	poll.Finish(&f.at)
 	return f, err
 }
 
-// untouch brings the resources touched since a cursor back to their state there: by their last change of
-// before, if that is still told, else by their address. Those unknown there go.
-func (r *run) untouch(ctx context.Context, o *feed.Offer, snap kv.Reader, w wayBack, named *locations) error {
-	d := r.d
-	was, err := formersOf(ctx, d, snap, w.spans)
+// comparePairs makes the mirror equal to folded changes.
+func (h *past) comparePairs(ctx context.Context, v *feed.Inventory, snap kv.Reader, all bool, f *folded) error {
+	moves, err := pairs.FindMoves(ctx, h.d.mem.Ledger, v, snap)
 	if err != nil {
 		return err
 	}
-	defer was.close()
-	if was.some.Len() == 0 {
-		return nil
-	}
-	if err := d.src.EachChange(ctx, o, &feed.Cursor{}, false, func(c feed.Change) error {
-		if c.Item == nil {
-			return nil
-		}
-		return was.told(c.Item)
-	}); err != nil {
-		return err
-	}
-	b := d.applier.Batch(ctx, &r.c, false)
+	b := h.d.applier.Batch(ctx, &h.r.c, false)
 	defer b.Wait()
-	before := r.c.Changed()
-	for loc, f := range was.each(ctx, named) {
-		err := f.err
+	before := h.r.c.Changed()
+	of := func() iter.Seq2[pairs.Pair, error] {
+		return pairs.WithFaults(ctx, h.d.mem.Ledger, pairs.Of(ctx, h.d.mem.Ledger, v, snap))
+	}
+	for p, err := range of() {
 		switch {
 		case err != nil:
-		case f.goes():
-			err = b.Leave(ctx, loc, nil, ledger.Leaving{Implied: true})
-		case f.kept != nil:
-			err = b.Add(ctx, &apply.Op{Loc: loc, Record: f.kept, Settle: true})
+		case p.There(), moves.Left(p.Loc):
+		case p.Item == nil && !all:
+			if p.Here() || p.Fault != nil {
+				f.unnamed++
+			}
+		case p.Here():
+			err = b.Leave(ctx, p.Loc, nil, ledger.Leaving{Implied: p.Item == nil})
+		case p.Fault != nil:
+			err = b.Add(ctx, &apply.Op{Loc: p.Loc, Record: p.Record, Settle: true})
 		}
 		if err != nil {
 			return err
@@ -274,107 +223,172 @@ func (r *run) untouch(ctx context.Context, o *feed.Offer, snap kv.Reader, w wayB
 	if err := b.Settle(ctx); err != nil {
 		return err
 	}
-	err = d.applier.Pipeline(ctx, func(yield func(apply.Job, error) bool) {
-		for _, f := range was.each(ctx, named) {
-			var j apply.Job
-			switch {
-			case f.err != nil:
-			case f.goes():
+	err = h.d.applier.Pipeline(ctx, func(yield func(apply.Job, error) bool) {
+		for p, err := range of() {
+			if err == nil && !p.There() {
 				continue
-			case f.kept != nil:
-				j = apply.Known(f.item, f.kept)
-			default:
-				f.item.Ask.Tried = true
-				j = apply.JobOf(d.obtains.Job(f.item))
 			}
-			if !yield(j, f.err) {
+			var j apply.Job
+			if err == nil {
+				replaces := moves.To(p.Loc)
+				if p.Applied() && len(replaces) == 0 {
+					h.r.c.Unchanged++
+					continue
+				}
+				p.Item.Ask.Tried = true
+				j = apply.Replacing(apply.JobOf(h.d.obtains.Job(p.Item)), replaces)
+			}
+			if !yield(j, err) {
 				return
 			}
 		}
-	}, func(o *apply.Outcome) error { return b.Take(ctx, o) })
+	}, func(o *apply.Outcome) error {
+		h.r.note(o)
+		return b.Take(ctx, o)
+	})
 	if err = errors.Join(err, b.Settle(ctx)); err != nil {
 		return err
 	}
-	if r.c.Changed() > before {
-		r.mode("incremental")
+	if h.r.c.Changed() > before {
+		h.r.mode("incremental")
+	}
+	return h.d.leavings.stay(ctx, v, snap)
+}
+
+// foldGap is for a gap without a list or dump to close it with.
+func (h *past) foldGap(ctx context.Context) error {
+	f, err := h.fold(ctx, nil, false)
+	if err != nil {
+		return err
+	}
+	closed := f.whole && f.unnamed == 0
+	if closed {
+		h.r.why("the Change Lists tell the whole history: the gap is closed")
+	}
+	return h.d.mem.SaveMeta(ctx, func(m *keep.Meta) {
+		f.end(m)
+		m.HeldGap = ""
+		if m.Back.Whole = f.whole; closed {
+			m.At.FoundMissing()
+			m.GoneBack(nil)
+		}
+	})
+}
+
+// doubt folds the changes where a list has shrunk: most often retention took what it lacks.
+func (h *past) doubt(ctx context.Context) error {
+	f, err := h.fold(ctx, nil, false)
+	if err != nil {
+		return err
+	}
+	if !f.whole || f.unnamed == 0 {
+		return h.d.mem.SaveMeta(ctx, f.end)
+	}
+	h.r.gap.why, h.r.gap.from = "the Change Lists have lost entries, though not the first one: they are wrong, or were", h.r.stands()
+	if err := h.r.openGap(ctx, h.o); err != nil {
+		return err
+	}
+	return h.d.mem.SaveMeta(ctx, func(m *keep.Meta) {
+		f.end(m)
+		gap := feed.GapError{Why: h.r.gap.why}
+		gap.Ends(h.d.leavings.notClosed())
+		m.Gap, m.Back.Whole = gap.Told(), true
+	})
+}
+
+// confirmGap ends a gap with a source of changes alone, once two looks in a row have found the same history
+// from its first change on.
+func (h *past) confirmGap(ctx context.Context) error {
+	switch m := h.d.mem.SnapshotMeta(); {
+	case h.r.dry, h.o.Listed(), h.r.gap.why != "", !h.r.complete:
+		return nil
+	case !m.Back.Gap && h.r.gap.shrunk:
+		return h.doubt(ctx)
+	case !m.Back.Gap:
+		return nil
+	case !m.Back.Whole && h.r.gap.news:
+		return h.foldGap(ctx)
+	case !m.Back.Whole:
+		return nil
+	}
+	f, err := h.fold(ctx, nil, true)
+	if err != nil {
+		return err
+	}
+	if f.whole {
+		h.r.why("the Change Lists tell the whole history, twice: the gap is closed")
+	}
+	return h.d.mem.SaveMeta(ctx, func(m *keep.Meta) {
+		if f.end(m); f.whole {
+			m.At.FoundMissing()
+			m.GoneBack(nil)
+		}
+	})
+}
+
+// addFormers adds the resources touched since a place to an inventory, as they were there.
+func (h *past) addFormers(ctx context.Context, snap kv.Reader, was *keep.Place, v *feed.Inventory) error {
+	for loc, t := range h.d.mem.Ledger.Touched(ctx, snap, was.Span) {
+		it, err := (*feed.Item)(nil), t.Err
+		if err == nil {
+			it, err = h.former(ctx, loc, t.Touched)
+		}
+		if err == nil && it != nil {
+			err = v.Add(it)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// formersOf are the resources touched in some spans. The caller closes them.
-func formersOf(ctx context.Context, d *Destination, snap kv.Reader, spans []ledger.Span) (*formers, error) {
-	sorter, err := extsort.New(d.cfg.TempDir, d.cfg.MemoryBytes/8)
+// former is how to bring a touched resource back, nil if it is as it was. Unknown ones go.
+func (h *past) former(ctx context.Context, loc ledger.Hash, t *ledger.Touched) (*feed.Item, error) {
+	rec, err := h.d.mem.Ledger.Record(ctx, loc)
 	if err != nil {
 		return nil, err
 	}
-	some, err := extsort.NewKeys(d.cfg.TempDir, d.cfg.MemoryBytes/8)
-	if err != nil {
-		return nil, errors.Join(err, sorter.Close())
-	}
-	was := &formers{led: d.mem.Ledger, sorter: sorter, some: some}
-	for loc, t := range d.mem.Ledger.Touched(ctx, snap, spans...) {
-		f, err := (*former)(nil), t.Err
-		if err == nil {
-			f, err = d.former(ctx, loc, t.Touched)
-		}
-		if err == nil && f != nil {
-			err = was.add(loc, f)
-		}
-		if err != nil {
-			return nil, errors.Join(err, was.close())
-		}
-	}
-	return was, nil
-}
-
-func (s *formers) close() error { return errors.Join(s.sorter.Close(), s.some.Close()) }
-
-// former is nil for a resource that is as it was.
-func (d *Destination) former(ctx context.Context, loc ledger.Hash, t *ledger.Touched) (*former, error) {
-	rec, err := d.mem.Ledger.Record(ctx, loc)
+	f, err := h.d.mem.Ledger.Fault(ctx, loc)
 	if err != nil {
 		return nil, err
 	}
-	f, err := d.mem.Ledger.Fault(ctx, loc)
+	l, err := h.d.mem.Ledger.Leaving(ctx, loc)
 	if err != nil {
 		return nil, err
 	}
-	l, err := d.mem.Ledger.Leaving(ctx, loc)
-	if err != nil {
-		return nil, err
-	}
-	is := t.Is(rec, d.stand.StateOf(rec))
+	is := t.Is(rec, h.d.stand.StateOf(rec)) && !t.Pending
 	switch {
-	case is && !t.Pending && f == nil && l == nil, len(t.Item) == 0 && rec == nil && f == nil:
+	case is && f == nil && l == nil:
 		return nil, nil
-	case len(t.Item) == 0:
-		return &former{}, nil
-	case is && !t.Pending:
-		return &former{feed.EntryOf(rec), rec}, nil
+	case len(t.Item) > 0:
+		return feed.DecodeItem(t.Item)
+	case rec != nil:
+		return &feed.Item{Loc: rec.Loc, Change: "deleted"}, nil
+	case f != nil:
+		return &feed.Item{Loc: f.Loc, Change: "deleted"}, nil
 	}
-	it, err := feed.DecodeItem(t.Item)
-	return &former{item: it}, err
+	return nil, nil
 }
 
 // untold forgets changes that fail for long and are told no more, of a source without list and
 // dump: a wrong Change List told of them. Those before the first change may have left the lists.
-func (r *run) untold(ctx context.Context, o *feed.Offer) error {
-	d := r.d
-	v, err := feed.NewInventory(d.cfg.TempDir, d.cfg.MemoryBytes/8)
+func (h *past) untold(ctx context.Context) error {
+	v, err := h.newInventory()
 	if err != nil {
 		return err
 	}
 	defer v.Close()
-	first, err := d.src.AddChanges(ctx, o, v)
+	first, err := h.d.src.AddChanges(ctx, h.o, v)
 	if err != nil {
-		d.mem.Log.Warn("some of what changes told of fails, and they cannot be read from the first one", "error", err)
+		h.d.mem.Log.Warn("some of what changes told of fails, and they cannot be read from the first one", "error", err)
 		return ctx.Err()
 	}
-	b := d.applier.Batch(ctx, &r.c, false)
+	b := h.d.applier.Batch(ctx, &h.r.c, false)
 	defer b.Wait()
-	snap := d.mem.Store.Snapshot(ctx)
+	snap := h.d.mem.Store.Snapshot(ctx)
 	defer snap.Close()
-	failing := pairs.FailingChanges(pairs.WithFaults(ctx, d.mem.Ledger, pairs.Of(ctx, d.mem.Ledger, v, snap)), first)
+	failing := pairs.FailingChanges(pairs.WithFaults(ctx, h.d.mem.Ledger, pairs.Of(ctx, h.d.mem.Ledger, v, snap)), first)
 	for p, err := range failing {
 		if err == nil && p.Item == nil {
 			err = b.Add(ctx, &apply.Op{Loc: p.Loc, Record: p.Record, Settle: true})
@@ -383,12 +397,12 @@ func (r *run) untold(ctx context.Context, o *feed.Offer) error {
 			return err
 		}
 	}
-	err = d.applier.Pipeline(ctx, func(yield func(apply.Job, error) bool) { // another change was the last one
+	err = h.d.applier.Pipeline(ctx, func(yield func(apply.Job, error) bool) { // another change was the last one
 		for p, err := range failing {
 			if err == nil && p.Item == nil {
 				continue
 			}
-			if !yield(func(ctx context.Context) *apply.Outcome { return apply.JobOf(d.obtains.Job(p.Item))(ctx) }, err) {
+			if !yield(func(ctx context.Context) *apply.Outcome { return apply.JobOf(h.d.obtains.Job(p.Item))(ctx) }, err) {
 				return
 			}
 		}
@@ -396,28 +410,47 @@ func (r *run) untold(ctx context.Context, o *feed.Offer) error {
 	return errors.Join(err, b.Settle(ctx))
 }
 
+// listComes notes that a source of changes alone offers a list or dump: it may be wrong. It is believed
+// once it is offered for long.
+func (h *past) listComes(ctx context.Context) error {
+	m := h.d.mem.SnapshotMeta()
+	if h.r.dry || !h.o.Listed() || !m.Alone || m.Stage != ledger.Following {
+		return nil
+	}
+	now := h.d.opt.Now().UTC()
+	switch k := &m.Back; {
+	case k.Listed.IsZero() && k.Gap:
+		return h.d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Back.Listed = now })
+	case k.Listed.IsZero():
+		b := h.d.mem.Store.Batch()
+		defer b.Close()
+		return h.d.mem.Mark(ctx, b, *m.At.Cursor(), func(k *keep.Back) { k.Listed = now })
+	case !k.Gap && now.Sub(k.Listed) >= feed.DoubtLasts:
+		return h.d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Back, m.First, m.Alone = keep.Back{}, nil, false })
+	}
+	return nil
+}
+
+// unlistedGap is for a source that offers its list or dump no more, and whose Change Lists do not follow
+// from where the mirror stood before it.
+func (h *past) unlistedGap(ctx context.Context) error {
+	poll, err := h.d.src.Poll(ctx, h.o, &feed.Cursor{})
+	if err != nil {
+		return err
+	}
+	defer poll.Close()
+	return h.r.closeGap(ctx, h.o, &feed.GapError{Why: "the source has offered a list or dump for a time, and its changes do not go on from where they were before"}, 0, poll)
+}
+
 // forgetSince forgets what changes told of since a time that are none, and could not be had.
-func (d *Destination) forgetSince(ctx context.Context, since time.Time, named *locations) error {
-	has, stop := named.has()
-	defer stop()
-	b := d.applier.Batch(ctx, &apply.Counts{}, false)
+func (h *past) forgetSince(ctx context.Context, since time.Time, named *feed.Inventory) error {
+	snap := h.d.mem.Store.Snapshot(ctx)
+	defer snap.Close()
+	b := h.d.applier.Batch(ctx, &apply.Counts{}, false)
 	defer b.Wait()
-	for loc, f := range d.mem.Ledger.Faults(ctx) {
-		if f.Err != nil {
-			return f.Err
-		}
-		if it, err := feed.DecodeItem(f.Item); err != nil || it.Change == "" || f.First.Before(since) {
-			continue
-		}
-		switch is, err := has(loc); {
-		case err != nil:
-			return err
-		case is:
-			continue
-		}
-		rec, err := d.mem.Ledger.Record(ctx, loc)
-		if err == nil {
-			err = b.Add(ctx, &apply.Op{Loc: loc, Record: rec, Settle: true})
+	for p, err := range pairs.WithFaults(ctx, h.d.mem.Ledger, pairs.Of(ctx, h.d.mem.Ledger, named, snap)) {
+		if err == nil && p.Item == nil && p.Fault != nil && !p.FailsOfList() && !p.Fault.First.Before(since) {
+			err = b.Add(ctx, &apply.Op{Loc: p.Loc, Record: p.Record, Settle: true})
 		}
 		if err != nil {
 			return err

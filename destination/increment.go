@@ -3,6 +3,7 @@ package destination
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/keep"
@@ -15,12 +16,21 @@ import (
 // gaps closed in this run.
 func (r *run) increment(ctx context.Context, o *feed.Offer, depth int) error {
 	plan := r.plan
-	return feed.Again(func() error {
+	if alone := o.Followed() && !o.Listed(); alone && !r.dry && !r.d.mem.SnapshotMeta().Alone {
+		if err := r.d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Alone = true }); err != nil {
+			return err
+		}
+	}
+	err := feed.Again(func() error {
 		if r.dry {
 			r.plan = plan
 		}
 		return r.incrementOnce(ctx, o, depth)
 	})
+	if err == nil && depth == 0 {
+		err = pastOf(r, o).confirmGap(ctx)
+	}
+	return err
 }
 
 func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error {
@@ -68,9 +78,14 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 			depth = 1
 		}
 	}
-	if depth == 0 && !r.dry && m.Back.Gap != nil {
-		if err := r.gapClosed(ctx, o, &m); err != nil {
+	unlisted := !m.Back.Listed.IsZero() && !o.Listed()
+	if depth == 0 && !r.dry && (m.Back.Gap || unlisted) {
+		closed, err := pastOf(r, o).gapClosed(ctx)
+		if err != nil {
 			return err
+		}
+		if unlisted && !closed {
+			return pastOf(r, o).unlistedGap(ctx)
 		}
 		m = d.mem.SnapshotMeta()
 	}
@@ -78,6 +93,17 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 	d.fates.TellThrough(&from) // a run that was killed may not have said so
 	poll, err := d.src.Poll(ctx, o, &from)
 	var gap *feed.GapError
+	if err == nil && !o.Listed() {
+		if err = d.src.Heard(ctx, &from); err != nil && poll == nil {
+			var other error
+			if poll, other = d.src.Poll(ctx, o, &feed.Cursor{}); other != nil {
+				return other
+			}
+		}
+		if err != nil {
+			defer poll.Close()
+		}
+	}
 	if errors.As(err, &gap) {
 		return r.closeGap(ctx, o, gap, depth, poll)
 	}
@@ -90,6 +116,7 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 		return nil
 	}
 	defer poll.Close()
+	r.gap.news = true
 	if m.At.Lacks() != "" && !o.Listed() {
 		switch back, err := poll.Returned(ctx); {
 		case err != nil:
@@ -97,7 +124,12 @@ func (r *run) incrementOnce(ctx context.Context, o *feed.Offer, depth int) error
 		case back:
 			r.why("Change Lists that were not there are back: everything is applied again from the first change on")
 			if m := d.mem.SnapshotMeta(); m.Lost() == "" {
-				if _, err := r.goBack(ctx, o, wayBack{&feed.Cursor{}, []ledger.Span{ledger.SinceGap}}); err != nil {
+				before := keep.Place{Span: m.Back.Last, First: m.First}
+				if n := len(m.Back.Places); n > 0 {
+					before = m.Back.Places[n-1]
+					before.Cursor = feed.Cursor{}
+				}
+				if _, err := pastOf(r, o).backTo(ctx, &before); err != nil {
 					return err
 				}
 			}
@@ -323,6 +355,9 @@ func (r *run) leaveGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 			return err
 		}
 	}
+	if !o.Listed() {
+		return pastOf(r, o).foldGap(ctx)
+	}
 	from := r.stands()
 	w := r.window(o, from)
 	defer w.close()
@@ -337,24 +372,28 @@ func (r *run) leaveGap(ctx context.Context, o *feed.Offer, gap *feed.GapError, d
 // openGap notes where the mirror may go back to from a gap that stays.
 func (r *run) openGap(ctx context.Context, o *feed.Offer) error {
 	d := r.d
-	if m := d.mem.SnapshotMeta(); m.Back.Gap != nil || m.Gap != "" {
+	if m := d.mem.SnapshotMeta(); m.Back.Gap || m.Gap != "" {
 		return nil
 	}
 	b := d.mem.Store.Batch()
 	defer b.Close()
-	d.mem.Ledger.Untouch(b, ledger.SinceGap)
-	return d.mem.Commit(ctx, b, func(m *keep.Meta) {
-		before := r.gap.from // archives may have moved the cursor
-		m.Back.Gap, m.Back.Since = &before, d.opt.Now().UTC()
-		m.Back.Changed, m.Back.Alone = r.c.Changed() > 0, !o.Listed()
+	return d.mem.Mark(ctx, b, r.gap.from, func(k *keep.Back) { // archives may have moved the cursor
+		k.Gap, k.Since = true, d.opt.Now().UTC()
+		if k.Changed, k.Alone = r.c.Changed() > 0, !o.Listed(); k.Alone {
+			k.Listed = time.Time{}
+		}
 	})
 }
 
 // leaveAlone goes back to before a gap that was met without a list or dump, which is offered now. What was
 // touched since is compared with it.
 func (d *Destination) leaveAlone(ctx context.Context) error {
-	touched := d.mem.SnapshotMeta().Back.Changed
-	for _, t := range d.mem.Ledger.Touched(ctx, d.mem.Store, ledger.SinceGap) {
+	m := d.mem.SnapshotMeta()
+	touched, before := m.Back.Changed, keep.Place{Cursor: *m.At.Cursor()}
+	if n := len(m.Back.Places); n > 0 {
+		before = m.Back.Places[n-1]
+	}
+	for _, t := range d.mem.Ledger.Touched(ctx, d.mem.Store, before.Span) {
 		if t.Err != nil {
 			return t.Err
 		}
@@ -362,9 +401,9 @@ func (d *Destination) leaveAlone(ctx context.Context) error {
 		break
 	}
 	return d.mem.SaveMeta(ctx, func(m *keep.Meta) {
-		m.At.MoveTo(*m.Back.Gap)
+		m.At.MoveTo(before.Cursor)
 		m.At.FoundMissing()
-		if m.Gap, m.Back = "", (keep.Back{}); touched {
+		if m.LeaveGap(); touched {
 			m.Recheck.Why = "changes were applied while the source offered neither a list nor a dump"
 		}
 	})
@@ -378,7 +417,7 @@ func (r *run) incrementBySnapshot(ctx context.Context, o *feed.Offer, m *keep.Me
 		return nil
 	}
 	when := feed.UnlessTaken
-	if m.HeldGap != "" || m.Recheck.Why != "" || r.accept != "" {
+	if m.HeldGap != "" || m.Recheck.Why != "" || r.accept != "" || m.Lost() != "" || m.At.Cursor().IsInList() { // changes were told for a time
 		when = feed.Always
 	}
 	var end func(*keep.Meta)

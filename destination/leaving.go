@@ -298,7 +298,7 @@ func (lv *leavings) acceptHeld(ctx context.Context, id string) error {
 		return lv.SaveMeta(ctx, func(m *keep.Meta) {
 			m.At.PassMissing()
 			m.LostUntil = m.Back.Since
-			m.Gap, m.Back = "", keep.Back{}
+			m.LeaveGap()
 		})
 	}
 	switch {

@@ -148,8 +148,8 @@ func TestSetBackBetweenPackages(t *testing.T) {
 	}
 }
 
-// Where nothing but its changes tells what a source has, what was lost of them stays told:
-// no comparison finds out what it was, and no audit calls the mirror equal.
+// Where nothing but its changes tells what a source has, and no more from the first one on, what was lost
+// of them stays told: no comparison finds out what it was, and no audit calls the mirror equal.
 func TestGapOfChangesAlone(t *testing.T) {
 	for _, onGap := range []string{"baseline", "stop"} {
 		for _, told := range []bool{true, false} {
@@ -159,6 +159,7 @@ func TestGapOfChangesAlone(t *testing.T) {
 			fill(b.src, 6)
 			b.sync()
 			b.src.restore(3)
+			b.src.drop = 1
 			b.src.put("n.nt", nt("n", "after"))
 			for _, full := range []bool{!told, true, false} {
 				rep, err := b.open().Sync(t.Context(), SyncOptions{Full: full})
@@ -179,6 +180,25 @@ func TestGapOfChangesAlone(t *testing.T) {
 			b.equal()
 		}
 	}
+}
+
+// Changes from the first one on are the whole history: a source that was set back is believed when it tells
+// the same twice, and what it has no more goes.
+func TestSetBackOfAWholeHistory(t *testing.T) {
+	b := newBench(t)
+	s := b.src
+	s.list = false
+	fill(s, 6)
+	b.sync()
+	s.restore(3)
+	s.put("n.nt", nt("n", "after"))
+	if rep := b.sync(); rep.InSync || !strings.HasPrefix(rep.Held, "gap: ") || rep.Deleted > 0 {
+		t.Fatalf("%+v", rep)
+	}
+	if rep := b.sync(); !rep.InSync || rep.Deleted != 3 {
+		t.Fatalf("%+v", rep)
+	}
+	b.equal()
 }
 
 // A repair takes from the list what is not followed yet, and then the source is set back to

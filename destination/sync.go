@@ -73,6 +73,8 @@ type runList struct {
 // runGap is the last gap that a run has met.
 type runGap struct {
 	why          string
+	news         bool        // the Change Lists are not as they were
+	shrunk       bool        // one of them lacks entries that it began with
 	from         feed.Cursor // the cursor before it
 	askedNewer   bool        // a newer list was looked for: the Change Lists may not reach back to the taken one
 	nothingNewer bool        // the list or dump was asked for to close a gap, and is not newer than the mirror
@@ -202,6 +204,9 @@ func (r *run) sync(ctx context.Context) error {
 	}
 	if r.until.IsZero() {
 		if err := r.leaveUntil(ctx); err != nil {
+			return err
+		}
+		if err := pastOf(r, offer).listComes(ctx); err != nil {
 			return err
 		}
 	}
@@ -482,7 +487,7 @@ func (r *run) unlisted(ctx context.Context, o *feed.Offer) error {
 		}
 	}
 	if r.lacks.perhaps && !o.Listed() {
-		return r.untold(ctx, o)
+		return pastOf(r, o).untold(ctx)
 	}
 	if !r.lacks.perhaps || o.ResourceList == "" {
 		return nil

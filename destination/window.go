@@ -16,16 +16,18 @@ import (
 // window collects changes, keeps the last for each resource, fetches them beside
 // each other and applies them with the cursor behind the last.
 type window struct {
-	d     *Destination
-	r     *run
-	order []*feed.Item
-	items map[ledger.Hash]int // position in order
-	count int
-	at    feed.Cursor // behind everything that was added
-	any   bool
-	ahead *feed.Newest // the last change of a window that was cut off before, until it is met
-	stays bool         // so does the cursor: what was added is not proven to follow it yet
-	back  *feed.Cursor // the beginning, until the first operation; nil: the mirror never goes back there
+	d      *Destination
+	r      *run
+	order  []*feed.Item
+	items  map[ledger.Hash]int // position in order
+	count  int
+	at     feed.Cursor // behind everything that was added
+	any    bool
+	ahead  *feed.Newest // the last change of a window that was cut off before, until it is met
+	begins bool         // nothing is mirrored yet, and the changes are all there is
+	stays  bool         // so does the cursor: what was added is not proven to follow it yet
+	back   *feed.Cursor // the beginning, until the first operation; nil: the mirror never goes back there
+	first  *feed.Newest // the first change of an empty mirror
 
 	dump     *feed.Offer // with a Change Dump beside the changes, nil for none
 	packages *feed.ChangePackages
@@ -53,6 +55,11 @@ func (r *run) window(o *feed.Offer, from feed.Cursor) *window {
 	if !o.Listed() && from.Newest() != nil && from.Ahead() == nil {
 		w.back = &from
 	}
+	if !o.Listed() {
+		w.at.Hear()
+	}
+	m := d.mem.SnapshotMeta()
+	w.begins = !o.Listed() && m.Resources == 0 && m.First == nil && !from.HasRead() && !m.At.HasList()
 	return w
 }
 
@@ -60,6 +67,7 @@ func (w *window) add(ctx context.Context, c feed.Change) error {
 	w.stays = c.Unproven
 	if c.Item == nil { // the end of a list
 		w.at.End(&c)
+		w.r.gap.shrunk = w.r.gap.shrunk || c.Shrunk
 		if w.packaged {
 			return w.apply(ctx, nil) // while the package is open
 		}
@@ -100,6 +108,9 @@ func (w *window) add(ctx context.Context, c feed.Change) error {
 		w.r.plan.Change(c.List, c.Kind())
 	}
 	w.at.Take(&c)
+	if w.first == nil && w.begins {
+		w.first = w.at.Newest()
+	}
 	return nil
 }
 
@@ -223,6 +234,9 @@ func (w *window) apply(ctx context.Context, then func(*keep.Meta)) error {
 		if !w.stays {
 			m.At.MoveTo(at)
 		}
+		if w.first != nil {
+			m.First = w.first
+		}
 		if then != nil {
 			then(m)
 		}
@@ -238,15 +252,14 @@ func (w *window) apply(ctx context.Context, then func(*keep.Meta)) error {
 func (w *window) begin(ctx context.Context) error {
 	d := w.d
 	m := d.mem.SnapshotMeta()
-	if w.back == nil || m.Back.Gap != nil {
+	if w.back == nil || m.Back.Gap {
 		return nil
 	}
 	b := d.mem.Store.Batch()
 	defer b.Close()
-	d.mem.Ledger.Untouch(b, ledger.SincePoll)
-	back := w.back
+	back := *w.back
 	w.back = nil
-	return d.mem.Commit(ctx, b, func(m *keep.Meta) { m.Back.Poll = back })
+	return d.mem.Mark(ctx, b, back, func(*keep.Back) {})
 }
 
 // finish applies the rest, up to the end of a poll.

@@ -30,6 +30,8 @@ type Change struct {
 	newest   *Newest   // at the end: the change at the cursor, if the cursor does not know it
 	seen     *seen     // at the end: the looks of the list, nil with numbers
 	said     *said     // at the end: the changes of the list, nil without numbers
+	all      tally     // at the end: its entries, briefly
+	Shrunk   bool      // at the end: the list lacks entries that it began with
 }
 
 // Kind is the origin of a change: a list, or a package of a Change Dump.
@@ -178,7 +180,7 @@ func (src *Source) changesOf(ctx context.Context, dl *Download, r *resourcesync.
 		return err
 	}
 	if strict && len(parts) > 1 && parts[0].URL == from.List && from.Closed {
-		switch same, err := src.sameClosed(ctx, p, parts[0].URL); {
+		switch same, err := p.sameClosed(ctx, src.Docs, parts[0].URL); {
 		case err != nil:
 			return err
 		case same:
@@ -262,7 +264,7 @@ func (src *Source) eachChangeIn(ctx context.Context, parts []part, from *cursor,
 
 // sameClosed tells whether the fully applied closed list is still the same. A list written before
 // its own end may have got more changes. This costs one conditional request.
-func (src *Source) sameClosed(ctx context.Context, p *proof, address string) (bool, error) {
+func (p *proof) sameClosed(ctx context.Context, docs *Documents, address string) (bool, error) {
 	from := p.from
 	if from.Newest == nil {
 		return true, nil
@@ -270,7 +272,7 @@ func (src *Source) sameClosed(ctx context.Context, p *proof, address string) (bo
 	if from.Last.URL != address {
 		return false, nil
 	}
-	same, err := src.Docs.listIs(ctx, fetch.Request{}, &from.Last)
+	same, err := docs.listIs(ctx, fetch.Request{}, &from.Last)
 	if IsGone(err) {
 		return true, nil // retention took it meanwhile: the beginning of the next list tells
 	}
@@ -349,6 +351,7 @@ func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, 
 		before = from.Position - 1
 		end.position, end.state = before+scan.count, listState{URL: dl.URL}
 	}
+	end.all, end.Shrunk = scan.seen.told.all, scan.seen.shrunk()
 	if end.said = scan.seen.told.end(dl.tail); !scan.numbered {
 		end.seen = scan.seen.end(dl.URL, h.Meta.From)
 	}
@@ -621,7 +624,7 @@ func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*cha
 	if s.numbered = sequences && s.count > 0; s.numbered {
 		s.seen.was = nil
 	}
-	if descending && strictly {
+	if s.seen.falls = descending && strictly; s.seen.falls {
 		s.seen.now.First = s.seen.oldest
 	}
 	bySequence := from.Sequence != nil && sequences && s.count > 0

@@ -42,6 +42,8 @@ type cursor struct {
 	Said     *said     `json:"said,omitempty"`     // the last fully applied list with numbers
 	Read     []uint64  `json:"read,omitempty"`     // the lists of the last complete poll, see Download.name
 	Packages []uint64  `json:"packages,omitempty"` // the addresses of the packages of the Change Dump, as it was applied
+	Heard    []heard   `json:"heard,omitempty"`    // the lists read of late, of a source of changes alone
+	hears    bool      // further ones are remembered
 	again    time.Time // of the first change of before the cursor in an earlier list of this poll
 	unproven *bool     // set if the lists do not tell whether they reach back to a list or dump; nil: not asked
 	trail    *trail    // of the poll
@@ -250,6 +252,7 @@ func (c *cursor) end(ch *Change) {
 		c.Taken = nil
 	}
 	c.Packages = ch.packages
+	c.hear(ch)
 	if ch.closed {
 		c.reach(ch.until, ch.Served)
 	}

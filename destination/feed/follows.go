@@ -34,6 +34,9 @@ func (src *Source) Follows(ctx context.Context, o *Offer, from Cursor, tell func
 			return nil
 		})
 	})
+	if err == nil && follows {
+		err = src.Heard(ctx, &from)
+	}
 	var absent *absentError
 	if gap := (*GapError)(nil); errors.As(err, &gap) || errors.As(err, &absent) {
 		return false, nil

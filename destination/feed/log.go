@@ -10,7 +10,7 @@ import (
 //   - With strict, a gap is a [*GapError] before any change behind it. So is a log other than the
 //     one in which the cursor stands.
 //   - A [Poll] is nil only if nothing was published since its cursor came to its end.
-//   - Follows, LeadsOn and AddChanges apply nothing, and move no cursor.
+//   - Heard, Follows, LeadsOn and AddChanges apply nothing, and move no cursor.
 //   - Stands is 0 until a source has told its position, and of the last answer then.
 //   - PastCaches holds to the end of the run.
 //
@@ -18,6 +18,7 @@ import (
 type Log interface {
 	Poll(ctx context.Context, o *Offer, c *Cursor) (*Poll, error)
 	EachChange(ctx context.Context, o *Offer, from *Cursor, strict bool, f func(Change) error) error
+	Heard(ctx context.Context, c *Cursor) error
 	Follows(ctx context.Context, o *Offer, from Cursor, tell func(*Item)) (bool, error)
 	LeadsOn(ctx context.Context, o *Offer, v *Inventory) (bool, error)
 	AddChanges(ctx context.Context, o *Offer, v *Inventory) (first time.Time, err error)

@@ -3,6 +3,7 @@ package feed
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -209,9 +210,10 @@ func (c *Cursor) MayBeLaterThan(t time.Time) bool {
 	return !t.After(at.Time) || at.Newest != nil && at.Newest.Time.IsZero()
 }
 
-// IsAt tells whether it is at the same change as another one.
+// IsAt tells whether it is at the same change as another one, in lists that looked the same.
 func (c *Cursor) IsAt(o *Cursor) bool {
-	return c.at.Newest != nil && o.at.Newest != nil && *c.at.Newest == *o.at.Newest
+	a, b := &c.at, &o.at
+	return a.Newest != nil && b.Newest != nil && *a.Newest == *b.Newest && reflect.DeepEqual(a.Seen, b.Seen) && reflect.DeepEqual(a.Said, b.Said)
 }
 
 // ReadAgain has the changes after it read, also from documents that were read before.

@@ -69,6 +69,7 @@ type looker struct {
 	trail          trail    // the changes up to here
 	told           repeater // the numbered
 	oldest         uint32   // the entry at the end, if the newest are first
+	falls          bool     // they are
 	locs           []uint32 // those of was.Locs with entries of was.Time or later
 }
 
@@ -151,9 +152,9 @@ func (l *looker) kept() bool { return l.was != nil && l.begins() }
 func (l *looker) exactly() bool { return l.was == nil || l.was.Exact.N == 0 || l.exact == l.was.Exact }
 
 // grew tells whether the list begins with its whole earlier self: the rest is new then, whatever
-// its times are. One without growth may have its newest first.
+// its times are. One without growth may have its newest first, and what follows in one with more is older.
 func (l *looker) grew() bool {
-	return l.kept() && (l.now.All.N > l.was.All.N || l.was.Grown)
+	return l.kept() && (l.now.All.N > l.was.All.N && !(l.falls && l.was.Before.N > 0) || l.was.Grown)
 }
 
 // trail is the last changes of all lists of a poll.
@@ -237,13 +238,17 @@ func (p *placing) follows(back, passed []uint64) bool {
 
 func sameLoc(h uint64) func(uint64) bool { return func(o uint64) bool { return o>>32 == h>>32 } }
 
+// shrunk tells that the list lacks entries that it began with: retention took them, or it was wrong.
+func (l *looker) shrunk() bool { return l.was != nil && l.now.First != l.was.First && !l.kept() }
+
 // late is a gap when changes have come in before the newest time of before, or others are gone. A
 // list without its first entries cannot tell; an ended one does not lose them.
 func (l *looker) late(begin time.Time, ended bool) error {
 	if l.was == nil || l.grew() || !begin.Equal(l.was.Begin) {
 		return nil
 	}
-	begun := ended || l.now.First == l.was.First // as it did before
+	// As it did before. What retention takes is older than the newest.
+	begun := ended || l.now.First == l.was.First || l.before == l.was.Before && (l.before.N > 0 || !begin.IsZero())
 	if begun && l.again() {
 		for _, loc := range l.was.Locs {
 			if !slices.Contains(l.locs, loc) {

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -56,29 +57,71 @@ type Reading struct {
 	Resolved    ResolvedSource `json:"resolved,omitzero"`
 	Recheck     Recheck        `json:"recheck,omitzero"`
 	Gap         string         `json:"gap,omitempty"`
+	Alone       bool           `json:"changes_alone,omitempty"` // Alone tells that the mirror rests on changes, and on no list or dump but a new one.
+	First       *feed.Newest   `json:"first,omitempty"`         // First is the first change of the source that the mirror has, if it has it from its changes alone.
 	Back        Back           `json:"back,omitzero"`
 	LostUntil   time.Time      `json:"lost_until,omitzero"` // LostUntil is when a gap was met that a person let pass, if no list or dump was taken since.
 	Unpublished Unpublished    `json:"unpublished,omitzero"`
 	Newest      uint64         `json:"newest,omitempty"` // the last told position of the source's own log, 0 without numbers
 }
 
-// Back is where the mirror may go back to: the ledger has each resource that was touched since, as it
-// was.
+// Back is where the mirror may go back to, the oldest place first: the ledger has each resource that was
+// touched since, as it was.
 type Back struct {
-	Poll  *feed.Cursor `json:"poll,omitempty"` // Poll is before the last poll with changes, of a source without list and dump.
-	Gap   *feed.Cursor `json:"gap,omitempty"`  // Gap is before the open gap.
-	Since time.Time    `json:"since,omitzero"` // Since is when the gap was met.
+	Places []Place     `json:"places,omitempty"`
+	Last   ledger.Span `json:"last,omitempty"` // Last is the one of the operations from now on.
 
-	Changed bool `json:"changed,omitempty"` // Changed tells of operations before it in the same run.
-	Alone   bool `json:"alone,omitempty"`   // Alone tells of a source without list and dump to close it with.
+	Gap     bool      `json:"open,omitempty"`    // Gap tells that the last place is before the open gap.
+	Since   time.Time `json:"since,omitzero"`    // Since is when the gap was met.
+	Changed bool      `json:"changed,omitempty"` // Changed tells of operations before it in the same run.
+	Alone   bool      `json:"alone,omitempty"`   // Alone tells of a source without list and dump to close it with.
+	Whole   bool      `json:"whole,omitempty"`   // Whole tells that the Change Lists reach back to the first change, and lack some of the resources.
+
+	Listed time.Time `json:"listed,omitzero"` // Listed is when a source of changes alone offered a list or dump.
 }
 
+// Place is a cursor of before, and the first span since.
+type Place struct {
+	Cursor feed.Cursor  `json:"cursor"`
+	Span   ledger.Span  `json:"span"`
+	First  *feed.Newest `json:"first,omitempty"` // see Reading.First
+}
+
+// maxPlaces bounds them.
+const maxPlaces = 4
+
 // Span is the one of the operations from now on, false for none.
-func (k *Back) Span() (ledger.Span, bool) {
-	if k.Gap != nil {
-		return ledger.SinceGap, true
+func (k *Back) Span() (ledger.Span, bool) { return k.Last, len(k.Places) > 0 }
+
+// Mark adds a place to a batch, if it is another one than the last. What is changed goes with the batch.
+func (mem *Memory) Mark(ctx context.Context, b kv.Batch, at feed.Cursor, change func(*Back)) error {
+	return mem.Commit(ctx, b, func(m *Meta) {
+		k := &m.Back
+		n := len(k.Places)
+		if n == 0 || !k.Places[n-1].Cursor.IsAt(&at) {
+			k.Last++
+			if n == 0 {
+				mem.Ledger.Untouch(b, math.MaxUint32)
+			}
+			k.Places = append(slices.Clone(k.Places[max(0, n-maxPlaces+1):]), Place{at, k.Last, m.First})
+			mem.Ledger.Untouch(b, k.Places[0].Span)
+		}
+		change(k)
+	})
+}
+
+// close ends the gap. The places up to one of them stay, or all (nil).
+func (k *Back) close(to *Place) {
+	k.Gap, k.Since, k.Changed, k.Alone, k.Whole, k.Listed = false, time.Time{}, false, false, false, time.Time{}
+	if to != nil {
+		k.Places = slices.DeleteFunc(slices.Clone(k.Places), func(p Place) bool { return p.Span > to.Span })
 	}
-	return ledger.SincePoll, k.Poll != nil
+}
+
+// GoneBack is for a mirror equal to all changes from a place on, or to the whole history (nil).
+func (m *Meta) GoneBack(to *Place) {
+	m.Gap = ""
+	m.Back.close(to)
 }
 
 // Runs is how the last runs ended.
@@ -301,8 +344,21 @@ func (m *Meta) CloseGap() {
 	if m.Back.Alone { // the missing were of another offer
 		m.At.FoundMissing()
 	}
-	m.Gap, m.Back, m.LostUntil = "", Back{}, time.Time{}
+	m.LeaveGap()
+	m.LostUntil = time.Time{}
 	m.At.CloseMissing()
+}
+
+// LeaveGap forgets an open gap, and the places before it unless the source has but lately offered a list
+// or dump: that may be wrong.
+func (m *Meta) LeaveGap() {
+	if m.Gap = ""; m.Back.Listed.IsZero() {
+		m.Back = Back{}
+		return
+	}
+	listed := m.Back.Listed
+	m.Back.close(nil)
+	m.Back.Listed = listed
 }
 
 // CutOffBeside names another destination of the same graph with an unfinished batch, "" for none:

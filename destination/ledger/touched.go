@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,17 +28,14 @@ func (t *Touched) Is(rec *Record, state rdfres.Digest) bool {
 	return t.State == state.String()
 }
 
-// Span is the time of a Touched: the last poll with changes, or the open gap.
-type Span byte
+// Span numbers the times between places to go back to.
+type Span uint32
 
-const (
-	SincePoll Span = 1
-	SinceGap  Span = 2
-)
+func (l *Ledger) touchedKey(s Span) []byte {
+	return binary.BigEndian.AppendUint32(Key(KindTouched, l.dest), uint32(s))
+}
 
-func (l *Ledger) touchedKey(s Span) []byte { return append(Key(KindTouched, l.dest), byte(s)) }
-
-// Touch keeps the state of a resource, unless it was touched before.
+// Touch keeps the state of a resource, unless it was touched before in this span.
 func (l *Ledger) Touch(ctx context.Context, b kv.Batch, s Span, loc Hash, was func() (*Touched, error)) error {
 	if is, err := l.isTouched(ctx, l.store, s, loc); is || err != nil {
 		return err
@@ -60,27 +58,30 @@ type TouchedOr struct {
 	Err error
 }
 
-// Touched yields the resources touched in some spans, each once, as before the first of them. The
+// Touched yields the resources touched since the beginning of a span, each once, as before. The
 // sequence ends after the first error.
-func (l *Ledger) Touched(ctx context.Context, r kv.Reader, spans ...Span) iter.Seq2[Hash, TouchedOr] {
+func (l *Ledger) Touched(ctx context.Context, r kv.Reader, since Span) iter.Seq2[Hash, TouchedOr] {
 	return func(yield func(Hash, TouchedOr) bool) {
-		for i, s := range spans {
-			prefix := l.touchedKey(s)
-			for pair, err := range r.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
-				var loc Hash
-				t, again := &Touched{}, false
-				if err == nil {
-					copy(loc[:], pair.Key[len(prefix):])
-					if err = json.Unmarshal(pair.Value, t); err != nil {
-						err = fmt.Errorf("%w: touched: %w", ErrDamaged, err)
-					}
+		var spans []Span
+		end := kv.PrefixEnd(Key(KindTouched, l.dest))
+		for pair, err := range r.Scan(ctx, l.touchedKey(since), end) {
+			var loc Hash
+			t, again := &Touched{}, false
+			if err == nil {
+				at := len(pair.Key) - len(loc)
+				copy(loc[:], pair.Key[at:])
+				if s := Span(binary.BigEndian.Uint32(pair.Key[at-4:])); len(spans) == 0 || spans[len(spans)-1] != s {
+					spans = append(spans, s)
 				}
-				for j := 0; err == nil && j < i && !again; j++ {
-					again, err = l.isTouched(ctx, r, spans[j], loc)
+				if err = json.Unmarshal(pair.Value, t); err != nil {
+					err = fmt.Errorf("%w: touched: %w", ErrDamaged, err)
 				}
-				if !again && !yield(loc, TouchedOr{t, err}) || err != nil {
-					return
-				}
+			}
+			for i := 0; err == nil && i < len(spans)-1 && !again; i++ {
+				again, err = l.isTouched(ctx, r, spans[i], loc)
+			}
+			if !again && !yield(loc, TouchedOr{t, err}) || err != nil {
+				return
 			}
 		}
 	}
@@ -94,7 +95,7 @@ func (l *Ledger) isTouched(ctx context.Context, r kv.Reader, s Span, loc Hash) (
 	return err == nil, err
 }
 
-// Untouch adds to a batch that nothing is touched yet in a span.
-func (l *Ledger) Untouch(b kv.Batch, s Span) {
-	b.DeleteRange(l.touchedKey(s), kv.PrefixEnd(l.touchedKey(s)))
+// Untouch adds to a batch that nothing was touched before a span.
+func (l *Ledger) Untouch(b kv.Batch, before Span) {
+	b.DeleteRange(Key(KindTouched, l.dest), l.touchedKey(before))
 }

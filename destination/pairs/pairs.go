@@ -120,6 +120,22 @@ func (p *Pair) There() bool { return p.Item != nil && p.Item.Change != "deleted"
 // Here tells whether we have it as current.
 func (p *Pair) Here() bool { return p.Record != nil && !p.Record.Has(ledger.FlagKept) }
 
+// Applied tells whether the record is of this very change, or the change is tried again by itself.
+func (p *Pair) Applied() bool {
+	if p.Item.Time.IsZero() || p.Item.Change == "" {
+		return false
+	}
+	if p.Fault != nil {
+		it, err := feed.DecodeItem(p.Fault.Item)
+		return err == nil && it.Change == p.Item.Change && it.Time.Equal(p.Item.Time)
+	}
+	if !p.Here() || !p.Record.Changed.Equal(p.Item.Time) {
+		return false
+	}
+	v, _ := p.Item.Differs(p.Record)
+	return v != feed.Different
+}
+
 // Disagrees tells whether the two differ.
 func (p *Pair) Disagrees() bool {
 	if p.There() && p.Here() {

@@ -1,0 +1,85 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/internal/clip"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// The lists before the cursor's are not read again. Without a list of resources nothing else would tell
+// that one of them was wrong when it was read, so they are asked for again for a time.
+
+// heard is a list that was read.
+type heard struct {
+	listPart
+	All tally     `json:"all"` // its entries, briefly
+	At  time.Time `json:"at"`  // when it was first seen so
+}
+
+// Hear makes the cursor remember the lists that are read.
+func (c *Cursor) Hear() { c.at.hears = true }
+
+func (c *cursor) hear(end *Change) {
+	if !c.hears || end.state.Package {
+		return
+	}
+	h := heard{listPart{URL: end.state.URL, ETag: end.state.ETag, Modified: end.state.Modified, Digest: end.state.Digest}, end.all, end.Served.UTC()}
+	c.Heard = slices.DeleteFunc(slices.Clone(c.Heard), func(k heard) bool {
+		if k.URL == h.URL && k.All == h.All {
+			h.At = k.At
+		}
+		return k.URL == h.URL || end.Served.Sub(k.At) >= DoubtLasts
+	})
+	c.Heard = append(c.Heard[max(0, len(c.Heard)-maxRead+1):], h)
+}
+
+// maxAsked bounds the lists that each sync asks for: the latest ones, and as many of the others.
+const maxAsked = 16
+
+// Heard tells whether the lists before the cursor's are as they were read; else it is a *GapError.
+func (src *Source) Heard(ctx context.Context, c *Cursor) error {
+	others := max(0, len(c.at.Heard)-maxAsked)
+	for i, h := range c.at.Heard {
+		if h.URL == c.at.List || src.Docs.opt.Now().Sub(h.At) >= DoubtLasts || i < others && rand.IntN(others) >= maxAsked {
+			continue
+		}
+		same, err := src.Docs.hasAll(ctx, &h)
+		switch {
+		case IsGone(err): // retention took it
+		case err != nil:
+			src.Docs.log.Warn("a Change List of before cannot be had again", "list", h.URL, "error", err)
+			if ctx.Err() != nil {
+				return err
+			}
+		case !same:
+			return &GapError{Why: fmt.Sprintf("Change List %s has other changes than when it was read: it was wrong, or the source was set back", clip.Middle(h.URL))}
+		}
+	}
+	return nil
+}
+
+// hasAll tells whether a list has the entries that it had.
+func (src *Documents) hasAll(ctx context.Context, was *heard) (bool, error) {
+	dl, r, err := src.document(ctx, fetch.Request{URL: was.URL, ETag: was.ETag, Modified: was.Modified}, resourcesync.ChangeList)
+	if err != nil {
+		return false, err
+	}
+	defer dl.Close()
+	if dl.NotModified || dl.Digest.String() == was.Digest {
+		return true, nil
+	}
+	var now tally
+	err = eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
+		it := newItem(e, r, dl.URL)
+		it.Change = knownChange(it.Change)
+		now.add(briefly(it))
+		return nil
+	})
+	return now == was.All, err
+}

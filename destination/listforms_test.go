@@ -485,3 +485,37 @@ func TestListTakenAsResource(t *testing.T) {
 		}
 	}
 }
+
+// A run asks for a bounded number of resources, and the next ones for the rest. Nothing is asked for beside
+// new RDF.
+func TestManyLostEntries(t *testing.T) {
+	w := web{}
+	w.resources(maxAsked + 10)
+	w.list("/list", "urlset", "resourcelist", `at="2025-02-01T00:00:00Z"`, resourcesOf(0, maxAsked+10, lastYear)...)
+	b := webBench(t, w, "/list")
+	b.cfg.MaxDeleteRatio = 1
+	if rep := b.sync(); rep.Created != maxAsked+10 {
+		t.Fatalf("%+v", rep)
+	}
+	b.sync() // which asks once more for what came without a promise
+	b.sync()
+	asked := 0
+	for i := 1; i < maxAsked+10; i++ {
+		w[fmt.Sprintf("/r/%d.nt", i)] = func(int) (int, http.Header, string) { asked++; return 404, nil, "" }
+	}
+	w.put("/new", "<http://ex.org/new> <http://ex.org/p> \"1\" .\n")
+	w.put("/page", "<html></html>")
+	w.list("/list", "urlset", "resourcelist", `at="2025-02-02T00:00:00Z"`, append(resourcesOf(0, 1, lastYear), urlOf("/page", ""))...)
+	if rep := b.sync(); rep.Deleted != maxAsked || rep.InSync || asked != 2*maxAsked {
+		t.Errorf("%+v, %d requests", rep, asked)
+	}
+	if rep := b.sync(); rep.Deleted != 9 || !rep.InSync || asked != 2*(maxAsked+9) {
+		t.Errorf("%+v, %d requests", rep, asked)
+	}
+	asked = 0
+	w["/r/0.nt"] = w["/r/1.nt"]
+	w.list("/list", "urlset", "resourcelist", `at="2025-02-03T00:00:00Z"`, urlOf("/new", ""), urlOf("/page", ""))
+	if rep := b.sync(); rep.Deleted != 1 || rep.Created != 1 || !rep.InSync || asked != 0 {
+		t.Errorf("%+v, %d requests", rep, asked)
+	}
+}

@@ -81,6 +81,9 @@ func (a *app) serveUntil(ctx context.Context, cfg *bridge.Config, command string
 	}
 }
 
+// longOpening is when requests are answered although the bridge is not open yet.
+const longOpening = 2 * time.Second
+
 // errAgain ends a bridge, to open it again.
 var errAgain = errors.New("the bridge is opened again")
 
@@ -104,12 +107,15 @@ func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string,
 	if err != nil {
 		return cfg, err
 	}
-	defer listeners.Close()
+	ownPort := listeners.Public != nil
+	defer func() { listeners.Close() }()
 	var grace time.Duration
 	if hup == nil { // in somebody's terminal: runs are repeatable, and nobody likes to wait
 		grace = time.Second
 	}
+	opening := httpapi.AnswerOpening(ctx, cfg, listeners, longOpening, a.log)
 	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Command: command, Grace: grace, Heard: strings.HasPrefix(command, "rsbridge mirror")})
+	listeners = opening.End()
 	if err != nil {
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil { // it was told to stop while it was opening
 			return cfg, nil
@@ -117,7 +123,7 @@ func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string,
 		return cfg, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	if listeners.Public != nil { // another address than the last time, and nobody's wish
+	if ownPort { // another address than the last time, and nobody's wish
 		if err := ownAddresses(ctx, b); err != nil {
 			return cfg, err
 		}

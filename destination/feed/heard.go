@@ -22,6 +22,9 @@ type heard struct {
 	At  time.Time `json:"at"`  // when it was first seen so
 }
 
+// maxHeard bounds them: they are written with each batch.
+const maxHeard = 64
+
 // Hear makes the cursor remember the lists that are read.
 func (c *Cursor) Hear() { c.at.hears = true }
 
@@ -36,7 +39,7 @@ func (c *cursor) hear(end *Change) {
 		}
 		return k.URL == h.URL || end.Served.Sub(k.At) >= DoubtLasts
 	})
-	c.Heard = append(c.Heard[max(0, len(c.Heard)-maxRead+1):], h)
+	c.Heard = append(c.Heard[max(0, len(c.Heard)-maxHeard+1):], h)
 }
 
 // maxAsked bounds the lists that each sync asks for: the latest ones, and as many of the others.

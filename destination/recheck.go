@@ -14,6 +14,25 @@ import (
 // rest on it until the next list, or the source's inventory, agrees. Later changes do not repeat
 // the entries left out of a list.
 
+// lookBack has the mirror compared if a Change List that was read before tells other changes now.
+func lookBack(ctx context.Context, r *run, o *feed.Offer) error {
+	d := r.d
+	m := d.mem.SnapshotMeta()
+	if r.dry || r.compared || !o.Followed() || !o.Listed() || m.At.IsPast() {
+		return nil
+	}
+	c := *m.At.Cursor()
+	why, asked, err := d.src.LooksBack(ctx, &c, r.way.found != nil)
+	if err != nil || !asked {
+		return err
+	}
+	return d.mem.SaveMeta(ctx, func(m *keep.Meta) {
+		if m.At.MoveTo(c); why != "" {
+			m.Recheck.Why = why
+		}
+	})
+}
+
 // compareDue makes the due comparison, after the changes were applied: it finds differences
 // without a change. The cursor stays.
 func (r *run) compareDue(ctx context.Context, o *feed.Offer) error {

@@ -284,6 +284,9 @@ func (r *run) sync(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := lookBack(ctx, r, offer); err != nil {
+		return err
+	}
 	if err := r.compareDue(ctx, offer); err != nil {
 		return err
 	}

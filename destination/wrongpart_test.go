@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -75,19 +76,7 @@ func TestWrongPartOnce(t *testing.T) {
 							s.put("e3.nt", nt("e3", "later"))
 							b.freezeList()
 							b.clock = b.clock.Add(age)
-							of := func(path string) []byte {
-								res, err := http.Get(s.url(path))
-								if err != nil {
-									t.Fatal(err)
-								}
-								defer res.Body.Close()
-								body, err := io.ReadAll(res.Body)
-								if err != nil {
-									t.Fatal(err)
-								}
-								return body
-							}
-							back := served(s, part, wrong(s, of))
+							back := served(s, part, wrong(s, s.get))
 							var rep SyncReport
 							for range polls {
 								rep = b.later()
@@ -111,4 +100,59 @@ func TestWrongPartOnce(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A Change List with a later one behind it is read once. What it told wrongly then is mended by the next run,
+// though its index and the later list are as they were.
+func TestWrongPartOfChanges(t *testing.T) {
+	turned := regexp.MustCompile(`change="(created|updated)"`)
+	for name, wrong := range map[string]func(list, before []byte) string{
+		"empty":     func(list, _ []byte) string { return string(without(list, func(int) bool { return true })) },
+		"short":     func(list, _ []byte) string { return string(without(list, func(n int) bool { return n > 1 })) },
+		"a hole":    func(list, _ []byte) string { return string(without(list, func(n int) bool { return n == 1 })) },
+		"deletions": func(list, _ []byte) string { return turned.ReplaceAllString(string(list), `change="deleted"`) },
+		"swapped":   func(_, before []byte) string { return string(before) },
+	} {
+		for _, ours := range []bool{false, true} {
+			for _, bare := range []int{0, 1} {
+				t.Run(fmt.Sprint(name, " numbers ", ours, " bare ", bare), func(t *testing.T) {
+					t.Parallel()
+					b := dated(t, func(s *testSource) { s.changeParts, s.ours, s.bare = 4, ours, bare })
+					s := b.src
+					b.freezeList()
+					b.later()
+					for i := range 5 { // the fourth begins with the last one
+						s.put(fmt.Sprintf("e%d.nt", i), nt(fmt.Sprintf("e%d", i), "later"))
+					}
+					s.remove("e9.nt")
+					part := "/set/changelist-3.xml"
+					back := served(s, part, wrong(s.get(part), s.get("/set/changelist-2.xml")))
+					b.later()
+					back()
+					for range 2 {
+						if rep := b.later(); rep.InSync {
+							b.equal()
+						}
+					}
+					if st := b.status(); !st.InSync || st.Held != "" {
+						t.Fatalf("%+v", st)
+					}
+				})
+			}
+		}
+	}
+}
+
+// get is what the source serves at an address.
+func (s *testSource) get(path string) []byte {
+	res, err := http.Get(s.url(path))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return body
 }

@@ -32,6 +32,7 @@ type Change struct {
 	said     *said     // at the end: the changes of the list, nil without numbers
 	all      tally     // at the end: its entries, briefly
 	Shrunk   bool      // at the end: the list lacks entries that it began with
+	looks    earlier   // at the end
 }
 
 // Kind is the origin of a change: a list, or a package of a Change Dump.
@@ -355,6 +356,7 @@ func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, 
 	if end.said = scan.seen.told.end(dl.tail); !scan.numbered {
 		end.seen = scan.seen.end(dl.URL, h.Meta.From)
 	}
+	end.looks = scan.looks(&end)
 	if p != nil {
 		if err := p.check(scan, dl.URL); err != nil {
 			return err

@@ -41,6 +41,7 @@ type cursor struct {
 	Seen     *seen     `json:"seen,omitempty"`     // the last fully applied list with changes
 	Said     *said     `json:"said,omitempty"`     // the last fully applied list with numbers
 	Read     []uint64  `json:"read,omitempty"`     // the lists of the last complete poll, see Download.name
+	Earlier  []earlier `json:"earlier,omitempty"`  // the last lists that were read
 	Packages []uint64  `json:"packages,omitempty"` // the addresses of the packages of the Change Dump, as it was applied
 	Heard    []heard   `json:"heard,omitempty"`    // the lists read of late, of a source of changes alone
 	hears    bool      // further ones are remembered
@@ -242,6 +243,7 @@ func (c *cursor) take(ch *Change) {
 // end moves the cursor to the end of a list.
 func (c *cursor) end(ch *Change) {
 	c.stand(ch)
+	c.note(ch)
 	if c.reads = append(c.reads, ch.Document); len(c.reads) > 2*maxRead {
 		c.reads = slices.Clone(c.reads[len(c.reads)-maxRead:])
 	}

@@ -382,7 +382,7 @@ func (src *Source) unlessKnown(ctx context.Context, address string, kind resourc
 	if !dl.NotModified && (known == nil || known.Digest != dl.Digest.String()) {
 		return dl, r, nil
 	}
-	if known == nil || src.partsUnchanged(ctx, known, dl.past(known.At)) {
+	if known == nil || src.Docs.partsUnchanged(ctx, known, dl.past(known.At)) {
 		err := ErrUnchanged
 		if known != nil && dl.past(known.At) {
 			err = cmp.Or(src.tellsAlone(ctx, known, dl), err)
@@ -420,12 +420,12 @@ func (src *Source) tellsAlone(ctx context.Context, known *listState, dl *Downloa
 // partsUnchanged tells whether the documents below an index are as they were read, if the index
 // does not tell, as it does once it is past. An index no more past is of a source set back.
 // Reading tells of unavailable documents.
-func (src *Source) partsUnchanged(ctx context.Context, known *listState, past bool) bool {
+func (src *Documents) partsUnchanged(ctx context.Context, known *listState, past bool) bool {
 	if known.Index && len(known.Parts) == 0 {
 		return past
 	}
 	for _, p := range known.Parts {
-		dl, err := src.Docs.list(ctx, fetch.Request{URL: p.URL, ETag: p.ETag, Modified: p.Modified, Accept: acceptDocument, Gzip: true, MaxBytes: src.Docs.lim.Document}, nil)
+		dl, err := src.list(ctx, fetch.Request{URL: p.URL, ETag: p.ETag, Modified: p.Modified, Accept: acceptDocument, Gzip: true, MaxBytes: src.lim.Document}, nil)
 		if err != nil {
 			return false
 		}

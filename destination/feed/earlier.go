@@ -1,0 +1,106 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/internal/clip"
+	"github.com/rsbridge/rsbridge/resourcesync"
+)
+
+// A Change List with a later one behind it is read once. If it was wrong then, its index says nothing of
+// it. So it is asked for again for an hour, and at least once.
+
+// earlier is a list that was read, by its looks.
+type earlier struct {
+	listPart
+	All    tally     `json:"all"`
+	First  uint32    `json:"first,omitempty"` // its first entry
+	End    uint32    `json:"end,omitempty"`   // its last one
+	Closed bool      `json:"closed,omitempty"`
+	Read   time.Time `json:"read"`
+	Asked  bool      `json:"asked,omitempty"` // since then
+}
+
+const (
+	maxEarlier   = 32
+	earlierLasts = time.Hour
+)
+
+// note takes a list that was read to its end.
+func (c *cursor) note(end *Change) {
+	if c.hears || end.state.Package { // without a list they are heard
+		return
+	}
+	all := slices.DeleteFunc(slices.Clone(c.Earlier), func(e earlier) bool { return e.URL == end.List })
+	c.Earlier = append(all[max(0, len(all)-maxEarlier+1):], end.looks)
+}
+
+func (s *changeScan) looks(end *Change) earlier {
+	of := listPart{URL: end.List, ETag: end.state.ETag, Modified: end.state.Modified, Digest: end.state.Digest}
+	return earlier{listPart: of, All: s.seen.now.All, First: s.seen.now.First, End: s.seen.oldest, Closed: end.closed, Read: s.served.UTC()}
+}
+
+// LooksBack tells of a list before the cursor's that tells other changes than were applied, "" for none.
+// Each is asked for by the next run, and then by those that look at the way to the source, for an hour.
+// asked tells whether the cursor, which remembers that, is another now.
+func (src *Source) LooksBack(ctx context.Context, c *Cursor, looks bool) (why string, asked bool, err error) {
+	at, now := &c.at, src.Docs.opt.Now()
+	var kept []earlier
+	for _, e := range at.Earlier {
+		if e.URL == at.List || e.Asked && !looks {
+			kept = append(kept, e)
+			continue
+		}
+		switch is, err := src.Docs.stillTells(ctx, &e, at.Root.Untold); {
+		case err != nil:
+			return "", false, err
+		case !is:
+			at.Earlier = nil
+			return fmt.Sprintf("Change List %s tells other changes than those that were applied", clip.Middle(e.URL)), true, nil
+		}
+		age := now.Sub(e.Read)
+		if asked = asked || !e.Asked || age >= earlierLasts; age >= 0 && age < earlierLasts {
+			e.Asked = true
+			kept = append(kept, e)
+		}
+	}
+	at.Earlier = kept
+	return "", asked, nil
+}
+
+// stillTells tells whether a list has the changes that it had. Its oldest may have left it; where nothing
+// tells the order of the lists, it may have got more.
+func (src *Documents) stillTells(ctx context.Context, was *earlier, untold bool) (bool, error) {
+	dl, r, err := src.document(ctx, fetch.Request{URL: was.URL, ETag: was.ETag, Modified: was.Modified, Attempts: 2}, resourcesync.ChangeList)
+	if err != nil {
+		return true, ctx.Err() // retention may have taken it; else it is told when it is read
+	}
+	defer dl.Close()
+	if dl.NotModified || dl.Digest.String() == was.Digest || r.Head().Index {
+		return true, nil
+	}
+	var now tally
+	begins, same, end := false, false, 0 // it has the first entry; its beginning is the same; the place of the last entry
+	err = eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
+		it := newItem(e, r, dl.URL)
+		it.Change = knownChange(it.Change)
+		digest := briefly(it)
+		now.add(digest)
+		begins, same = begins || uint32(digest>>32) == was.First, same || now == was.All
+		if uint32(digest>>32) == was.End {
+			end = now.N
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return true, ctx.Err()
+	case now == was.All, untold && (same || was.All.N == 0):
+		return true, nil
+	}
+	return !was.Closed && !begins && end > 0 && end < was.All.N, nil
+}

@@ -795,3 +795,39 @@ func TestRetentionTakesTheNewestChange(t *testing.T) {
 		}
 	}
 }
+
+// An index that was wrong once, and named lists that are not there, leaves no gap: the right one has lists of all
+// the time since. Lists with a hole between them prove nothing.
+func TestMissingListsOfAWrongIndex(t *testing.T) {
+	for _, hole := range []bool{false, true} {
+		b, gone := missingSource(t, 0)
+		s := b.src
+		fill(s, 7)
+		if rep := b.syncNow(); !rep.InSync {
+			t.Fatalf("%+v", rep)
+		}
+		b.freezeList()
+		wrong := true
+		s.damageChanges = func(doc string) string {
+			if i := strings.LastIndex(doc, "</sitemapindex>"); wrong && i >= 0 {
+				from := s.now.UTC().Format(time.RFC3339)
+				doc = doc[:i] + fmt.Sprintf(`<sitemap><loc>%s/set/none.xml</loc><rs:md capability="changelist" from="%s"/></sitemap>`, s.srv.URL, from) + doc[i:]
+			}
+			if hole && !wrong {
+				doc = untilAttribute.ReplaceAllString(doc, "")
+			}
+			return doc
+		}
+		gone["/set/none.xml"] = 404
+		fill(s, 3)
+		for range 2 {
+			if rep := b.syncNow(); rep.InSync || !strings.Contains(rep.Held, "none.xml is named and not there") {
+				t.Fatalf("%+v", rep)
+			}
+		}
+		wrong = false
+		if rep := b.syncNow(); rep.InSync == hole {
+			t.Fatalf("hole %t: %+v", hole, rep)
+		}
+	}
+}

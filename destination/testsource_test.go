@@ -59,6 +59,7 @@ type testSource struct {
 	wrongPatch          bool                    // patches make something else
 	bothPatches         bool                    // of a JSON document an RDF Patch too
 	damage              func(doc string) string // of the Resource List
+	damageChanges       func(doc string) string // of the index of the Change Lists
 	folder              string                  // of the representations
 	anew                time.Time               // the Change Lists begin anew here
 	notModified         int                     // answers of 304
@@ -325,6 +326,9 @@ func (s *testSource) serveXML(w http.ResponseWriter, r *http.Request, b []byte) 
 	w.Header().Set("Content-Type", "application/xml")
 	if s.damage != nil && r.URL.Path == "/set/resourcelist.xml" {
 		b = []byte(s.damage(string(b)))
+	}
+	if s.damageChanges != nil && r.URL.Path == "/set/changelist.xml" {
+		b = []byte(s.damageChanges(string(b)))
 	}
 	if s.bare == 2 && strings.HasPrefix(r.URL.Path, "/set/changelist-") || s.bare == 3 && strings.HasPrefix(r.URL.Path, "/set/changelist") {
 		b = times.ReplaceAll(b, nil)

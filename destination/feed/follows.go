@@ -49,7 +49,7 @@ func (src *Source) Follows(ctx context.Context, o *Offer, from Cursor, tell func
 	if len(lists) == 0 || !dl.index || j.holds() {
 		return true, nil
 	}
-	named, err := src.named(ctx, o, dl)
+	named, _, err := src.named(ctx, o, dl)
 	return err == nil && !slices.ContainsFunc(lists, func(l string) bool { return !named[l] }), err
 }
 

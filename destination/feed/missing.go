@@ -164,13 +164,27 @@ func (poll *Poll) missedAt() time.Time {
 	return fetch.ServedAt(dl.Header, src.Docs.opt.Now()).Add(time.Duration(max(0, age)+1) * time.Second)
 }
 
-// named are the root of the changes and the documents named by it.
-func (src *Source) named(ctx context.Context, o *Offer, dl *Download) (map[string]bool, error) {
+// chained tells whether Change Lists have everything since a cursor: each ends where the next one begins, and the
+// last one is open.
+func chained(parts []part, from *Cursor) bool {
+	for i := len(parts) - 1; i >= 0; i-- {
+		last := i == len(parts)-1
+		switch {
+		case parts[i].From.IsZero(), last != parts[i].Until.IsZero(), !last && !parts[i].Until.Equal(parts[i+1].From):
+			return false
+		case from.at.before(parts[i].From):
+			return true
+		}
+	}
+	return false
+}
+
+// named are the root of the changes and the documents named by it, and its Change Lists.
+func (src *Source) named(ctx context.Context, o *Offer, dl *Download) (names map[string]bool, parts []part, err error) {
 	r, err := src.Docs.reader(dl)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var parts []part
 	var indexed []string
 	address, kind := o.Changes()
 	if kind == resourcesync.ChangeDump {
@@ -181,11 +195,14 @@ func (src *Source) named(ctx context.Context, o *Offer, dl *Download) (map[strin
 	} else {
 		parts, err = src.Docs.parts(ctx, dl, r, resourcesync.ChangeList)
 	}
-	names := addresses(parts)
+	names = addresses(parts)
 	for _, a := range append(indexed, address) {
 		names[a] = true
 	}
-	return names, err
+	if len(indexed) > 0 {
+		parts = nil
+	}
+	return names, parts, err
 }
 
 // NotClosed ends the message of a gap without a newer inventory.
@@ -242,9 +259,9 @@ func (p *Position) CloseMissing() {
 }
 
 // Found is for a pass without a gap. The named lists were read, or lie before the cursor, and
-// are missing no more. Unnamed ones stay missing, and the cursor is behind them. One list with
-// everything since the former cursor leaves none missing, as when the missing one has another
-// address. The root of the changes may be any list, dump or index.
+// are missing no more. Unnamed ones stay missing, and the cursor is behind them. Lists with
+// everything since the former cursor leave none missing, as when the missing one has another
+// address, or a wrong index named it. The root of the changes may be any list, dump or index.
 func (poll *Poll) Found(ctx context.Context, from *Cursor) error {
 	src, o := poll.src, poll.offer
 	at := src.keeper.Position()
@@ -258,9 +275,12 @@ func (poll *Poll) Found(ctx context.Context, from *Cursor) error {
 	if h := r.Head(); (at.at.Missing.Root || h.Meta.Capability == resourcesync.ChangeList && !h.Index) && !h.Meta.From.IsZero() && from.at.before(h.Meta.From) {
 		return src.keeper.Keep(ctx, func(p *Position) { p.at.Missing = p.at.Missing.former() })
 	}
-	named, err := src.named(ctx, poll.offer, poll.root)
+	named, parts, err := src.named(ctx, poll.offer, poll.root)
 	if err != nil {
 		return err
+	}
+	if chained(parts, from) {
+		return src.keeper.Keep(ctx, func(p *Position) { p.at.Missing = p.at.Missing.former() })
 	}
 	return src.keeper.Keep(ctx, func(p *Position) {
 		isNamed := func(l string) bool { return named[l] }
@@ -283,7 +303,7 @@ func (poll *Poll) Found(ctx context.Context, from *Cursor) error {
 // With one of the lists back, everything is applied again from the first change on.
 func (poll *Poll) Returned(ctx context.Context) (some bool, err error) {
 	src := poll.src
-	named, err := src.named(ctx, poll.offer, poll.root)
+	named, _, err := src.named(ctx, poll.offer, poll.root)
 	if err != nil {
 		return false, err
 	}

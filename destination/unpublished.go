@@ -17,12 +17,7 @@ func (d *Destination) notePublished(ctx context.Context, root *feed.InventoryDoc
 	m := d.mem.SnapshotMeta()
 	var next keep.Unpublished
 	if root.Beyond(m.At.Cursor()) {
-		if next = m.Unpublished; next.Sequence == 0 {
-			if next.Since = root.Time; next.Since.IsZero() {
-				next.Since = m.At.Cursor().Time()
-			}
-		}
-		next.Sequence = root.Sequence
+		next = m.UnpublishedAt(root.Sequence, root.Time)
 	}
 	if next == m.Unpublished {
 		return nil

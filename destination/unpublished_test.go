@@ -65,6 +65,9 @@ func TestChangesAreNotPublished(t *testing.T) {
 			s.put("new.nt", nt("new", "x"))
 			s.remove("e2.nt")
 			b.verdict("not proven", at) // before a sync has seen it
+			if st, err := b.open().Status(context.Background()); err != nil || st.InSync || st.Unpublished != 13 {
+				t.Errorf("after an audit has seen it: %+v %v", st, err)
+			}
 			for range 2 {
 				rep := b.sync()
 				st, err := b.d.Status(context.Background())

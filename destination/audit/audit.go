@@ -219,6 +219,9 @@ func (a *pass) keep(ctx context.Context, rep keep.AuditReport) error {
 		if rep.Equal && rep.Depth == "origin" {
 			m.AskedAll = rep.Time
 		}
+		if a.told.ahead { // as the next poll would find
+			m.Unpublished, m.InSync = m.UnpublishedAt(a.told.root.Sequence, a.told.root.Time), false
+		}
 		if a.unexplained {
 			m.Recheck.Why = "an audit found differences from the source"
 		}

@@ -545,6 +545,18 @@ type Unpublished struct {
 	Since    time.Time `json:"since,omitzero"`     // Since is the time of the first such change, as far as polls have seen it.
 }
 
+// UnpublishedAt is that of a source at a change in none of its lists and dumps.
+func (m *Meta) UnpublishedAt(sequence uint64, at time.Time) Unpublished {
+	next := m.Unpublished
+	if next.Sequence == 0 {
+		if next.Since = at; at.IsZero() {
+			next.Since = m.At.Cursor().Time()
+		}
+	}
+	next.Sequence = sequence
+	return next
+}
+
 // NotPublished says so in words, "" if everything is published.
 func (m *Meta) NotPublished() string {
 	if m.Unpublished.Sequence == 0 {

@@ -69,7 +69,7 @@ func runTwo(ctx context.Context, long time.Duration, out string) (err error) {
 			return err
 		}
 	}
-	machine := fmt.Sprintf("%d changes of each source in %v, all mirrored, and both mirrors equal at the end; %s; %s", n, long, load, os.Getenv(teststores.EnvVersions))
+	machine := fmt.Sprintf("%d changes of each source in %v, all mirrored. Both mirrors were equal at the end. The %s. %s", n, long, load, os.Getenv(teststores.EnvVersions))
 	fmt.Println(machine)
 	for i, s := range sources {
 		fmt.Printf("%s, %s: ms from the answer to an update until the mirror has it\n", s.name, s.how)
@@ -340,9 +340,9 @@ func watchLoad(ctx context.Context) func() string {
 		cancel()
 		<-over
 		if len(all) == 0 {
-			return "load unknown"
+			return "load of the machine is unknown"
 		}
 		slices.Sort(all)
-		return fmt.Sprintf("load of the machine %.1f to %.1f, median %.1f", all[0], all[len(all)-1], quantile(all, 0.5))
+		return fmt.Sprintf("load of the machine was %.1f to %.1f, median %.1f", all[0], all[len(all)-1], quantile(all, 0.5))
 	}
 }

@@ -120,3 +120,21 @@ func TestDumpsAtOnce(t *testing.T) {
 		t.Errorf("dumps_settle: 0s is %v", got)
 	}
 }
+
+// TestFreshnessSetting: a mirror tells its freshness in a store with updates, and not all the time.
+func TestFreshnessSetting(t *testing.T) {
+	for text, want := range map[string]string{
+		"{embedded: ./e} 1m": "",
+		"{update: \"http://s.example/u\", query: \"http://s.example/q\"} 1s": "",
+		"{dump: ./m.nt} 1m":                        "is for stores that take SPARQL updates",
+		"{files: ./f} 1m":                          "is for stores that take SPARQL updates",
+		"{graph_store: \"http://s.example/d\"} 1m": "is for stores that take SPARQL updates",
+		"{embedded: ./e} 500ms":                    "is less than a second",
+	} {
+		at := strings.LastIndexByte(text, ' ')
+		_, err := Parse(fmt.Appendf(nil, "state: ./s\npublic: {listen: \"\"}\nadmin: {listen: \"\"}\nstores: {m: %s}\ndestinations: {d: {source: \"http://source.example/\", store: m, freshness: %s}}\n", text[:at], text[at+1:]), filepath.Join(t.TempDir(), "c.yaml"))
+		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}

@@ -107,7 +107,7 @@ campaign: build
 	RSBRIDGE_HISTORY=all $(GO) run ./internal/teststores/withstores $(GO) test ./bridge -run TestHistory -v -timeout 60m
 	RSBRIDGE_DOCUMENTS=120000 $(GO) run ./internal/teststores/withstores $(GO) test ./bridge -run TestDocuments -v -timeout 60m
 	RSBRIDGE_HISTORIES=500 $(GO) test ./destination ./publish -run 'Histor|SetBack|ComeAndGo|ForeignMirrors|Mixtures|SteadyClocks|WithoutTimes' -timeout 60m
-	RSBRIDGE_HISTORIES=1000 $(GO) test ./destination -run TestWrongAnswers -timeout 60m
+	RSBRIDGE_HISTORIES=1000 $(GO) test ./destination -run 'TestWrongAnswers|TestWrongParts$$' -timeout 60m
 	RSBRIDGE_HISTORIES=100 RSBRIDGE_CHANGES=10000 $(GO) test ./bridge -run 'TestNetwork$$' -v -parallel 16 -timeout 90m
 	RSBRIDGE_ENTRIES=10000000 $(GO) test ./resourcesync/... -run TestMemoryDoesNotGrow -v -timeout 60m
 	RSBRIDGE_PAIRS=1000000 $(GO) test ./jsonpatch -run TestRandom -v -timeout 60m

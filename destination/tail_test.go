@@ -84,3 +84,20 @@ func TestChangesFrom(t *testing.T) {
 		})
 	}
 }
+
+// Lists that were read from the cursor on alone, and closed since, are as they were applied.
+func TestChangesFromClosedLists(t *testing.T) {
+	b := newQuietBench(t)
+	b.stays, b.src.ours, b.src.exact, b.src.tails, b.src.inventory, b.src.changeParts = true, true, true, true, true, 5
+	fill(b.src, 12)
+	for n := range 40 {
+		b.clock = b.clock.Add(time.Second)
+		b.src.date = b.clock
+		b.src.put(fmt.Sprintf("e%d.nt", n%3), nt(fmt.Sprintf("e%d", n%3), fmt.Sprint(n)))
+		rep, err := b.open().Sync(t.Context(), SyncOptions{Look: n%2 == 0})
+		if err != nil || !rep.InSync || n > 0 && rep.Mode != "incremental" {
+			t.Fatalf("change %d: %+v, %v", n, rep, err)
+		}
+		b.equal()
+	}
+}

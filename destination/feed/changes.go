@@ -33,6 +33,7 @@ type Change struct {
 	all      tally     // at the end: its entries, briefly
 	Shrunk   bool      // at the end: the list lacks entries that it began with
 	looks    earlier   // at the end
+	tail     bool      // at the end: the list was read from the cursor on alone
 }
 
 // Kind is the origin of a change: a list, or a package of a Change Dump.
@@ -349,7 +350,7 @@ func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, 
 		state: listState{URL: dl.URL, ETag: dl.etag(), Modified: dl.modified(), Digest: dl.Digest.String(), Package: dl.pkg != nil}}
 	before := 0 // entries of the list before those here
 	if dl.tail {
-		before = from.Position - 1
+		before, end.tail = from.Position-1, true
 		end.position, end.state = before+scan.count, listState{URL: dl.URL}
 	}
 	end.all, end.Shrunk = scan.seen.told.all, scan.seen.shrunk()

@@ -36,6 +36,9 @@ func (c *cursor) note(end *Change) {
 		return
 	}
 	all := slices.DeleteFunc(slices.Clone(c.Earlier), func(e earlier) bool { return e.URL == end.List })
+	if c.Earlier = all; end.tail { // the whole of it is not known
+		return
+	}
 	c.Earlier = append(all[max(0, len(all)-maxEarlier+1):], end.looks)
 }
 

@@ -41,7 +41,7 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 			if err := d.stand.Checkpoint(ctx, ledger.Baseline, func(m *keep.Meta) {
 				if !d.follows(&m.Identity) {
 					m.At.LeaveSource()
-					m.First, m.Back = nil, keep.Back{}
+					m.First, m.Reach, m.Back = nil, time.Time{}, keep.Back{}
 					m.LostUntil = time.Time{}
 				}
 				d.follow(m)

@@ -42,7 +42,7 @@ func (h *past) gapClosed(ctx context.Context) (closed bool, err error) {
 
 // goBack goes back to a place, if the Change Lists follow from there.
 func (h *past) goBack(ctx context.Context, to *keep.Place) (done bool, err error) {
-	if at := &to.Cursor; !h.o.Listed() && (at.Ahead() != nil || !at.HasRead() && at.Time().IsZero()) { // the mirror was ahead of it
+	if at := &to.Cursor; !h.o.Listed() && (at.Ahead() != nil || !at.HasRead()) { // the mirror was ahead of it, or of a list
 		return false, nil
 	}
 	return h.backTo(ctx, to)
@@ -67,9 +67,12 @@ func (h *past) backTo(ctx context.Context, to *keep.Place) (done bool, err error
 		return false, err
 	}
 	if !h.o.Listed() {
-		f, err := h.fold(ctx, to, false)
+		f, err := h.fold(ctx, to, h.d.mem.SnapshotMeta().Back.Whole)
 		if err != nil {
 			return false, err
+		}
+		if f.whole && f.unnamed > 0 {
+			return true, h.doubted(ctx, f)
 		}
 		if h.d.mem.SnapshotMeta().Back.Gap {
 			h.r.why("the Change Lists have what was before the gap, which is closed")
@@ -120,8 +123,8 @@ type folded struct {
 
 func (f *folded) end(m *keep.Meta) {
 	m.At.MoveTo(f.at)
-	if f.whole {
-		m.First = f.first
+	if at := f.first; f.whole && !at.Time.IsZero() && (m.Reach.IsZero() || at.Time.Before(m.Reach)) {
+		m.Reach = at.Time
 	}
 }
 
@@ -188,6 +191,9 @@ func (h *past) readAll(ctx context.Context, v *feed.Inventory, since *feed.Newes
 		f.whole = false
 	}
 	poll.Finish(&f.at)
+	if reach := h.d.mem.SnapshotMeta().Reach; f.whole && !reach.IsZero() && f.first.Time.After(reach) {
+		f.whole = false // what came before has left them
+	}
 	return f, err
 }
 
@@ -284,12 +290,19 @@ func (h *past) doubt(ctx context.Context) error {
 	if !f.whole || f.unnamed == 0 {
 		return h.d.mem.SaveMeta(ctx, f.end)
 	}
-	h.r.gap.why, h.r.gap.from = "the Change Lists have lost entries, though not the first one: they are wrong, or were", h.r.stands()
+	return h.doubted(ctx, f)
+}
+
+// doubted tells a gap: a whole history does not name all that is mirrored. The next look decides.
+func (h *past) doubted(ctx context.Context, f *folded) error {
+	h.r.gap.why, h.r.gap.from = "the Change Lists tell the whole history, and not of all that is mirrored: they are wrong, or were", h.r.stands()
 	if err := h.r.openGap(ctx, h.o); err != nil {
 		return err
 	}
 	return h.d.mem.SaveMeta(ctx, func(m *keep.Meta) {
 		f.end(m)
+		m.At.ForgetList()
+		m.Back.Listed = time.Time{}
 		gap := feed.GapError{Why: h.r.gap.why}
 		gap.Ends(h.d.leavings.notClosed())
 		m.Gap, m.Back.Whole = gap.Told(), true
@@ -426,7 +439,7 @@ func (h *past) listComes(ctx context.Context) error {
 		defer b.Close()
 		return h.d.mem.Mark(ctx, b, *m.At.Cursor(), func(k *keep.Back) { k.Listed = now })
 	case !k.Gap && now.Sub(k.Listed) >= feed.DoubtLasts:
-		return h.d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Back, m.First, m.Alone = keep.Back{}, nil, false })
+		return h.d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Back, m.First, m.Reach, m.Alone = keep.Back{}, nil, time.Time{}, false })
 	}
 	return nil
 }

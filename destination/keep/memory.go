@@ -59,6 +59,7 @@ type Reading struct {
 	Gap         string         `json:"gap,omitempty"`
 	Alone       bool           `json:"changes_alone,omitempty"` // Alone tells that the mirror rests on changes, and on no list or dump but a new one.
 	First       *feed.Newest   `json:"first,omitempty"`         // First is the first change of the source that the mirror has, if it has it from its changes alone.
+	Reach       time.Time      `json:"reach,omitzero"`          // Reach is the earliest beginning of Change Lists with First.
 	Back        Back           `json:"back,omitzero"`
 	LostUntil   time.Time      `json:"lost_until,omitzero"` // LostUntil is when a gap was met that a person let pass, if no list or dump was taken since.
 	Unpublished Unpublished    `json:"unpublished,omitzero"`

@@ -36,7 +36,8 @@ func TestListOfTheSameTime(t *testing.T) {
 				t.Fatalf("%+v", rep)
 			}
 			b.equal()
-			s.date = s.date.Add(24 * time.Hour)
+			s.date, b.clock = s.date.Add(24*time.Hour), b.clock.Add(24*time.Hour)
+			b.sync() // the mirror has rested on this list for a day
 			b.sync()
 			clear(s.requests)
 			b.sync()
@@ -49,8 +50,8 @@ func TestListOfTheSameTime(t *testing.T) {
 
 // An index tells the minute in which its list was begun. Another list of that minute, which
 // takes longer to be made, or which a source has that is set back, has an index of the same
-// bytes: the parts are asked for too, for some hours, which costs little where they are as
-// they were.
+// bytes: the parts are asked for too, for a day while the mirror rests on this list alone, which
+// costs little where they are as they were.
 func TestIndexOfTheSameBytes(t *testing.T) {
 	for name, set := range map[string]func(s *testSource){
 		"list":            func(*testSource) {},
@@ -116,6 +117,9 @@ func TestIndexOfTheSameBytes(t *testing.T) {
 			}
 			poll(parts)
 			s.date = at.Add(8 * time.Hour)
+			poll(parts)
+			b.clock = b.clock.Add(24 * time.Hour) // the mirror has rested on this list for a day
+			poll(parts)
 			poll(parts)
 			if s.damage == nil { // else nothing tells ever
 				parts = 0

@@ -22,6 +22,7 @@ type sequenceState struct {
 	until    time.Time // of the entry before
 	number   uint64    // the highest rsb:sequence of the changes so far
 	numbered int       // its line, 0 for none
+	change   string    // its kind
 	openLine int       // of an entry without until
 	any      bool
 
@@ -122,6 +123,7 @@ func (s *sequenceState) numberInOrder(e *resourcesync.Entry, all bool) {
 		s.report.add(126, SeverityWarning, e.Line, "rsb:sequence %q is no number", clip(text))
 		return
 	case s.numbered == 0:
+	case n == s.number && moves(s.change, e.Meta.Change): // one change
 	case n == s.number:
 		s.report.add(126, SeverityWarning, e.Line, "change %d of %s has the number of that in line %d", n, clip(e.Loc), s.numbered)
 	case n < s.number:
@@ -130,7 +132,13 @@ func (s *sequenceState) numberInOrder(e *resourcesync.Entry, all bool) {
 	case n > s.number+1 && all:
 		s.report.add(126, SeverityWarning, e.Line, "change %d of %s follows change %d in line %d, and none is told of between: mirrors see a gap", n, clip(e.Loc), s.number, s.numbered)
 	}
-	s.number, s.numbered = n, e.Line
+	s.number, s.numbered, s.change = n, e.Line, e.Meta.Change
+}
+
+// moves tells of the entries of one change by which a resource has another address: it has another
+// extension in another format.
+func moves(a, b string) bool {
+	return a == "deleted" && b == "created" || a == "created" && b == "deleted"
 }
 
 // partInOrder checks the entries in an index of change documents.

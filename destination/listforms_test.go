@@ -73,8 +73,6 @@ func formOf(name string, first, last int) string {
 	return strings.ReplaceAll(out+f.after, "BASE", webHost)
 }
 
-func utf16Of(s string) string { return "\xff\xfe" + unmarked16Of(s) }
-
 func unmarked16Of(s string) string {
 	var out []byte
 	for _, u := range utf16.Encode([]rune(s)) {

@@ -146,6 +146,10 @@ func (h *past) fold(ctx context.Context, was *keep.Place, all bool) (*folded, er
 		}
 	}
 	f, err := h.readAll(ctx, v, first)
+	if err == nil && f.whole && was != nil { // which needs no memory: a wrong list may have been before the place
+		v.Undo(0)
+		f, err = h.readAll(ctx, v, first)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -353,7 +353,7 @@ func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, 
 		before, end.tail = from.Position-1, true
 		end.position, end.state = before+scan.count, listState{URL: dl.URL}
 	}
-	end.all, end.Shrunk = scan.seen.told.all, scan.seen.shrunk()
+	end.all, end.Shrunk = scan.seen.told.all, scan.seen.shrunk(h.Meta.From)
 	if end.said = scan.seen.told.end(dl.tail); !scan.numbered {
 		end.seen = scan.seen.end(dl.URL, h.Meta.From)
 	}

@@ -98,7 +98,11 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 		r.why("the source has neither list nor dump; its changes are applied from the first one")
 		gap := ""
 		if d.follows(&m.Identity) && (m.At.Cursor().HasRead() || !m.Back.Listed.IsZero()) { // only our position tells the lost changes, and they stay lost
-			if !r.dry {
+			switch {
+			case r.dry:
+			case r.way.led && m.Alone:
+				err = pastOf(r, o).elsewhere(ctx)
+			default:
 				err = r.increment(ctx, o, 0)
 			}
 			gap = cmp.Or(d.mem.SnapshotMeta().Gap, r.rep.Held)

@@ -42,8 +42,13 @@ func (h *past) gapClosed(ctx context.Context) (closed bool, err error) {
 
 // goBack goes back to a place, if the Change Lists follow from there.
 func (h *past) goBack(ctx context.Context, to *keep.Place) (done bool, err error) {
-	if at := &to.Cursor; !h.o.Listed() && (at.Ahead() != nil || !at.HasRead()) { // the mirror was ahead of it, or of a list
-		return false, nil
+	if at := &to.Cursor; !h.o.Listed() {
+		if at.Ahead() != nil || !at.HasRead() { // the mirror was ahead of it, or of a list
+			return false, nil
+		}
+		if has, err := h.has(ctx, at); !has || err != nil {
+			return false, err
+		}
 	}
 	return h.backTo(ctx, to)
 }
@@ -451,12 +456,53 @@ func (h *past) listComes(ctx context.Context) error {
 // unlistedGap is for a source that offers its list or dump no more, and whose Change Lists do not follow
 // from where the mirror stood before it.
 func (h *past) unlistedGap(ctx context.Context) error {
+	return h.gap(ctx, "the source has offered a list or dump for a time, and its changes do not go on from where they were before")
+}
+
+// elsewhere is for a source of changes alone whose address leads to another place: the changes there have the
+// one at which the mirror stands, or that is a gap.
+func (h *past) elsewhere(ctx context.Context) error {
+	m := h.d.mem.SnapshotMeta()
+	if m.Back.Gap {
+		if closed, err := h.gapClosed(ctx); closed || err != nil {
+			return err
+		}
+	}
+	has, err := h.has(ctx, m.At.Cursor())
+	if err != nil {
+		return err
+	}
+	if !has {
+		return h.gap(ctx, "the source's address leads to another place, whose changes do not have the one at which we stand")
+	}
+	return h.r.increment(ctx, h.o, 0)
+}
+
+// has tells whether the offered changes have the one at a cursor, or a later one of its resource. Without
+// an older change they say nothing of it.
+func (h *past) has(ctx context.Context, at *feed.Cursor) (bool, error) {
+	stands := at.Newest()
+	if stands == nil {
+		return true, nil
+	}
+	has, older := false, false
+	err := h.d.src.EachChange(ctx, h.o, &feed.Cursor{}, false, func(c feed.Change) error {
+		if it := c.Item; it != nil {
+			has = has || stands.Is(it) || it.Loc == stands.Loc && it.Time.After(stands.Time)
+			older = older || it.Time.Before(stands.Time)
+		}
+		return nil
+	})
+	return has || !older, err
+}
+
+func (h *past) gap(ctx context.Context, why string) error {
 	poll, err := h.d.src.Poll(ctx, h.o, &feed.Cursor{})
 	if err != nil {
 		return err
 	}
 	defer poll.Close()
-	return h.r.closeGap(ctx, h.o, &feed.GapError{Why: "the source has offered a list or dump for a time, and its changes do not go on from where they were before"}, 0, poll)
+	return h.r.closeGap(ctx, h.o, &feed.GapError{Why: why}, 0, poll)
 }
 
 // forgetSince forgets what changes told of since a time that are none, and could not be had.

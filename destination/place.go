@@ -68,6 +68,7 @@ func (r *run) noteResolved(ctx context.Context, o *feed.Offer) error {
 	}
 	another := !same && was.To != "" && m.Stage != ledger.None && d.follows(&m.Identity)
 	if another {
+		r.way.led = true
 		r.why("the source's address leads to another place than before")
 	} else if same && was.Runs == now.Runs && was.Way == now.Way && was.Sitemap == now.Sitemap && was.Doubted.IsZero() {
 		return nil

@@ -42,6 +42,7 @@ func (d *Destination) discover(ctx context.Context) (*feed.Offer, error) {
 // way is how a run came to the documents of its source.
 type way struct {
 	looks bool               // it is looked at in any case
+	led   bool               // to another place than before
 	found *feed.Offer        // nil: it was not looked at
 	root  *feed.InventoryDoc // of the source at the run's beginning, if nothing else tells its position
 }

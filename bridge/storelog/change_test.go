@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestChanges: terms as Jena writes them are read, and torn lines are not.
@@ -55,6 +56,12 @@ func TestPlaces(t *testing.T) {
 			for file, text := range files {
 				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
 					t.Fatal(err)
+				}
+				if file != "log" { // written before the log of now
+					old := time.Now().Add(-time.Minute)
+					if err := os.Chtimes(filepath.Join(dir, file), old, old); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
 		}

@@ -113,6 +113,11 @@ func (s *Subscriber) subscribe(ctx context.Context, c feed.Channel, h *hearing) 
 				err = context.Cause(ctx)
 			}
 		}
+		select {
+		case lease := <-x.verified: // in the same moment: the hub has it, and is to be told when it ends
+			return x, lease, nil
+		default:
+		}
 		s.forget(x)
 		errs = append(errs, err)
 	}

@@ -6,15 +6,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rsbridge/rsbridge/destination/fetch"
 	"github.com/rsbridge/rsbridge/internal/clip"
-	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // A Change List with a later one behind it is read once. If it was wrong then, its index says nothing of
 // it. So it is asked for again for an hour, and at least once.
 
-// earlier is a list that was read, by its looks.
+// earlier is a list read before, by its looks.
 type earlier struct {
 	listPart
 	All    tally     `json:"all"`
@@ -30,7 +28,7 @@ const (
 	earlierLasts = time.Hour
 )
 
-// note takes a list that was read to its end.
+// note takes a list after its last entry.
 func (c *cursor) note(end *Change) {
 	if c.hears || end.state.Package { // without a list they are heard
 		return
@@ -78,31 +76,19 @@ func (src *Source) LooksBack(ctx context.Context, c *Cursor, looks bool) (why st
 // stillTells tells whether a list has the changes that it had. Its oldest may have left it; where nothing
 // tells the order of the lists, it may have got more.
 func (src *Documents) stillTells(ctx context.Context, was *earlier, untold bool) (bool, error) {
-	dl, r, err := src.document(ctx, fetch.Request{URL: was.URL, ETag: was.ETag, Modified: was.Modified, Attempts: 2}, resourcesync.ChangeList)
-	if err != nil {
-		return true, ctx.Err() // retention may have taken it; else it is told when it is read
-	}
-	defer dl.Close()
-	if dl.NotModified || dl.Digest.String() == was.Digest || r.Head().Index {
-		return true, nil
-	}
 	var now tally
 	begins, same, end := false, false, 0 // it has the first entry; its beginning is the same; the place of the last entry
-	err = eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
-		it := newItem(e, r, dl.URL)
-		it.Change = knownChange(it.Change)
-		digest := briefly(it)
+	head, err := src.readAgain(ctx, &was.listPart, 2, func(digest uint64) {
 		now.add(digest)
 		begins, same = begins || uint32(digest>>32) == was.First, same || now == was.All
 		if uint32(digest>>32) == was.End {
 			end = now.N
 		}
-		return nil
 	})
 	switch {
 	case err != nil:
-		return true, ctx.Err()
-	case now == was.All, untold && (same || was.All.N == 0):
+		return true, ctx.Err() // retention may have taken it; else its reader tells
+	case head == nil, head.Index, now == was.All, untold && (same || was.All.N == 0):
 		return true, nil
 	}
 	return !was.Closed && !begins && end > 0 && end < was.All.N, nil

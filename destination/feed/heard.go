@@ -15,7 +15,7 @@ import (
 // The lists before the cursor's are not read again. Without a list of resources nothing else would tell
 // that one of them was wrong when it was read, so they are asked for again for a time.
 
-// heard is a list that was read.
+// heard is a list read before.
 type heard struct {
 	listPart
 	All tally     `json:"all"` // its entries, briefly
@@ -25,7 +25,7 @@ type heard struct {
 // maxHeard bounds them: they are written with each batch.
 const maxHeard = 64
 
-// Hear makes the cursor remember the lists that are read.
+// Hear makes the cursor remember its lists.
 func (c *Cursor) Hear() { c.at.hears = true }
 
 func (c *cursor) hear(end *Change) {
@@ -42,7 +42,7 @@ func (c *cursor) hear(end *Change) {
 	c.Heard = append(c.Heard[max(0, len(c.Heard)-maxHeard+1):], h)
 }
 
-// maxAsked bounds the lists that each sync asks for: the latest ones, and as many of the others.
+// maxAsked bounds the lists asked for by each sync: the latest ones, and as many of the others.
 const maxAsked = 16
 
 // Heard tells whether the lists before the cursor's are as they were read; else it is a *GapError.
@@ -67,22 +67,27 @@ func (src *Source) Heard(ctx context.Context, c *Cursor) error {
 	return nil
 }
 
-// hasAll tells whether a list has the entries that it had.
+// hasAll tells whether a list still has the same entries.
 func (src *Documents) hasAll(ctx context.Context, was *heard) (bool, error) {
-	dl, r, err := src.document(ctx, fetch.Request{URL: was.URL, ETag: was.ETag, Modified: was.Modified}, resourcesync.ChangeList)
+	var now tally
+	head, err := src.readAgain(ctx, &was.listPart, 0, now.add)
+	return head == nil || now == was.All, err
+}
+
+// readAgain gives the digests of the entries of a list, and its head, nil if the list is unchanged.
+func (src *Documents) readAgain(ctx context.Context, was *listPart, attempts int, each func(digest uint64)) (*resourcesync.Head, error) {
+	dl, r, err := src.document(ctx, fetch.Request{URL: was.URL, ETag: was.ETag, Modified: was.Modified, Attempts: attempts}, resourcesync.ChangeList)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer dl.Close()
 	if dl.NotModified || dl.Digest.String() == was.Digest {
-		return true, nil
+		return nil, nil
 	}
-	var now tally
-	err = eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
+	return r.Head(), eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
 		it := newItem(e, r, dl.URL)
 		it.Change = knownChange(it.Change)
-		now.add(briefly(it))
+		each(briefly(it))
 		return nil
 	})
-	return now == was.All, err
 }

@@ -445,12 +445,11 @@ func (f *fickle) end() {
 	f.rate, f.site, f.only, f.flood, f.further = 0, -1, nil, false, nil
 }
 
-func playWrong(t *testing.T, seed uint64) {
-	r, polls := rand.New(rand.NewPCG(seed, 47)), rand.New(rand.NewPCG(seed, 48))
-	var src wrongSource
-	mir := makeTestMirror(t)
+// newFickle is a mirror of a source of some form, whose answers may be wrong.
+func newFickle(t *testing.T, r *rand.Rand, seed uint64) (b *bench, src wrongSource, f *fickle, mir *testMirror) {
+	mir = makeTestMirror(t)
 	mir.srv = &httptest.Server{URL: "http://mirror.example"}
-	b := benchOf(t, &testSource{srv: &httptest.Server{URL: foreignHost}}, mir, memkv.New())
+	b = benchOf(t, &testSource{srv: &httptest.Server{URL: foreignHost}}, mir, memkv.New())
 	if seed%4 == 3 {
 		src, b.cfg.Source = newOurs(t, r)
 	} else {
@@ -459,13 +458,19 @@ func playWrong(t *testing.T, seed uint64) {
 		s := &wrongForeign{newForeignSource(r, form)}
 		src, b.cfg.Source = s, s.source()
 	}
-	f := &fickle{src: src, seed: seed, site: -1, told: map[string]string{}}
+	f = &fickle{src: src, seed: seed, site: -1, told: map[string]string{}}
 	b.fetch, mir.transport = inproc.Transport{Handler: f}, inproc.Transport{Handler: mir}
 	b.cfg.Allow = []string{"dead.example"}
 	if b.cfg.MaxDeleteRatio = 1; r.IntN(3) == 0 {
 		b.cfg.MaxDeleteRatio = 0.2
 	}
 	b.clock = src.time()
+	return b, src, f, mir
+}
+
+func playWrong(t *testing.T, seed uint64) {
+	r, polls := rand.New(rand.NewPCG(seed, 47)), rand.New(rand.NewPCG(seed, 48))
+	b, src, f, mir := newFickle(t, r, seed)
 	b.stays = seed%3 > 0
 	lasting := seed%5 == 4
 	f.lasting = lasting

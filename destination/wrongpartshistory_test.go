@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/rsbridge/rsbridge/internal/inproc"
-	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
@@ -54,25 +51,7 @@ func (f *fickle) parts() (out []string) {
 
 func playWrongParts(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 91))
-	var src wrongSource
-	mir := makeTestMirror(t)
-	mir.srv = &httptest.Server{URL: "http://mirror.example"}
-	b := benchOf(t, &testSource{srv: &httptest.Server{URL: foreignHost}}, mir, memkv.New())
-	if seed%4 == 3 {
-		src, b.cfg.Source = newOurs(t, r)
-	} else {
-		form := newForeignForm(r).withHabits(r)
-		form.same, form.shared = false, false
-		s := &wrongForeign{newForeignSource(r, form)}
-		src, b.cfg.Source = s, s.source()
-	}
-	f := &fickle{src: src, seed: seed, site: -1, told: map[string]string{}}
-	b.fetch, mir.transport = inproc.Transport{Handler: f}, inproc.Transport{Handler: mir}
-	b.cfg.Allow = []string{"dead.example"}
-	if b.cfg.MaxDeleteRatio = 1; r.IntN(3) == 0 {
-		b.cfg.MaxDeleteRatio = 0.2
-	}
-	b.clock = src.time()
+	b, src, f, mir := newFickle(t, r, seed)
 	var did []string
 	pass := func(d time.Duration) {
 		if src.pass(d); src.time().After(b.clock) {

@@ -19,7 +19,7 @@ import (
 // from a place of before, they are folded: the last word on each resource counts, and what they do not name
 // is as it was at that place.
 
-// past is what a run knows of the source's changes of before.
+// past is a run's knowledge of the source's earlier changes.
 type past struct {
 	r *run
 	d *Destination
@@ -118,12 +118,12 @@ func (h *past) newInventory() (*feed.Inventory, error) {
 	return feed.NewInventory(h.d.cfg.TempDir, h.d.cfg.MemoryBytes/8)
 }
 
-// folded is what was read by fold.
+// folded is the result of fold.
 type folded struct {
 	at      feed.Cursor // behind everything
 	first   *feed.Newest
 	whole   bool  // the lists reach back to the first change of the mirror
-	unnamed int64 // what is there, or pending, and not named
+	unnamed int64 // resources here, or pending, without a name there
 }
 
 func (f *folded) end(m *keep.Meta) {
@@ -133,7 +133,7 @@ func (f *folded) end(m *keep.Meta) {
 	}
 }
 
-// fold makes the mirror what all offered Change Lists say last of each resource. What they do not name is
+// fold brings each resource to its last change in all offered Change Lists. A resource without one is
 // as it was at a place, or stays (nil). With all it goes, if the lists are the whole history.
 func (h *past) fold(ctx context.Context, was *keep.Place, all bool) (*folded, error) {
 	v, err := h.newInventory()
@@ -151,7 +151,7 @@ func (h *past) fold(ctx context.Context, was *keep.Place, all bool) (*folded, er
 		}
 	}
 	f, err := h.readAll(ctx, v, first)
-	if err == nil && f.whole && was != nil { // which needs no memory: a wrong list may have been before the place
+	if err == nil && f.whole && was != nil { // a wrong list may have been before the place: nothing is remembered
 		v.Undo(0)
 		f, err = h.readAll(ctx, v, first)
 	}
@@ -201,7 +201,7 @@ func (h *past) readAll(ctx context.Context, v *feed.Inventory, since *feed.Newes
 	}
 	poll.Finish(&f.at)
 	if reach := h.d.mem.SnapshotMeta().Reach; f.whole && !reach.IsZero() && f.first.Time.After(reach) {
-		f.whole = false // what came before has left them
+		f.whole = false // older changes have left them
 	}
 	return f, err
 }
@@ -290,7 +290,7 @@ func (h *past) foldGap(ctx context.Context) error {
 	})
 }
 
-// doubt folds the changes where a list has shrunk: most often retention took what it lacks.
+// doubt folds the changes where a list has shrunk: most often by retention.
 func (h *past) doubt(ctx context.Context) error {
 	f, err := h.fold(ctx, nil, false)
 	if err != nil {
@@ -493,7 +493,10 @@ func (h *past) has(ctx context.Context, at *feed.Cursor) (bool, error) {
 		}
 		return nil
 	})
-	return has || !older, err
+	if err != nil { // told when the changes are read
+		return true, ctx.Err()
+	}
+	return has || !older, nil
 }
 
 func (h *past) gap(ctx context.Context, why string) error {

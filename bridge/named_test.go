@@ -323,7 +323,7 @@ func TestNamedPassNoHold(t *testing.T) {
 	}
 }
 
-// TestCounted: a status tells the position of the scan that counted the triples.
+// TestCounted: a status tells the position of the scan with the count of triples.
 func TestCounted(t *testing.T) {
 	cfg := small(t.TempDir())
 	cfg.Destinations = nil

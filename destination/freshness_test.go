@@ -13,7 +13,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
-// freshness is what the mirror tells of itself, by the last part of each predicate, as lexical values.
+// freshness is the mirror's word of itself, by the last part of each predicate, as lexical values.
 func (b *bench) freshness() map[string]string {
 	b.t.Helper()
 	out := map[string]string{}

@@ -181,7 +181,7 @@ func TestListInAnotherForm(t *testing.T) {
 }
 
 // Only a new page may lead to a list, or a changed one, and only while something without an entry is there.
-// One that links to RDF is that.
+// A page with a link to RDF is replaced by it.
 func TestPageAmongResources(t *testing.T) {
 	page := func(links ...string) string {
 		return `<!DOCTYPE html><html><head>` + links[0] + `</head><body>` + strings.Join(links[1:], " ") + `</body></html>`
@@ -191,7 +191,7 @@ func TestPageAmongResources(t *testing.T) {
 	of4 := `<rs:ln rel="alternate" type="application/n-triples" href="` + webHost + `/r/4.nt"/>`
 	for name, c := range map[string]struct {
 		before, entry, body, after string
-		status                     int // of what has lost its entry
+		status                     int // of a resource without its entry
 		left                       int
 	}{
 		"new":              {"", "", page("", to(3)), "", 200, 5},

@@ -21,7 +21,7 @@ type window struct {
 	order  []*feed.Item
 	items  map[ledger.Hash]int // position in order
 	count  int
-	at     feed.Cursor // behind everything that was added
+	at     feed.Cursor // behind everything added
 	any    bool
 	ahead  *feed.Newest // the last change of a window that was cut off before, until it is met
 	begins bool         // nothing is mirrored yet, and the changes are all there is

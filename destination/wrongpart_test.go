@@ -143,7 +143,7 @@ func TestWrongPartOfChanges(t *testing.T) {
 	}
 }
 
-// get is what the source serves at an address.
+// get is the source's answer at an address.
 func (s *testSource) get(path string) []byte {
 	res, err := http.Get(s.url(path))
 	if err != nil {

@@ -99,7 +99,7 @@ func (o *Opening) End() Listeners {
 	return o.serving
 }
 
-// lent is a listener that somebody else closes.
+// lent is a listener of somebody else, never closed here.
 type lent struct{ net.Listener }
 
 // Close ends Accept.

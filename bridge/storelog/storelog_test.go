@@ -65,7 +65,7 @@ func TestFollowedAfterTheFirstScan(t *testing.T) {
 					if err := change(n); err != nil {
 						t.Fatal(err)
 					}
-					time.Sleep(2 * rest) // of the bubble
+					time.Sleep(2 * rest) // in virtual time
 					synctest.Wait()
 				}
 				place := func() string {
@@ -156,16 +156,16 @@ func TestKnownAreNotKeptWaiting(t *testing.T) {
 			if all := told(); len(all.Entities) != n || all.Unknown {
 				t.Fatalf("after %v and %d changes told: %d, unknown: %v", time.Since(began), n, len(all.Entities), all.Unknown)
 			}
-			time.Sleep(rest / 2) // of the bubble
+			time.Sleep(rest / 2) // in virtual time
 		}
-		time.Sleep(2 * rest)
+		time.Sleep(2 * rest) // in virtual time
 		if all := told(); !all.Unknown {
 			t.Errorf("the bulk write is not told after %v", time.Since(began))
 		}
 	})
 }
 
-// text is what a log wrote since it was taken.
+// text is a log since it was taken.
 type text struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -214,7 +214,7 @@ func TestLostLog(t *testing.T) {
 		defer g.End()
 		told := func(after time.Duration, want int) {
 			t.Helper()
-			time.Sleep(after) // of the bubble
+			time.Sleep(after) // in virtual time
 			synctest.Wait()
 			due, err := queue.Due(t.Context())
 			if err != nil || len(due) != want {

@@ -464,7 +464,7 @@ func gatewayRow(class, what string, limit float64, request gatewayRequest) row {
 		}}
 }
 
-// gatewayTime compares the median of such requests with what is allowed.
+// gatewayTime compares the median of such requests with its limit.
 func gatewayTime(class, what string, request gatewayRequest) row {
 	return row{id: "gateway-" + class + "-ms", what: "through the gateway, " + what + ", median", baseline: "allowed", limit: 1, unitName: "ms", needs: teststores.EnvOxigraph,
 		value: func(ctx context.Context, e *env) (float64, float64, error) {

@@ -210,7 +210,7 @@ func pushedData(from, n int) string {
 	return b.String()
 }
 
-// change is the i-th update, and the question that the mirror answers with yes from when it has it.
+// change is the i-th update, and a question: the mirror answers yes once it has the update.
 // Of ten six make an entity, three give an older one another value, and one removes an older one.
 func (s *twoSource) change(i int) (update, ask string) {
 	has, not := fmt.Sprintf("ASK { GRAPH <%s> { ", s.mirror), fmt.Sprintf("ASK { FILTER NOT EXISTS { GRAPH <%s> { ", s.mirror)

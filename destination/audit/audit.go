@@ -62,7 +62,7 @@ type Audit struct {
 	place place
 }
 
-// place is what stands where the mirror should be.
+// place is the mirror's place, as it is found.
 type place struct {
 	foreign error  // why a repair would refuse it
 	lost    string // why the mirror has to be compared, "" for a checkpoint of the last write

@@ -796,7 +796,7 @@ func (src *Source) askChanges(ctx context.Context, req fetch.Request, kind resou
 	return src.changesRoot(ctx, again, kind)
 }
 
-// keepValidators keeps those of the lists at a cursor. A list that was read just after it had been
+// keepValidators keeps those of the lists at a cursor. A list read just after it had been
 // written had none (fetch.Body.ETag).
 func (src *Source) keepValidators(ctx context.Context, from *cursor) error {
 	return src.keeper.Keep(ctx, func(p *Position) {
@@ -808,7 +808,7 @@ func (src *Source) keepValidators(ctx context.Context, from *cursor) error {
 	})
 }
 
-// validates takes the validators of an unchanged document that came as a whole.
+// validates takes the validators of an unchanged document that was sent again.
 func (l *listState) validates(dl *Download) {
 	if !dl.NotModified && dl.etag()+dl.modified() != "" {
 		l.ETag, l.Modified = dl.etag(), dl.modified()

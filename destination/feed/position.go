@@ -35,7 +35,7 @@ func (p *Position) Take(v *Inventory, rests bool) {
 	p.at.Inventory, p.at.Cursor = v.list.kept(rests), v.Cursor()
 }
 
-// TrustList is for a taken list or dump that is in doubt no more.
+// TrustList ends the doubt in a taken list or dump.
 func (p *Position) TrustList() { p.at.Inventory.Rests = false }
 
 // ForgetList is for a mirror of no list or dump any more. The cursor stays.

@@ -14,10 +14,10 @@ import (
 // some time is trusted for as long again, and for mostTrust at most. A wrong answer on the way is so
 // trusted no longer than it lasted.
 
-// mostTrust bounds how long a moved set whose old lists still stand is not noticed.
+// mostTrust bounds the time until a moved set is noticed, if its old lists still stand.
 const mostTrust = 10 * time.Minute
 
-// trust is an offer that was found by run after run.
+// trust is an offer found by run after run.
 type trust struct {
 	offer       *Offer // nil: none
 	first, last time.Time
@@ -76,7 +76,7 @@ func (src *Source) Still(ctx context.Context, c *Cursor) *Offer {
 	return o
 }
 
-// takeEarly gives the answer to a question that was asked already.
+// takeEarly gives the answer to an earlier question.
 func (src *Source) takeEarly(address string, c *Cursor) *early {
 	e := src.early
 	if e == nil || e.at.Root.URL != address || !reflect.DeepEqual(e.at, c.at) {

@@ -321,7 +321,7 @@ func (f *Client) open(ctx context.Context, r Request) (*http.Response, error) {
 	return nil, e
 }
 
-// IsGone tells of an address that both HEAD and GET answer with 404 or 410. Nothing is asked twice.
+// IsGone tells of 404 or 410 after both HEAD and GET of an address. Nothing is asked twice.
 func (f *Client) IsGone(ctx context.Context, address string) bool {
 	select {
 	case f.sem <- struct{}{}:

@@ -23,7 +23,7 @@ const (
 	xsd = "http://www.w3.org/2001/XMLSchema#"
 )
 
-// Freshness is what a mirror tells of itself.
+// Freshness is a mirror's word of itself.
 type Freshness struct {
 	Before  time.Time // it has all changes of the source before then; zero: not known
 	InSync  bool

@@ -15,7 +15,7 @@ const (
 	mostMissed = 2           // polls with unheard changes, one after the other: the channel is opened anew
 )
 
-// errUnheard ends a channel that does not tell of changes. A hub may have lost a subscription.
+// errUnheard ends a silent channel. A hub may have lost a subscription.
 var errUnheard = errors.New("polls found changes that the channel does not tell of")
 
 // polling is the pace of the polls behind an open channel. A poll is each sync that has read

@@ -22,9 +22,9 @@ var ErrMaybeList = fmt.Errorf("may lead to a further list, %w", ErrList)
 
 // Unlisted are resources without an entry.
 type Unlisted interface {
-	// One is the address of one that is there still, "" for none.
+	// One is the address of a living one, "" for none.
 	One(context.Context) (string, error)
-	// Named takes the triples of a new entry, which stays a resource.
+	// Named takes the triples of a new entry: it stays a resource.
 	Named(ts []rdfres.Triple, entry string)
 }
 
@@ -73,7 +73,7 @@ func (ob *Obtainer) Suspect(ctx context.Context, o *Outcome) bool {
 	return err == nil && f != nil && f.List
 }
 
-// isNew tells of an entry that is recorded otherwise, or not at all.
+// isNew tells of an entry with another record, or none.
 func (ob *Obtainer) isNew(ctx context.Context, rec *ledger.Record) bool {
 	old, err := ob.Ledger.Record(ctx, ledger.HashOf(rec.Loc))
 	return err != nil || old == nil || old.Graph != rec.Graph && !old.Graph.IsZero() // zero: never fetched

@@ -1,4 +1,4 @@
-// Package offer is which formats a published version is offered in: their media types and suffixes, and
+// Package offer is the formats of a published version: their media types and suffixes, and
 // the choice by an Accept header (RFC 9110, 12.5.1).
 package offer
 

@@ -342,7 +342,7 @@ func TestCheckerOnce(t *testing.T) {
 	}
 }
 
-// Bodies that are nothing but addresses are lists, and others are none.
+// Bodies of nothing but addresses are lists, and others are none.
 func TestFormsOfBodies(t *testing.T) {
 	for body, want := range map[string][2]bool{ // JSON, page
 		`["http://a.example/1", "http://a.example/2"`:                        {true, false},

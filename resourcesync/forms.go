@@ -84,13 +84,8 @@ func inXML(r io.Reader, location, contentType string, maxBytes int64) (_ io.Read
 			slips = append(slips, *slip)
 		}
 	}
-	has := func(s string) bool { return bytes.Contains(start, []byte(s)) }
-	switch name := RootName(start); {
-	case name == "rss", name == "feed" && !has("openarchives.org/rs"), name == "RDF" && (has("purl.org/rss/1.0/") || has("my.netscape.com/rdf/simple/0.9/")):
-		kind := "an RSS"
-		if name == "feed" {
-			kind = "an Atom"
-		}
+	switch kind := feedKind(start); {
+	case kind != "":
 		list, more := feedAsList(r, location, maxBytes)
 		slips = append(slips, more...)
 		slips = append(slips, Slip{Rule: 3, Text: "this is " + kind + " feed; it is read as a Change List, since feeds tell what is new and not what there is", Feed: true})
@@ -324,6 +319,21 @@ func DocumentKind(first []byte) string {
 	default:
 		return fmt.Sprintf("document of capability %q", clip(string(c)))
 	}
+}
+
+// IsFeed tells whether a body begins as a feed of Atom or RSS.
+func IsFeed(first []byte) bool { return feedKind(first) != "" }
+
+// feedKind is "an Atom" or "an RSS", "" for neither.
+func feedKind(first []byte) string {
+	has := func(s string) bool { return bytes.Contains(first, []byte(s)) }
+	switch name := RootName(first); {
+	case name == "rss", name == "RDF" && (has("purl.org/rss/1.0/") || has("my.netscape.com/rdf/simple/0.9/")):
+		return "an RSS"
+	case name == "feed" && !has("openarchives.org/rs"):
+		return "an Atom"
+	}
+	return ""
 }
 
 // IsTextList tells whether head begins a Sitemap as plain text: every whole line of it is an http

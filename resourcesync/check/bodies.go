@@ -18,12 +18,13 @@ func isTable(mediaType string) bool {
 }
 
 // isArrayOfAddresses tells JSON whose only strings outside of keys are addresses in one array, or in the
-// objects of one. The end may be missing.
+// objects of one. JSON-LD says nothing of its resources then but their names. The end may be missing.
 func isArrayOfAddresses(head []byte) bool {
 	dec := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))))
 	n, arrays := 0, 0
-	var inObject []bool // of each open object or array
-	key := false        // the next string of an object is one
+	var inObject []bool  // of each open object or array
+	key := false         // the next string of an object is one
+	var named, told bool // by @id, and with something else
 	for {
 		tok, err := dec.Token()
 		if err != nil {
@@ -31,7 +32,15 @@ func isArrayOfAddresses(head []byte) bool {
 		}
 		top := len(inObject) - 1
 		if s, ok := tok.(string); ok && top >= 0 && inObject[top] && key {
-			if key = false; strings.HasPrefix(s, "@") { // JSON-LD: a resource
+			key = false
+			switch s {
+			case "@id":
+				named = true
+			case "@graph":
+			default:
+				told = true
+			}
+			if named && told || told && strings.HasPrefix(s, "@") { // JSON-LD: a resource
 				return false
 			}
 			continue

@@ -226,7 +226,11 @@ func TestCheckerRules(t *testing.T) {
 		{"Sitemap in the place of a change", cap, "E70", swap("eve", "eve\n", docOf("urlset", ""))},
 		{"list as text in the place of a resource", cap, "W70", swap("ada", "ada is a person\n", "http://src.example/bob\nhttp://src.example/eve\n")},
 		{"list as JSON in the place of a resource", cap, "W70", swap("ada", "ada is a person\n", `["http://src.example/bob", "http://src.example/eve"]`)},
-		{"page of links in the place of a resource", cap, "I70", swap("ada", "ada is a person\n", `<html><title>all</title><ul><li><a href="bob">Bob</a> 2 kB<li><a href='/eve'>Eve</a></ul></html>`)},
+		{"list as JSON-LD in the place of a resource", cap, "W70", swap("ada", "ada is a person\n", `{"@graph": [{"@id": "http://src.example/bob"}, {"@id": "http://src.example/eve"}]}`)},
+		{"Atom in the place of a resource", cap, "W70", swap("ada", "ada is a person\n", `<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><entry><link href="bob"/></entry></feed>`)},
+		{"RSS in the place of a resource", cap, "W70", swap("ada", "ada is a person\n", `<rss version="2.0"><channel><item><link>http://src.example/bob</link></item></channel></rss>`)},
+		{"RSS 1.0 in the place of a resource", cap, "W70", swap("ada", "ada is a person\n", `<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/"><item rdf:about="http://src.example/bob"/></rdf:RDF>`)},
+		{"page of links in the place of a resource", cap, "W70", swap("ada", "ada is a person\n", `<html><title>all</title><ul><li><a href="bob">Bob</a> 2 kB<li><a href='/eve'>Eve</a></ul></html>`)},
 		{"RDF without a byte", cap, "W128", func(s *site) {
 			s.pages[rl1] = strings.NewReplacer("text/plain", "text/turtle", fmt.Sprintf(` length="%d"`, len(s.pages["ada"])), "", ` hash="md5:`+sum(s.pages["ada"])+`"`, "").Replace(s.pages[rl1])
 			s.pages["ada"] = ""
@@ -345,15 +349,19 @@ func TestCheckerOnce(t *testing.T) {
 // Bodies of nothing but addresses are lists, and others are none.
 func TestFormsOfBodies(t *testing.T) {
 	for body, want := range map[string][2]bool{ // JSON, page
-		`["http://a.example/1", "http://a.example/2"`:                        {true, false},
-		`{"items": [{"url": "http://a.example/1"}, {"url": "https://b/2"}]}`: {true, false},
-		`["http://a.example/1"]`:                                             {},
-		`["http://a.example/1", "x"]`:                                        {},
-		`["http://a.example/1", 2]`:                                          {},
-		`[{"@id": "http://a.example/1"}, {"@id": "http://a.example/2"}]`:     {},
-		`{"a": ["http://a.example/1"], "b": ["http://a.example/2"]}`:         {},
-		`"http://a.example/1"`:                                               {},
-		``:                                                                   {},
+		`["http://a.example/1", "http://a.example/2"`:                                          {true, false},
+		`{"items": [{"url": "http://a.example/1"}, {"url": "https://b/2"}]}`:                   {true, false},
+		`["http://a.example/1"]`:                                                               {},
+		`["http://a.example/1", "x"]`:                                                          {},
+		`["http://a.example/1", 2]`:                                                            {},
+		`[{"@id": "http://a.example/1"}, {"@id": "http://a.example/2"}]`:                       {true, false},
+		`{"@graph": [{"@id": "http://a.example/1"}, {"@id": "http://a.example/2"}]}`:           {true, false},
+		`[{"@id": "http://a.example/1", "http://a.example/p": {"@id": "http://a.example/2"}}]`: {},
+		`[{"@id": "http://a.example/1", "@type": "http://a.example/2"}]`:                       {},
+		`{"@id": "http://a.example/1", "http://a.example/p": [{"@id": "http://a.example/2"}]}`: {},
+		`{"a": ["http://a.example/1"], "b": ["http://a.example/2"]}`:                           {},
+		`"http://a.example/1"`:                                                                 {},
+		``:                                                                                     {},
 		`<!DOCTYPE html><h1>Index of /r, with all the files that there are</h1><pre><a href="1">1</a> 2024-01-01 1K` + "\n" + `<a href="2">2</a> 2024-01-01 1K</pre>`: {false, true},
 		`<html><a href="#x">x</a><a href="1">1</a></html>`:                                                      {},
 		`<html><p>` + strings.Repeat("A page of its own. ", 20) + `<a href="1">1</a><a href="2">2</a></html>`:   {},

@@ -93,14 +93,21 @@ func (c *Checker) resourceBody(d *seen, line int, e *resourcesync.Entry, content
 	if err == nil && e.Meta.Capability == "" { // else the check of the document has told
 		root, _ := io.ReadAll(io.LimitReader(plain, rootBytes)) // cut off, when it is packed
 		typ := resourcesync.NormalizeType(cmp.Or(e.Meta.Type, contentType))
-		if kind := resourcesync.DocumentKind(root); kind != "" {
+		list := ""
+		switch kind := resourcesync.DocumentKind(root); {
+		case kind != "":
 			c.find(d, 70, SeverityError, line, "the entry %s leads to a %s, which is no resource", clip(e.Loc), kind)
-		} else if resourcesync.IsTextList(root) && !isTable(typ) {
-			c.find(d, 70, SeverityWarning, line, "the entry %s leads to a list of addresses as text: mirrors do not follow it", clip(e.Loc))
-		} else if isArrayOfAddresses(root) {
-			c.find(d, 70, SeverityWarning, line, "the entry %s leads to a list of addresses as JSON: mirrors do not follow it", clip(e.Loc))
-		} else if isPageOfLinks(root) {
-			c.find(d, 70, SeverityInfo, line, "the entry %s leads to a page of links: mirrors do not follow them", clip(e.Loc))
+		case resourcesync.IsTextList(root) && !isTable(typ):
+			list = "list of addresses as text"
+		case isArrayOfAddresses(root):
+			list = "list of addresses as JSON"
+		case resourcesync.IsFeed(root):
+			list = "feed"
+		case isPageOfLinks(root):
+			list = "page of links"
+		}
+		if list != "" {
+			c.find(d, 70, SeverityWarning, line, "the entry %s leads to a %s: mirrors do not follow it", clip(e.Loc), list)
 		}
 	}
 	return struct {

@@ -50,6 +50,9 @@ types of .jsonld, .nt, .ttl and .rdf.
 				},
 			})
 			a.endProgress()
+			if errors.Is(err, staticsite.ErrMoved) {
+				return fmt.Errorf("%w; if it does not publish now, a published file is damaged: rsbridge verify makes it again", err)
+			}
 			if err != nil {
 				return err
 			}

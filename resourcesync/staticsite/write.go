@@ -43,9 +43,9 @@ type Report struct {
 	Seconds   float64 `json:"seconds"`
 }
 
-// errMoved reports a resource that differs from its list. The source has published since, so the
+// ErrMoved reports a resource that differs from its list: most often the source has published since, so the
 // documents are read again.
-var errMoved = errors.New("the source has changed while it was exported")
+var ErrMoved = errors.New("the source has changed while it was exported")
 
 // tries is how often a source is begun again after changes meanwhile.
 const tries = 3
@@ -85,7 +85,7 @@ func Write(ctx context.Context, o Options) (*Report, error) {
 			s.rep.Seconds = time.Since(began).Seconds()
 			return s.rep, nil
 		}
-		if !errors.Is(err, errMoved) || try == tries {
+		if !errors.Is(err, ErrMoved) || try == tries {
 			return s.rep, fmt.Errorf("export %s to %s: %w", o.Set, o.Dir, err)
 		}
 	}
@@ -192,7 +192,7 @@ func (s *site) document(ctx context.Context, address string) error {
 		if s.rep.Documents == 0 {
 			return fmt.Errorf("%s is not there: the set has published nothing yet; scan it first", address)
 		}
-		return fmt.Errorf("%s is not there: %w", address, errMoved)
+		return fmt.Errorf("%s is not there: %w", address, ErrMoved)
 	}
 	defer res.Body.Close()
 	s.rep.Documents++
@@ -262,7 +262,7 @@ func (s *site) copyDocument(ctx context.Context, r *resourcesync.Reader, out io.
 		case e.Meta.Change == resourcesync.Deleted:
 		case e.Meta.Ext[resourcesync.ExtKind] == resourcesync.KindFile: // it stays where it is
 		case k == resourcesync.ResourceList:
-			if err = s.resource(ctx, e.Loc, &e.Meta, true); errors.Is(err, errMoved) {
+			if err = s.resource(ctx, e.Loc, &e.Meta, true); errors.Is(err, ErrMoved) {
 				// A list made by schedule, or an archived one, stays as it is when its
 				// resources change: as at the source, Change Lists tell later changes.
 				if ok, serr := stands(); serr != nil {
@@ -331,7 +331,7 @@ func (s *site) resource(ctx context.Context, address string, meta *resourcesync.
 	}
 	if res == nil {
 		if must {
-			return fmt.Errorf("%s is not there: %w", address, errMoved)
+			return fmt.Errorf("%s is not there: %w", address, ErrMoved)
 		}
 		return nil
 	}
@@ -348,7 +348,7 @@ func (s *site) resource(ctx context.Context, address string, meta *resourcesync.
 	}
 	sum := hex.EncodeToString(hash.Sum(nil))
 	if meta != nil && meta.Hash.SHA256 != "" && sum != meta.Hash.SHA256 {
-		return fmt.Errorf("%s has other bytes than its list promises: %w", address, errMoved)
+		return fmt.Errorf("%s has other bytes than its list promises: %w", address, ErrMoved)
 	}
 	s.step()
 	if have, _, err := digest(file); err == nil && have == sum {

@@ -130,7 +130,7 @@ func TestListOfBefore(t *testing.T) {
 		dir := t.TempDir()
 		_, err := Write(t.Context(), Options{Set: "data", BaseURL: base, Transport: inproc.Transport{Handler: source}, Dir: dir})
 		if !stays {
-			if !errors.Is(err, errMoved) {
+			if !errors.Is(err, ErrMoved) {
 				t.Errorf("a list that changes: %v", err)
 			}
 			continue
@@ -184,7 +184,7 @@ func TestFilesOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		delete(answers, "/data/r/b.nt")
-		if err := write(); !errors.Is(err, errMoved) {
+		if err := write(); !errors.Is(err, ErrMoved) {
 			t.Fatal(err)
 		}
 		answers["/data/r/b.nt"] = "b"

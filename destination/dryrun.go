@@ -2,6 +2,7 @@ package destination
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/apply"
@@ -114,6 +115,11 @@ func (p *planning) Change(list string, kind resourcesync.Capability) {
 // planCompare compares the mirror without a repair. Resources with lost data are fetched by a baseline.
 func planCompare(ctx context.Context, r *run, o *feed.Offer) error {
 	d := r.d
+	if err := d.stand.SameForm(ctx); errors.Is(err, keep.ErrProbedAnew) { // a sync first works out the owners of all triples
+		return nil
+	} else if err != nil {
+		return err
+	}
 	c := d.comparison()
 	c.Fix, c.Spare = false, true
 	if err := c.Run(ctx); err != nil {

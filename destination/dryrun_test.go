@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -188,6 +190,22 @@ func TestDryRunUnprobed(t *testing.T) {
 	if err != nil || rep.Created != 3 || b.mir.updates+b.mir.posts > 0 {
 		t.Fatalf("%+v %v, %d updates, %d posts", rep, err, b.mir.updates, b.mir.posts)
 	}
+}
+
+// A dry run after the state was lost tells the plan of the sync, though nothing tells yet whose the triples
+// of the mirror are.
+func TestDryRunOfLostState(t *testing.T) {
+	b := newQuietBench(t)
+	fill(b.src, 5)
+	b.sync()
+	b.src.put("e1.nt", nt("e1", "another"))
+	b.src.remove("e2.nt")
+	b.store = memkv.New()
+	dry, _ := b.foretold("lost state", SyncOptions{})
+	if dry.Mode != "baseline" || dry.Created != 4 || dry.InSync || !strings.Contains(dry.Why, "everything in the mirror would be compared") {
+		t.Errorf("%+v", dry)
+	}
+	b.equal()
 }
 
 // What a gap, a move, a restored mirror or another map would lead to is foretold.

@@ -16,8 +16,6 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-import ()
-
 // Audit compares the source's inventory with the records and, unless the depth is inventory, the records
 // with the mirror's real triples; with the depth origin it fetches every resource again as well. Repair
 // writes differing triples from the kept representations, removes extra ones, fetches resources changed at

@@ -10,8 +10,6 @@ import (
 	"github.com/rsbridge/rsbridge/internal/clip"
 )
 
-import ()
-
 // maxAgain bounds the confirmed answers of one run.
 const maxAgain = 1000
 

@@ -141,7 +141,7 @@ func (h hold) keeps(l *ledger.Leaving) bool {
 // tooMuch is the hold of the leaving resources.
 func (lv *leavings) tooMuch(w weight) (h hold) {
 	if w.unread > 0 {
-		h = hold{fmt.Sprintf("the new entry %s may lead to a further list: %s kept without an entry, and still at the source", clip.Middle(w.entry), resourcesAre(w.unread)), true}
+		h = hold{fmt.Sprintf("the new entry %s may lead to a further list: %s kept without an entry, and without a 404 or 410 from the source", clip.Middle(w.entry), resourcesAre(w.unread)), true}
 		w.leaving -= w.unread
 	}
 	if why := lv.tooMany(w); why != "" {

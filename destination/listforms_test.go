@@ -146,7 +146,7 @@ func TestListInAnotherForm(t *testing.T) {
 							if err != nil || rep.Deleted > 0 || rep.InSync || kept() != 5 {
 								t.Fatalf("%d: %+v %v, %d kept", n, rep, err, kept())
 							}
-							if !strings.Contains(rep.Held, "the new entry http://source.example/more may lead to a further list: 2 resources are kept without an entry, and still at the source; if that is right: rsbridge accept") {
+							if !strings.Contains(rep.Held, "the new entry http://source.example/more may lead to a further list: 2 resources are kept without an entry, and without a 404 or 410 from the source; if that is right: rsbridge accept") {
 								t.Errorf("%d: %s", n, rep.Held)
 							}
 							for _, p := range rep.Problems {
@@ -158,7 +158,7 @@ func TestListInAnotherForm(t *testing.T) {
 						if err != nil || audit.Equal || audit.Extra > 0 || !strings.Contains(audit.SourceError, "1 new entry brings no RDF, and may lead to a further list") || kept() != 5 {
 							t.Errorf("%+v %v", audit, err)
 						}
-						if !strings.HasPrefix(problem, "http://source.example/more cannot be used: ") || !strings.Contains(problem, ".nt has lost its entry and is there still, so it may lead to a further list, and no resource") {
+						if !strings.HasPrefix(problem, "http://source.example/more cannot be used: ") || !strings.Contains(problem, ".nt has lost its entry and answers 200, so it may lead to a further list, and no resource") {
 							t.Error(problem)
 						}
 						delete(w, "/r/3.nt")
@@ -442,7 +442,7 @@ func TestListTakenAsResource(t *testing.T) {
 						if err != nil || rep.Deleted > 0 || kept() != 5 {
 							t.Fatalf("%+v %v", rep, err)
 						}
-						if o.Full && (rep.InSync || !strings.Contains(rep.Held, "the new entry http://source.example/more may lead to a further list: 2 resources are kept without an entry, and still at the source") && form != "names" && form != "VoID") {
+						if o.Full && (rep.InSync || !strings.Contains(rep.Held, "the new entry http://source.example/more may lead to a further list: 2 resources are kept without an entry, and without a 404 or 410 from the source") && form != "names" && form != "VoID") {
 							t.Fatalf("%+v", rep)
 						}
 						b.clock = b.clock.Add(time.Second)

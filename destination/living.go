@@ -12,6 +12,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/destination/pairs"
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -24,7 +25,7 @@ type living struct {
 	known  func() string // an answering address if any answers, nil: they do
 	silent bool          // the addresses answer nothing
 	once   sync.Once
-	first  string // a living one
+	first  string // a living one, and its answer
 	gone   map[ledger.Hash]bool
 	err    error
 
@@ -44,7 +45,7 @@ func newLiving(d *Destination, locs pairs.Departures) *living {
 	return l
 }
 
-// One is the address of a living one, "" for none.
+// One names a living one with its answer, "" for none.
 func (l *living) One(ctx context.Context) (string, error) {
 	l.once.Do(func() { l.err = l.ask(ctx) })
 	return l.first, l.err
@@ -118,8 +119,9 @@ func (l *living) leaving(ctx context.Context, loc ledger.Hash, unread *feed.Unre
 
 func (l *living) ask(ctx context.Context) error {
 	if l.known != nil {
-		if at := l.known(); at == "" || l.d.obtains.Fetch.IsGone(ctx, at) { // members of packages alone are not asked for
-			l.silent = true
+		at := l.known()
+		if l.silent = at == ""; !l.silent { // members of packages alone are not asked for
+			l.silent, _ = l.d.obtains.Fetch.IsGone(ctx, at)
 		}
 	}
 	var mu sync.Mutex
@@ -135,20 +137,20 @@ func (l *living) ask(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		note := func(gone bool) {
+		note := func(gone bool, answer string) {
 			mu.Lock()
 			defer mu.Unlock()
 			if gone {
 				l.gone[g.Loc] = true
 			} else if l.first == "" {
-				l.first = rec.Loc
+				l.first = clip.Middle(rec.Loc) + " has lost its entry and " + answer
 			}
 		}
 		switch {
 		case rec == nil || leaves != nil && leaves.Accepted || !l.d.stand.Holds(rec): // nothing is lost with it
-			note(true)
+			note(true, "")
 		case l.silent || asked == maxAsked:
-			note(false)
+			note(false, "was not asked")
 		default:
 			asked++
 			asks.Go(func() error {

@@ -1,7 +1,5 @@
 package rdfres
 
-import ()
-
 import (
 	"errors"
 	"math/rand/v2"

@@ -21,8 +21,6 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-import ()
-
 // Engine repairs, and keeps unproven answers.
 type Engine interface {
 	// Unexplained takes the number of triples in another form than given, against the normal form. It

@@ -233,7 +233,6 @@ type Request struct {
 	Attempts  int       // 0: as configured
 	AsOf      time.Time // Accept-Datetime (RFC 7089)
 	Fresh     bool      // caches shall ask the source
-	head      bool      // the body is not asked for
 
 	// of a download: told the beginning of a long body and its whole length, -1
 	// unknown, it answers whether the rest need not be read
@@ -252,11 +251,7 @@ func (f *Client) open(ctx context.Context, r Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := f.waits(u, f.lim.Header, func() { cancel(fmt.Errorf("%w within %s", errNoAnswer, f.lim.Header)) })
 	stop := func() { timer.Stop(); cancel(context.Canceled) }
-	method := http.MethodGet
-	if r.head {
-		method = http.MethodHead
-	}
-	req, err := http.NewRequestWithContext(ctx, method, u.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		stop()
 		return nil, &Error{URL: r.URL, Err: err}
@@ -321,25 +316,25 @@ func (f *Client) open(ctx context.Context, r Request) (*http.Response, error) {
 	return nil, e
 }
 
-// IsGone tells of 404 or 410 after both HEAD and GET of an address. Nothing is asked twice.
-func (f *Client) IsGone(ctx context.Context, address string) bool {
+// IsGone tells of 404 or 410 at an address, and what it answers. Nothing is asked twice. Many servers
+// answer HEAD otherwise than GET, so the body is asked for, and not read.
+func (f *Client) IsGone(ctx context.Context, address string) (gone bool, answer string) {
 	select {
 	case f.sem <- struct{}{}:
 		defer func() { <-f.sem }()
 	case <-ctx.Done():
-		return false
+		return false, "was not asked"
 	}
-	for _, head := range []bool{true, false} {
-		resp, err := f.open(ctx, Request{URL: address, Accept: "*/*", Fresh: true, head: head})
-		if err == nil {
-			resp.Body.Close()
-		}
-		var fe *Error
-		if !errors.As(err, &fe) || !fe.Gone {
-			return false
-		}
+	resp, err := f.open(ctx, Request{URL: address, Accept: "*/*", Fresh: true})
+	if err == nil {
+		resp.Body.Close()
+		return false, fmt.Sprintf("answers %d", resp.StatusCode)
 	}
-	return true
+	var fe *Error
+	if !errors.As(err, &fe) || fe.Status == 0 {
+		return false, "does not answer"
+	}
+	return fe.Gone, fmt.Sprintf("answers %d", fe.Status)
 }
 
 func quoteBody(b []byte) string {

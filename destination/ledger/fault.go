@@ -266,7 +266,7 @@ type Leaving struct {
 	Item     []byte    `json:"item,omitempty"`     // the change that deleted it, as far as it is kept; the feed reads it
 	Implied  bool      `json:"implied,omitempty"`  // no change did: a list lacks it
 	Empty    bool      `json:"empty,omitempty"`    // that list was empty
-	Unread   bool      `json:"unread,omitempty"`   // that list has a new entry that may lead to another, and the resource is there still
+	Unread   bool      `json:"unread,omitempty"`   // that list has a new entry that may lead to another, and the resource lives
 	By       string    `json:"by,omitempty"`       // with unread: the entry, if it is recorded as a resource
 	Accepted bool      `json:"accepted,omitempty"` // by a person
 	Becomes  []byte    `json:"becomes,omitempty"`  // the record of what it is instead: it stays, without a description

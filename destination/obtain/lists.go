@@ -15,21 +15,21 @@ import (
 
 // An entry may lead to a further list in any form: text, a feed, a page of links, a packed table. No form
 // is recognized, since there is no end of them. Only the harm is looked for: resources have lost their
-// entries, are at their addresses still, and an entry without RDF is new.
+// entries, their addresses answer no 404 or 410, and an entry without RDF is new.
 
 // ErrMaybeList marks a new entry without RDF, which may lead to a list.
 var ErrMaybeList = fmt.Errorf("may lead to a further list, %w", ErrList)
 
 // Unlisted are resources without an entry.
 type Unlisted interface {
-	// One is the address of a living one, "" for none.
+	// One names a living one with its answer, "" for none.
 	One(context.Context) (string, error)
 	// Named takes the triples of a new entry: it stays a resource.
 	Named(ts []rdfres.Triple, entry string)
 }
 
 // Beside gives an Obtainer that fails with ErrMaybeList for a new entry without RDF, while a resource
-// without an entry is there still.
+// without an entry lives.
 func (ob *Obtainer) Beside(u Unlisted) *Obtainer {
 	c := *ob
 	c.unlisted = u
@@ -85,7 +85,7 @@ func MaybeList(o *Outcome, living string) *Outcome {
 	if what == nil {
 		what = fmt.Errorf("%s %w: it brings no RDF", clip.Middle(o.Item.Loc), ErrContent)
 	}
-	return &Outcome{Item: o.Item, Err: fmt.Errorf("%w; %s has lost its entry and is there still, so it %w", what, clip.Middle(living), ErrMaybeList)}
+	return &Outcome{Item: o.Item, Err: fmt.Errorf("%w; %s, so it %w", what, living, ErrMaybeList)}
 }
 
 // beside makes a suspect an ErrMaybeList, if something without an entry lives.

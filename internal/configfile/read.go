@@ -85,10 +85,10 @@ func (s Secret) String() string {
 // MarshalJSON hides the value.
 func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
-// Duration is a time.Duration written as "90s", "5m", "720h".
+// Duration is a time.Duration written as "90s", "5m", "30d", "2w".
 type Duration time.Duration
 
-func (d Duration) String() string { return time.Duration(d).String() }
+func (d Duration) String() string { return settings.FormatDuration(time.Duration(d)) }
 
 // Bytes are the bytes of a file. An unreadable one gives an *Error.
 func Bytes(file string) ([]byte, error) {
@@ -291,9 +291,9 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path, allowed string) {
 // setScalar parses s into v by v's type.
 func setScalar(v reflect.Value, s string) error {
 	if v.Type() == reflect.TypeFor[Duration]() {
-		t, err := time.ParseDuration(s)
+		t, err := settings.ParseDuration(s)
 		if err != nil || t < 0 {
-			return fmt.Errorf("is no duration; write 90s, 5m or 24h")
+			return fmt.Errorf("is no duration; write 90s, 5m, 24h, 30d or 2w")
 		}
 		v.SetInt(int64(t))
 		return nil

@@ -15,8 +15,8 @@ YAML. All faults are reported at once, with file, line, value and allowed values
 
 * ` + "`${NAME}`" + ` takes a value from the environment. ` + "`token_file` and `password_file`" + ` take secrets from files.
 * Paths are relative to the configuration's folder.
-* Durations are ` + "`90s`, `5m`, `24h`" + `.
-* Schedules are five cron fields, ` + "`@hourly`, `@daily` or `@every 5m`, with `CRON_TZ=Europe/Berlin`" + ` before them if wanted.
+* Durations are ` + "`90s`, `5m`, `24h`, `30d` or `2w`; a day has 24 hours" + `.
+* Schedules are five cron fields, ` + "`@hourly`, `@daily` or `@every 5m` (any duration from `1s` on), with `CRON_TZ=Europe/Berlin`" + ` before them if wanted.
 
 A schedule in an hour skipped in spring comes at its begin; in an hour repeated in autumn it comes twice. Missed runs are made up for once at the next start, as is a run interrupted by the last end. Periods (` + "`@every`" + `) go on over restarts.
 `)
@@ -72,7 +72,7 @@ func schemaOf(t reflect.Type, doc, allowed string) map[string]any {
 	}
 	switch {
 	case t == reflect.TypeFor[Duration]():
-		s["type"], s["pattern"] = "string", `^([0-9.]+(ns|us|µs|ms|s|m|h))+$|^0$`
+		s["type"], s["pattern"] = "string", `^(0|([0-9.]+(w|d|h|m|s|ms|us|µs|ns))+)$`
 	case t.Kind() == reflect.Struct:
 		props := map[string]any{}
 		for _, f := range reflect.VisibleFields(t) {

@@ -32,6 +32,7 @@ type Job struct {
 	Subject  string        // "set:books"; runs on one subject exclude each other
 	Schedule string        // robfig/cron syntax; "" for none
 	Timeout  time.Duration // of one run; 0: none
+	First    bool          // the schedule of a new job begins with a run at once
 	Leaves   func() bool   // tells whether a run that is due by its schedule is left out; nil: none is
 	Again    bool          // beside schedules, a failed run is begun again after a second, then after growing pauses
 	// Run does the work. Its result is recorded as JSON, also beside an error.

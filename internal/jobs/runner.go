@@ -18,6 +18,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
@@ -143,7 +144,7 @@ func CheckSchedule(s string) error {
 	}
 	if _, often := parsed.(cron.ConstantDelaySchedule); err == nil && often { // a second at least
 		_, every, _ := strings.Cut(s, "@every ")
-		if d, wrong := time.ParseDuration(strings.TrimSpace(every)); wrong == nil && d < time.Second {
+		if d, wrong := settings.ParseDuration(strings.TrimSpace(every)); wrong == nil && d < time.Second {
 			err = fmt.Errorf("%v is less than a second", d)
 		}
 	}

@@ -1,15 +1,24 @@
 package jobs
 
 import (
+	"strings"
 	"time"
 
 	"github.com/robfig/cron/v3"
+
+	"github.com/rsbridge/rsbridge/internal/settings"
 )
 
 // parseSchedule is cron.ParseStandard, with the days on which the clocks are changed: there
 // cron passes over what falls into an hour that is left out, in zones that leave out
-// midnight or change by half an hour also runs of other hours and days.
+// midnight or change by half an hour also runs of other hours and days. Periods may have
+// days and weeks.
 func parseSchedule(text string) (cron.Schedule, error) {
+	if zone, every, ok := strings.Cut(text, "@every "); ok {
+		if d, err := settings.ParseDuration(strings.TrimSpace(every)); err == nil {
+			text = zone + "@every " + d.String()
+		}
+	}
 	s, err := cron.ParseStandard(text)
 	if spec, ok := s.(*cron.SpecSchedule); ok {
 		z := zoned{*spec, spec.Location}

@@ -25,7 +25,7 @@ type timing struct {
 type mark struct {
 	Schedule string    `json:"schedule"`
 	Last     time.Time `json:"last"`           // when it began; of a new schedule: when it was first seen
-	Open     bool      `json:"open,omitempty"` // the run has not ended by itself
+	Open     bool      `json:"open,omitempty"` // the run has not ended by itself, or the first one has not begun
 	Tries    int       `json:"tries,omitempty"`
 }
 
@@ -124,7 +124,7 @@ func (r *Runner) setTimes() {
 			r.log.Error("the last run of a schedule is not known; the schedule begins anew", "job", name, "error", err)
 		}
 		if m.Schedule != e.job.Schedule {
-			m = mark{Schedule: e.job.Schedule, Last: wall}
+			m = mark{Schedule: e.job.Schedule, Last: wall, Open: m.Schedule == "" && e.job.First && err == nil}
 			r.writeMark(name, m)
 		}
 		e.timing.begin(m, wall, mono)

@@ -354,3 +354,41 @@ func TestLeaves(t *testing.T) {
 		}
 	})
 }
+
+// TestFirst: the schedule of a new job begins with a run at once, once; a job with another schedule is not new.
+func TestFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, began := memkv.New(), time.Now()
+		var ran []time.Duration
+		open := func(schedule string) *jobs.Runner {
+			t.Helper()
+			r, err := jobs.Open(t.Context(), store, []jobs.Job{{Name: "scan", Subject: "a", Schedule: schedule, First: true, Run: func(context.Context, *jobs.Run) (any, error) {
+				ran = append(ran, time.Since(began).Round(time.Second))
+				return nil, nil
+			}}}, jobs.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Schedule()
+			synctest.Wait()
+			return r
+		}
+		for i, schedule := range []string{"@every 2d", "@every 2d", "@every 1w", "0 3 1 1 *"} {
+			r := open(schedule)
+			if len(ran) != 1 || ran[0] != 0 {
+				t.Errorf("process %d: ran at %v, want once at 0s", i, ran)
+			}
+			if err := r.End(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+		}
+		r := open("@every 2d")
+		defer r.End()
+		time.Sleep(48 * time.Hour)
+		synctest.Wait()
+		if want := []time.Duration{0, 52 * time.Hour}; !slices.Equal(ran, want) {
+			t.Errorf("ran at %v, want %v", ran, want)
+		}
+	})
+}

@@ -364,7 +364,7 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 	}
 	out.Manners = c.Manners(ctx, o.Graphs)
 	out.Limits = c.Limits(ctx, o.Graphs, out.Manners)
-	out.Found = c.found(ctx, caps.Product)
+	out.Found = c.Found(ctx, caps.Product)
 	out.BatchSpeed = map[string]float64{}
 	p := &prober{c: c, caps: caps}
 	if err := p.scope(o.Graphs); err == nil {

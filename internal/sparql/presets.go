@@ -88,6 +88,29 @@ func Addresses(preset, base, repository string, open bool) (query, update, graph
 	return "", "", "", fmt.Errorf("%q is none of %s", preset, strings.Join(PresetNames(), ", "))
 }
 
+// SplitPreset takes PRESET:URL apart. The last part of the path is the repository, for a product with some.
+func SplitPreset(place string) (preset, base, repository string, err error) {
+	preset, base, _ = strings.Cut(place, ":")
+	for _, p := range Presets {
+		if p.Name != preset {
+			continue
+		}
+		base = strings.TrimRight(base, "/")
+		u, err := url.Parse(base)
+		if err != nil || u.Host == "" {
+			return "", "", "", fmt.Errorf("write %s:%s", preset, p.URL)
+		}
+		example, err := url.Parse(p.URL)
+		if p.Repository == "" || err != nil || strings.Count(u.Path, "/") <= strings.Count(example.Path, "/") {
+			return preset, base, "", nil
+		}
+		at := strings.LastIndexByte(base, '/')
+		repository, err = url.PathUnescape(base[at+1:])
+		return preset, strings.TrimSuffix(base[:at], "/repositories"), repository, err
+	}
+	return "", "", "", fmt.Errorf("it is embedded:DIR, files:DIR, dump:FILE, or one of %s with an address", strings.Join(PresetNames(), ", "))
+}
+
 // PresetTable is the presets as a table in Markdown.
 func PresetTable() string {
 	var b strings.Builder

@@ -46,10 +46,10 @@ func siblings(product, query string) map[string]string {
 	return out
 }
 
-// found are the store's addresses not given in the configuration. The Graph Store address counts
+// Found are the store's addresses not given in the configuration. The Graph Store address counts
 // when it answers. The update address counts when it refuses an invalid update as an update service
 // would (nothing is written).
-func (c *Client) found(ctx context.Context, product string) map[string]string {
+func (c *Client) Found(ctx context.Context, product string) map[string]string {
 	out := map[string]string{}
 	for kind, at := range siblings(product, c.conn.endpoint.Query) {
 		e := c.conn.endpoint

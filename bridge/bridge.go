@@ -67,7 +67,7 @@ type Bridge struct {
 	runner  *jobs.Runner
 	closed  bool
 
-	answering answering // requests to PublicHandler
+	answering inproc.Running // requests to PublicHandler
 	again     chan struct{}
 	reopen    reopening
 	settled   <-chan struct{} // of the state: see watchRoom
@@ -302,7 +302,7 @@ func (b *Bridge) Start(ctx context.Context) {
 		}
 		_, done := b.pub.Generation(name)
 		if _, begun := b.runner.Busy("scan:" + name); !done && !begun && b.sets[name].renamed() == nil {
-			next := "the first scan comes by schedule; rsbridge scan begins one now"
+			next := "the first scan begins"
 			if b.runner.Next("scan:"+name).IsZero() && b.runner.Next("hint:"+name).IsZero() {
 				next = "the set has no schedule; rsbridge scan begins a scan"
 			}
@@ -358,7 +358,7 @@ func (b *Bridge) closeExcept(other *Bridge) error {
 		}
 		errs = append(errs, b.pub.Close())
 	}
-	b.answering.wait(20 * time.Second) // they read from the stores closed next
+	b.answering.Wait(20 * time.Second) // they read from the stores closed next
 	if b.tracker != nil {
 		errs = append(errs, b.tracker.Close())
 	}

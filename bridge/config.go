@@ -204,9 +204,9 @@ type Archives struct {
 
 // Retention of a set.
 type Retention struct {
-	Changes  Duration `yaml:"changes" doc:"of the log" default:"720h"`
-	Versions Duration `yaml:"versions" doc:"of superseded representations" default:"720h"`
-	Archives Duration `yaml:"archives" doc:"of archives" default:"8760h"`
+	Changes  Duration `yaml:"changes" doc:"of the log" default:"30d"`
+	Versions Duration `yaml:"versions" doc:"of superseded representations" default:"30d"`
+	Archives Duration `yaml:"archives" doc:"of archives" default:"365d"`
 }
 
 // Destination is a mirror.

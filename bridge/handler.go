@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 )
 
 // Publishes tells whether there is anything to serve in public: documents of sets, also of
@@ -41,8 +39,8 @@ func (b *Bridge) PublicHandler() http.Handler {
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b.answering.begin()
-		defer b.answering.end()
+		b.answering.Begin()
+		defer b.answering.End()
 		if h := served[r.URL.EscapedPath()]; h != nil {
 			h.ServeHTTP(w, r)
 			return
@@ -63,46 +61,4 @@ func (b *Bridge) publicEndpoint(store string) string {
 		return ""
 	}
 	return b.cfg.Public.BaseURL + "/stores/" + store + "/query"
-}
-
-// answering counts running handlers: after its client has gone, a handler still reads from
-// the state for a moment. Clients in the same process do so too.
-type answering struct {
-	mu   sync.Mutex
-	n    int
-	none chan struct{} // of a waiting caller; closed without running handlers
-}
-
-func (a *answering) begin() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.n++
-}
-
-func (a *answering) end() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.n--; a.n == 0 && a.none != nil {
-		close(a.none)
-		a.none = nil
-	}
-}
-
-// wait returns when there is none, or after the limit.
-func (a *answering) wait(limit time.Duration) {
-	a.mu.Lock()
-	if a.n > 0 && a.none == nil {
-		a.none = make(chan struct{})
-	}
-	none := a.none
-	a.mu.Unlock()
-	if none == nil {
-		return
-	}
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-none:
-	case <-timer.C:
-	}
 }

@@ -27,7 +27,8 @@ func (b *Bridge) jobs(ctx context.Context) (out []jobs.Job) {
 			out = append(out, jobs.Job{Name: "move-set:" + name, Subject: s.subject(), Run: s.move})
 			continue
 		}
-		scans := jobs.Job{Name: "scan:" + name, Subject: s.subject(), Schedule: s.cfg.Schedule, Run: s.thenAgain(s.scan)}
+		_, published := b.pub.Generation(name)
+		scans := jobs.Job{Name: "scan:" + name, Subject: s.subject(), Schedule: s.cfg.Schedule, First: !published && s.renamed() == nil, Run: s.thenAgain(s.scan)}
 		if s.source != nil {
 			hints := jobs.Job{Name: "hint:" + name, Subject: s.subject(), Again: true, Run: s.thenAgain(s.hint)}
 			if s.cfg.Hints.set() {
@@ -78,7 +79,7 @@ func (b *Bridge) jobs(ctx context.Context) (out []jobs.Job) {
 	for _, name := range slices.Sorted(maps.Keys(b.dests)) {
 		m := b.dests[name]
 		out = append(out,
-			jobs.Job{Name: "sync:" + name, Subject: m.subject(), Schedule: m.cfg.Schedule, Leaves: m.leaves, Run: m.sync},
+			jobs.Job{Name: "sync:" + name, Subject: m.subject(), Schedule: m.cfg.Schedule, First: m.isNew(ctx), Leaves: m.leaves, Run: m.sync},
 			jobs.Job{Name: "audit:" + name, Subject: m.subject(), Schedule: m.cfg.Audit.Schedule, Run: m.audit},
 			jobs.Job{Name: "forget-destination:" + name, Subject: m.subject(), Run: m.wouldForget},
 			jobs.Job{Name: "move-destination:" + name, Subject: m.subject(), Run: m.move})

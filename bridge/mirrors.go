@@ -167,6 +167,16 @@ func (m *mirror) rests(ctx context.Context, run *jobs.Run) (bool, error) {
 	return m.paused(ctx)
 }
 
+// isNew tells whether no sync has ended yet.
+func (m *mirror) isNew(ctx context.Context) bool {
+	d, err := m.opened()
+	if err != nil {
+		return false
+	}
+	st, err := d.Status(ctx)
+	return err == nil && st.LastSync == nil
+}
+
 func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 	if rests, err := m.rests(ctx, run); rests || err != nil {
 		return skipped{rests}, err

@@ -122,9 +122,7 @@ func TestCloseWhileAnswering(t *testing.T) {
 		case err := <-closed:
 			t.Fatalf("closed under the request: %v", err)
 		default:
-			b.answering.mu.Lock()
-			waited = b.answering.none != nil
-			b.answering.mu.Unlock()
+			waited = b.answering.Awaited()
 		}
 	}
 	close(w.on)

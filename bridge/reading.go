@@ -34,6 +34,9 @@ import (
 // reading opens the records of a state for reading, and waits so long for a command that has it. A
 // state never opened so far gives fs.ErrNotExist.
 func reading(ctx context.Context, cfg *Config, log *slog.Logger, wait time.Duration) (_ kv.Store, end func() error, err error) {
+	if err := holder.Unfinished(cfg.State); err != nil {
+		return nil, nil, err
+	}
 	if _, err := os.Stat(filepath.Join(cfg.State, "kv")); err != nil {
 		return nil, nil, err
 	}

@@ -66,7 +66,9 @@ func (b *Bridge) verify(ctx context.Context, run *jobs.Run) (any, error) {
 		return nil
 	}
 	run.Progress("records", 0, 0)
-	if err := found("state", verifyRecords(ctx, b.kv, &rep.Records)); err != nil {
+	var err error
+	rep.Records, err = kv.ReadAll(ctx, b.kv)
+	if err := found("state", err); err != nil {
 		return nil, err
 	}
 	for _, name := range b.Sets() {
@@ -135,22 +137,6 @@ func failedAgain(ctx context.Context, b *Bridge, run *jobs.Run, rep *VerifyRepor
 		if err != nil {
 			return fmt.Errorf("begin the failed jobs of set %s again: %w", name, err)
 		}
-	}
-	return nil
-}
-
-// verifyRecords reads the whole state: each block has a checksum.
-func verifyRecords(ctx context.Context, state kv.Store, n *int64) error {
-	snap := state.Snapshot(ctx)
-	defer snap.Close()
-	for _, err := range snap.Scan(ctx, nil, nil) {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
-		*n++
 	}
 	return nil
 }

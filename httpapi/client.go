@@ -46,23 +46,11 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 		}
 		body = bytes.NewReader(raw)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.Base+"/api/v1"+path, body)
+	res, err := c.send(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
-	if c.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.Token)
-	}
-	res, err := c.HTTP.Do(req)
-	if err != nil {
-		return fmt.Errorf("ask the running bridge: %w", err)
-	}
 	defer res.Body.Close()
-	if res.StatusCode >= 400 {
-		p := &Problem{Status: res.StatusCode, Detail: res.Status}
-		_ = json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(p) // the status says enough without it
-		return p
-	}
 	if out == nil {
 		return nil
 	}

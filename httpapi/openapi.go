@@ -64,6 +64,8 @@ func (g *schemas) operation(r route, problem object) object {
 	switch r.result.(type) {
 	case representation:
 		done["content"] = object{"application/ld+json": object{}, "application/n-triples": object{}, "text/turtle": object{}, "application/rdf+xml": object{}, "application/json": object{}}
+	case archive:
+		done["content"] = object{"application/x-tar": object{"schema": object{"type": "string", "format": "binary"}}}
 	case stream:
 		done["content"] = object{"text/event-stream": object{"schema": object{"type": "string"}}}
 	default:

@@ -116,6 +116,7 @@ func (a *api) routes() []route {
 		{post, "/api/v1/destinations/:name/forget", "remove a destination that is not configured any more: what it owns in the store, its lines there, its records", queue, bridge.ForgetArgs{}, 202, jobs.Run{}, a.begin("forget-destination", "forget-destination")},
 		{post, "/api/v1/destinations/:name/move", "make a store the place of the mirror, which it holds already", queue, bridge.MoveArgs{}, 202, jobs.Run{}, a.begin("move-destination", "move-destination")},
 		{post, "/api/v1/verify", "read what is kept here, and compare it with its checksums", queue, bridge.VerifyArgs{}, 202, jobs.Run{}, a.begin("verify", "verify")},
+		{post, "/api/v1/backup", "the whole state as one tar file, for rsbridge restore; an answer without SHA256SUMS at its end is cut", nil, no{}, 200, archive{}, a.backup},
 		{get, "/api/v1/jobs", "the jobs and their schedules", nil, nil, 200, []Job{}, a.jobs},
 		{get, "/api/v1/runs", "runs, newest first", []param{{name: "job", doc: "only runs of this job", schema: object{"type": "string"}}, upTo(1000, 100)}, nil, 200, Runs{}, a.runs},
 		{get, "/api/v1/runs/:id", "one run", []param{paramWait}, nil, 200, jobs.Run{}, a.run},

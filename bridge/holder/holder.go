@@ -39,6 +39,7 @@ func (e *HeldError) Error() string {
 // process, and a note about the process.
 type Lock struct {
 	file *os.File
+	dir  string
 	note string
 }
 
@@ -49,22 +50,29 @@ func Take(ctx context.Context, dir, command string, wait time.Duration) (*Lock, 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, ownfile.Forbidden(fmt.Errorf("make the state folder: %w", err), os.Geteuid())
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, Fault(err)
 	}
 	if err := lock(ctx, f, dir, wait); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	// The note of a killed holder is stale now.
-	h := &Lock{file: f, note: filepath.Join(dir, "holder.json")}
+	if err := Unfinished(dir); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return tell(f, dir, command)
+}
+
+// tell notes this process. The note of a killed holder is stale.
+func tell(f *os.File, dir, command string) (*Lock, error) {
+	h := &Lock{file: f, dir: dir, note: filepath.Join(dir, noteFile)}
 	return h, h.Tell(HeldError{PID: os.Getpid(), Command: command, Since: time.Now().UTC()})
 }
 
 // Look is Take for a reader: it makes nothing, and tells nobody. A folder without a lock gives
 // fs.ErrNotExist.
 func Look(ctx context.Context, dir string, wait time.Duration) (release func() error, err error) {
-	f, err := os.Open(filepath.Join(dir, "lock"))
+	f, err := os.Open(filepath.Join(dir, lockFile))
 	if err != nil {
 		return nil, Fault(err)
 	}
@@ -103,7 +111,7 @@ func lock(ctx context.Context, f *os.File, dir string, wait time.Duration) error
 // Read reads the note in a state folder.
 func Read(dir string) *HeldError {
 	held := new(HeldError)
-	if raw, err := os.ReadFile(filepath.Join(dir, "holder.json")); err == nil {
+	if raw, err := os.ReadFile(filepath.Join(dir, noteFile)); err == nil {
 		_ = json.Unmarshal(raw, held) // a half-written note only makes the message shorter
 	}
 	held.Dir = dir

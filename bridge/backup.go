@@ -1,0 +1,101 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/rsbridge/rsbridge/bridge/backup"
+	"github.com/rsbridge/rsbridge/internal/embedstore"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/webclient"
+)
+
+// Backup writes the state of b to w (package backup). Everything goes on meanwhile.
+func Backup(ctx context.Context, b *Bridge, w io.Writer) error {
+	b.answering.Begin()
+	defer b.answering.End()
+	src := b.cfg.toBackUp()
+	for path, name := range b.cfg.storesInside() {
+		s := b.stores[name]
+		if src.Stores[path] = s.embedded; s.fault != nil {
+			src.LeftOut = append(src.LeftOut, fmt.Sprintf("store %s: %v", name, s.fault))
+		}
+	}
+	src.Records, src.Links = b.kv, b.cfg.tempDir()
+	src.Now = b.now()
+	return backup.Write(ctx, w, src)
+}
+
+// BackupClosed is Backup of a state without its bridge. A held one gives a *HeldError.
+func BackupClosed(ctx context.Context, cfg *Config, o Options, w io.Writer) (err error) {
+	b := newBridge(cfg, o)
+	records, end, err := reading(ctx, cfg, b.log, holderWait)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the folder %s holds no state", cfg.State)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	src := cfg.toBackUp()
+	for path, name := range cfg.storesInside() {
+		dir := cfg.Stores[name].Embedded
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		s, close, fault := readEmbedded(ctx, dir, "", embedstore.Budget{})
+		if fault != nil {
+			return fault
+		}
+		defer func() { err = errors.Join(err, close()) }()
+		src.Stores[path] = s
+	}
+	src.Records, src.Now = records, b.now()
+	return backup.Write(ctx, w, src)
+}
+
+// Restore restores a backup into the state folder of cfg, which is missing or empty.
+func Restore(ctx context.Context, cfg *Config, log *slog.Logger, from io.ReadSeeker) (backup.Report, error) {
+	return backup.Restore(ctx, from, cfg.State, func(ctx context.Context) (kv.Store, error) {
+		return engines.Open(ctx, cfg.stateAddress(), kv.OpenOptions{Logger: log})
+	})
+}
+
+// toBackUp is the state without what has to be opened.
+func (c *Config) toBackUp() backup.Source {
+	src := backup.Source{Dir: c.State, Stores: map[string]*embedstore.Store{}, Program: webclient.Version(), LeftOut: []string{"the configuration, and the files with secrets that it names"}}
+	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
+		s := c.Stores[name]
+		if at := s.folder(); at == "" {
+			src.LeftOut = append(src.LeftOut, "store "+name+": it is on a server")
+		} else if _, inside := c.below(at); !inside {
+			src.LeftOut = append(src.LeftOut, "store "+name+" in "+at+": it is outside of the state folder")
+		}
+	}
+	return src
+}
+
+// storesInside are the names of the embedded stores in the state folder, by their paths there.
+func (c *Config) storesInside() map[string]string {
+	out := map[string]string{}
+	for name, s := range c.Stores {
+		if path, inside := c.below(s.Embedded); inside && s.Embedded != "" {
+			out[path] = name
+		}
+	}
+	return out
+}
+
+// below is the path of a folder in the state folder.
+func (c *Config) below(dir string) (path string, inside bool) {
+	rel, err := filepath.Rel(c.State, dir)
+	return filepath.ToSlash(rel), err == nil && rel != "." && filepath.IsLocal(rel)
+}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,8 +29,9 @@ func (a *app) demo() *cobra.Command {
 		Long: `Loads a release of the schema.org vocabulary into an embedded store, exposes it,
 mirrors it into a second store and audits the mirror. Then the next release arrives:
 it is found, published, followed and audited. Each step is printed with its
-addresses. The demo serves until an interrupt. With --once it ends, with exit code 0
-only for a mirror proven equal.
+addresses. The demo serves until an interrupt, and tells what to try next: its
+configuration is the file rsbridge.yaml in its folder. With --once it ends, with exit
+code 0 only for a mirror proven equal.
 
 --json: {"equal","scans":[...],"syncs":[...],"audits":[...]}, the reports of the steps, once the mirror is proven equal`,
 		Example: "  rsbridge demo --once",
@@ -42,8 +44,8 @@ only for a mirror proven equal.
 			} else if err := folder(dir); err != nil {
 				return err
 			}
-			cfg := demoConfig(absolute(dir))
-			if err := cfg.Complete("."); err != nil {
+			cfg, file, err := demoConfig(absolute(dir))
+			if err != nil {
 				return err
 			}
 			ctx, cancel := context.WithCancel(cmd.Context())
@@ -66,6 +68,7 @@ only for a mirror proven equal.
 				}
 				fmt.Fprintf(t.out, "\nStill serving, and scanning and syncing every minute. Interrupt to end.\n  source     %s/\n  dashboard  http://%s/\n  admin API  http://%s/api/v1/status\n  queries    http://%s/stores/mirror/query\n",
 					cfg.Public.BaseURL, cfg.Admin.Listen, cfg.Admin.Listen, cfg.Admin.Listen)
+				sayNext(t.out, os.Args[0], file, cfg.Admin.Listen)
 				return nil
 			})
 			if err == nil && !proven { // it was stopped before
@@ -78,22 +81,58 @@ only for a mirror proven equal.
 	return c
 }
 
-func demoConfig(dir string) *bridge.Config {
-	cfg := bridge.NewConfig()
-	cfg.State = filepath.Join(dir, "state")
-	cfg.Public = bridge.Public{Listen: freePort("127.0.0.1:8080")}
-	cfg.Admin.Listen = freePort("127.0.0.1:8081")
-	origin, mirror := bridge.NewStore(), bridge.NewStore()
-	origin.Embedded, mirror.Embedded = filepath.Join(dir, "origin"), filepath.Join(dir, "mirror")
-	cfg.Stores["origin"], cfg.Stores["mirror"] = origin, mirror
-	set := bridge.NewSet()
-	set.Store, set.Prefix, set.Schedule = "origin", "https://schema.org/", "@every 1m"
-	set.Title, set.Description, set.Licence = "schema.org", "The schema.org vocabulary", "https://creativecommons.org/licenses/by-sa/3.0/"
-	cfg.Sets["schemaorg"] = set
-	d := bridge.NewDestination()
-	d.Source, d.Store, d.GraphIRI = "http://"+cfg.Public.Listen, "mirror", "http://example.org/mirror"
-	cfg.Destinations["mirror"] = d
-	return cfg
+// sayNext tells what to try in another terminal.
+func sayNext(w io.Writer, program, file, admin string) {
+	fmt.Fprintf(w, `
+Try next, in another terminal:
+  %[1]s status -c %[2]s
+  curl --data-urlencode 'update=INSERT DATA { <https://schema.org/Mine> a <https://schema.org/Thing> }' http://%[3]s/stores/origin/update
+  %[1]s changes schemaorg --since 0 -c %[2]s | tail -n 1      # your change, found and published
+  %[1]s show mirror https://schema.org/Mine -c %[2]s   # and mirrored
+  %[1]s audit -c %[2]s
+Then your own store:
+  %[1]s init --endpoint http://localhost:3030/ds/query
+`, program, file, admin)
+}
+
+// demoHead begins a configuration that the demo may write again.
+const demoHead = "# The configuration of rsbridge demo."
+
+// demoConfig writes the configuration of the demo into its folder, and reads it.
+func demoConfig(dir string) (cfg *bridge.Config, file string, err error) {
+	file = filepath.Join(dir, "rsbridge.yaml")
+	if old, err := os.ReadFile(file); err == nil && !strings.HasPrefix(string(old), demoHead) {
+		return nil, "", usage("%s is not of the demo: give another --dir", file)
+	}
+	public, admin := freePort("127.0.0.1:8080"), freePort("127.0.0.1:8081")
+	text := fmt.Sprintf(demoHead+`
+state: ./state
+public: {listen: %q}
+admin: {listen: %q}
+stores:
+  origin: {embedded: ./origin}
+  mirror: {embedded: ./mirror}
+sets:
+  schemaorg:
+    store: origin
+    prefix: https://schema.org/
+    title: schema.org
+    description: The schema.org vocabulary
+    licence: https://creativecommons.org/licenses/by-sa/3.0/
+    schedule: "@every 1m"
+destinations:
+  mirror:
+    source: "http://%s"
+    store: mirror
+    graph_iri: http://example.org/mirror
+`, public, admin, public)
+	if cfg, err = bridge.Parse([]byte(text), file); err != nil {
+		return nil, "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, "", err
+	}
+	return cfg, file, os.WriteFile(file, []byte(text), 0o600)
 }
 
 // tour is the steps of the demo.

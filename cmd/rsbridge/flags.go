@@ -33,11 +33,28 @@ func asFlags(err error) error {
 
 // period checks the flag --every.
 func period(every string) error {
-	if d, err := time.ParseDuration(every); err != nil || d < time.Second {
-		return usage("--every %s: it is no duration of a second or more, like 30s, 5m or 24h", every)
+	if d, err := settings.ParseDuration(every); err != nil || d < time.Second {
+		return usage("--every %s: it is no duration of a second or more, like 30s, 5m, 24h or 2d", every)
 	}
 	return nil
 }
+
+// duration is the value of a flag, also in days and weeks.
+type duration struct{ at *time.Duration }
+
+func (d duration) String() string {
+	if d.at == nil { // pflag asks a zero value
+		return "0s"
+	}
+	return settings.FormatDuration(*d.at)
+}
+
+func (d duration) Set(text string) (err error) {
+	*d.at, err = settings.ParseDuration(text)
+	return err
+}
+
+func (d duration) Type() string { return "duration" }
 
 // The names of settings in commands without a configuration.
 var (
@@ -57,7 +74,8 @@ var (
 		"update": "--update", "graph_store": "--graph-store", "username": "--username", "password_file": "--password-file",
 		"graphs": "--graph of rsbridge expose",
 	}
-	initFlags = settings.Names{"username": "USER", "password_file": "PASSWORD in http://USER:PASSWORD@HOST/"}
+	initFlags = settings.Names{"username": "--username", "password_file": "--password-file"}
+	intoFlags = settings.Names{"username": "--into-username", "password_file": "--into-password-file"}
 )
 
 // withoutScheme matches a web address without its scheme.

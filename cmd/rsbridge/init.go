@@ -18,94 +18,224 @@ import (
 	"github.com/rsbridge/rsbridge/sparqlsrc"
 )
 
+// initArgs are what init is told.
+type initArgs struct {
+	endpoint, source, dumps, into, out string
+	username, passwordFile             string
+	intoUsername, intoPasswordFile     string
+}
+
 func (a *app) init() *cobra.Command {
-	var endpoint, source, dumps, out string
+	var o initArgs
 	c := &cobra.Command{Use: "init", Short: "Write a commented configuration that runs as it is", Args: cobra.NoArgs,
-		Long: `Probes its argument and writes a configuration: --endpoint, a SPARQL endpoint to
-expose; --source, a ResourceSync source to mirror into an embedded store; --dumps, a
-pattern of files to publish. Without any it exposes an embedded store. An existing
-file is never overwritten (exit code 2).`,
-		Example: "  rsbridge init --endpoint http://localhost:3030/ds/query\n  rsbridge init --source https://data.example -o mirror.yaml",
+		Long: `Looks at what is there, and writes a configuration for it: --endpoint, a SPARQL
+endpoint to expose; --source, a ResourceSync source to mirror; --dumps, a pattern of
+files to publish. --into names the store of the mirror, by default an embedded one;
+with --endpoint or --dumps it adds a mirror of the published set. Without any it
+exposes an embedded store.
+
+The configuration proposes graphs, prefix and addresses by what the store holds, with
+its numbers of triples, entities and classes. It names files with passwords, and
+holds none, unless one stands in an address: then only its owner can read it. An
+existing file is never overwritten (exit code 2).`,
+		Example: `  rsbridge init --endpoint http://localhost:3030/ds/query --username admin --password-file ./password
+  rsbridge init --endpoint http://localhost:3030/ds/query --into oxigraph:http://localhost:7878
+  rsbridge init --source https://data.example -o mirror.yaml`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if endpoint != "" && dumps != "" {
-				return usage("a set is made from an endpoint or from dumps, not from both")
-			}
 			switch {
-			case out == "":
-				out = a.config
-			case out != a.config && cmd.Flags().Changed("config"):
-				return usage("-o %s and -c %s name two files: give one of them", out, a.config)
+			case o.endpoint != "" && o.dumps != "":
+				return usage("a set is made from an endpoint or from dumps, not from both")
+			case o.into != "" && o.endpoint == "" && o.dumps == "" && o.source == "":
+				return usage("--into is for a mirror: say of what, with --source, --endpoint or --dumps")
+			case o.username+o.passwordFile != "" && o.endpoint == "":
+				return usage("--username and --password-file are for --endpoint; for the store of the mirror there are --into-username and --into-password-file")
+			case o.out == "":
+				o.out = a.config
+			case o.out != a.config && cmd.Flags().Changed("config"):
+				return usage("-o %s and -c %s name two files: give one of them", o.out, a.config)
 			}
-			var notes, sets []string
-			graphs := allInDefault
-			if endpoint != "" {
-				c, err := sparql.New(sparql.Endpoint{Name: "endpoint", Query: endpoint, Retries: 1, Logger: a.log, Names: initFlags})
-				if err != nil {
-					return usage("--endpoint: %w", err)
-				}
-				caps, err := c.Probe(cmd.Context(), sparql.ProbeOptions{})
-				if err == nil {
-					graphs, err = graphsToPublish(cmd.Context(), c, caps)
-				}
-				if err = errors.Join(err, c.Close()); err != nil {
-					return fmt.Errorf("probe %s: %w", sparql.Redact(endpoint), err)
-				}
-				notes = append(notes, "# Probed: "+oneLine(caps.Product, caps.Version))
-				if caps.RowLimit > 0 {
-					notes = append(notes, fmt.Sprintf("# It cuts answers at %d rows; rsbridge reads it in parts.", caps.RowLimit))
-				}
-			}
-			if source != "" {
-				var err error
-				if source, err = webguard.WithScheme(source); err != nil {
-					return usage("%w", err)
-				}
-				if sets, err = a.probeSource(cmd.Context(), source); err != nil {
-					return fmt.Errorf("probe the source: %w", err)
-				}
-			}
-			if shown := webguard.Masked(dumps); shown != dumps || strings.Contains(dumps, "://") {
-				return usage("%s looks like an address: --dumps takes files", shown)
-			}
-			if dumps != "" {
-				pattern := dumps
-				if !filepath.IsAbs(pattern) && out != "-" { // it is relative to the configuration's folder
-					pattern = filepath.Join(filepath.Dir(out), pattern)
-				}
-				if files, err := filepath.Glob(pattern); err == nil && len(files) == 0 {
-					a.note("no file is there yet that %s names", dumps)
-				}
-			}
-			text := initText(endpoint, source, dumps, notes, graphs, sets)
-			if _, err := bridge.Parse([]byte(text), "rsbridge.yaml"); err != nil {
-				return fmt.Errorf("the configuration for these addresses: %w", err)
-			}
-			if out == "-" {
-				_, err := fmt.Fprint(a.out, text)
-				return err
-			}
-			mode := fs.FileMode(0o644)
-			if webguard.Masked(endpoint) != endpoint || webguard.Masked(source) != source { // it holds a password
-				mode = 0o600
-			}
-			f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-			if errors.Is(err, fs.ErrExist) {
-				return usage("%s is there already; give another with -o", out)
-			}
-			if err != nil {
-				return err
-			}
-			_, err = f.WriteString(text)
-			if err = errors.Join(err, f.Close()); err == nil {
-				a.note("wrote %s; next: rsbridge check -c %s && rsbridge run -c %s", out, out, out)
-			}
-			return err
+			return writeInit(a, cmd.Context(), o)
 		}}
-	c.Flags().StringVar(&endpoint, "endpoint", "", "SPARQL query `URL` of a store to expose")
-	c.Flags().StringVar(&source, "source", "", "`URL` of a ResourceSync source to mirror")
-	c.Flags().StringVar(&dumps, "dumps", "", "`PATTERN` of files (N-Triples, N-Quads, Turtle; gzip, zstd, bzip2) to publish; the newest is the state")
-	c.Flags().StringVarP(&out, "out", "o", "", "the `FILE` to write; - is standard output (default: the file of --config)")
+	f := c.Flags()
+	f.StringVar(&o.endpoint, "endpoint", "", "SPARQL query `URL` of a store to expose")
+	f.StringVar(&o.username, "username", "", "for the store of --endpoint")
+	f.StringVar(&o.passwordFile, "password-file", "", "`FILE` with the password for the store of --endpoint")
+	f.StringVar(&o.source, "source", "", "`URL` of a ResourceSync source to mirror")
+	f.StringVar(&o.dumps, "dumps", "", "`PATTERN` of files (N-Triples, N-Quads, Turtle; gzip, zstd, bzip2) to publish; the newest is the state")
+	f.StringVar(&o.into, "into", "", "the `PLACE` of the mirror: embedded:DIR, files:DIR, dump:FILE, or a product and its address, as oxigraph:http://localhost:7878 or fuseki:http://localhost:3030/ds")
+	f.StringVar(&o.intoUsername, "into-username", "", "for the store of --into")
+	f.StringVar(&o.intoPasswordFile, "into-password-file", "", "`FILE` with the password for the store of --into")
+	f.StringVarP(&o.out, "out", "o", "", "the `FILE` to write; - is standard output (default: the file of --config)")
 	return c
+}
+
+// writeInit probes what it is given, and writes the configuration.
+func writeInit(a *app, ctx context.Context, o initArgs) (err error) {
+	p := proposal{initArgs: o, graphs: allInDefault}
+	if o.endpoint != "" {
+		if err := probeEndpoint(a, ctx, &p); err != nil {
+			return err
+		}
+	}
+	if o.source != "" {
+		if p.source, err = webguard.WithScheme(o.source); err != nil {
+			return usage("%w", err)
+		}
+		if p.sets, err = a.probeSource(ctx, p.source); err != nil {
+			return fmt.Errorf("probe the source: %w", err)
+		}
+	}
+	if shown := webguard.Masked(o.dumps); shown != o.dumps || strings.Contains(o.dumps, "://") {
+		return usage("%s looks like an address: --dumps takes files", shown)
+	}
+	if o.dumps != "" {
+		pattern := o.dumps
+		if !filepath.IsAbs(pattern) && o.out != "-" { // it is relative to the configuration's folder
+			pattern = filepath.Join(filepath.Dir(o.out), pattern)
+		}
+		if files, err := filepath.Glob(pattern); err == nil && len(files) == 0 {
+			a.note("no file is there yet that %s names", o.dumps)
+		}
+	}
+	if o.into != "" || o.source != "" {
+		if err := probeInto(a, ctx, &p); err != nil {
+			return err
+		}
+	}
+	text := p.text()
+	if _, err := bridge.Parse([]byte(text), filepath.Join(filepath.Dir(o.out), "rsbridge.yaml")); err != nil {
+		return fmt.Errorf("the configuration for these addresses: %w", err)
+	}
+	if o.out == "-" {
+		_, err := fmt.Fprint(a.out, text)
+		return err
+	}
+	mode := fs.FileMode(0o644)
+	for _, at := range []string{o.endpoint, p.source, o.into} {
+		if webguard.Masked(at) != at { // it holds a password
+			mode = 0o600
+		}
+	}
+	f, err := os.OpenFile(o.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if errors.Is(err, fs.ErrExist) {
+		return usage("%s is there already; give another with -o", o.out)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Close()); err == nil {
+		a.note("wrote %s; next: rsbridge check -c %s && rsbridge run -c %s", o.out, o.out, o.out)
+	}
+	return err
+}
+
+// secretOf reads a password, and warns of a file that others can read.
+func secretOf(a *app, file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o044 != 0 {
+		a.note("others can read the password in %s: chmod 600 %[1]s", file)
+	}
+	return strings.TrimSpace(string(raw)), nil
+}
+
+// besideConfig is a path as the configuration names it: relative to its folder.
+func besideConfig(out, file string) string {
+	if filepath.IsAbs(file) || out == "-" {
+		return file
+	}
+	if rel, err := filepath.Rel(filepath.Dir(absolute(out)), absolute(file)); err == nil {
+		return rel
+	}
+	return absolute(file)
+}
+
+// probeEndpoint looks at the store to expose.
+func probeEndpoint(a *app, ctx context.Context, p *proposal) (err error) {
+	password, err := secretOf(a, p.passwordFile)
+	if err != nil {
+		return err
+	}
+	c, err := sparql.New(sparql.Endpoint{Name: "endpoint", Query: p.endpoint, Username: p.username, Password: password, Retries: 1, Logger: a.log, Names: initFlags})
+	if err != nil {
+		return usage("--endpoint: %w", err)
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	caps, err := c.Probe(ctx, sparql.ProbeOptions{})
+	if err == nil {
+		p.graphs, p.part, err = graphsToPublish(ctx, c, caps)
+	}
+	if err == nil {
+		p.survey, err = c.Survey(ctx, p.part, sparqlsrc.RemainderPatience)
+	}
+	if err != nil {
+		return fmt.Errorf("probe %s: %w", sparql.Redact(p.endpoint), err)
+	}
+	p.notes = append(p.notes, "# Probed: "+oneLine(caps.Product, caps.Version))
+	if caps.RowLimit > 0 {
+		p.notes = append(p.notes, fmt.Sprintf("# It cuts answers at %d rows; rsbridge reads it in parts.", caps.RowLimit))
+	}
+	if webguard.Masked(p.endpoint) == p.endpoint { // the other address would hold the password too
+		p.graphStore = c.Found(ctx, caps.Product)["graph_store"]
+	}
+	return nil
+}
+
+// probeInto looks at the store of the mirror.
+func probeInto(a *app, ctx context.Context, p *proposal) error {
+	if p.into == "" {
+		p.into = "embedded:./mirror"
+	}
+	st := bridge.NewStore()
+	if st.Into(p.into) {
+		kind, place, _ := strings.Cut(p.into, ":")
+		p.mirror = []string{fmt.Sprintf("%s: %q", kind, place)}
+		return nil
+	}
+	preset, base, repository, err := sparql.SplitPreset(p.into)
+	if err != nil {
+		return usage("--into %s: %w", webguard.Masked(p.into), err)
+	}
+	query, update, graphStore, err := sparql.Addresses(preset, base, repository, p.intoUsername == "")
+	if err != nil {
+		return usage("--into %s: %w", webguard.Masked(p.into), err)
+	}
+	password, err := secretOf(a, p.intoPasswordFile)
+	if err != nil {
+		return err
+	}
+	c, err := sparql.New(sparql.Endpoint{Name: "mirror", Query: query, Update: update, GraphStore: graphStore, Username: p.intoUsername, Password: password, Retries: 1, Logger: a.log, Names: intoFlags})
+	if err != nil {
+		return usage("--into: %w", err)
+	}
+	filled, err := c.Ask(ctx, "ASK { ?s ?p ?o }")
+	if err = errors.Join(err, c.Close()); err != nil {
+		return fmt.Errorf("probe the store of the mirror: %w", err)
+	}
+	p.mirror = []string{"preset: " + preset, fmt.Sprintf("url: %q", base)}
+	if repository != "" {
+		p.mirror = append(p.mirror, fmt.Sprintf("repository: %q", repository))
+	}
+	p.mirror = append(p.mirror, credentials(p.intoUsername, besideConfig(p.out, p.intoPasswordFile), p.intoPasswordFile)...)
+	p.mirrorGraph = filled
+	return nil
+}
+
+// credentials are lines of a store.
+func credentials(username, file, given string) (lines []string) {
+	if username != "" {
+		lines = append(lines, fmt.Sprintf("username: %q", username))
+	}
+	if given != "" {
+		lines = append(lines, fmt.Sprintf("password_file: %q", file))
+	}
+	return lines
 }
 
 // probeSource gives the Capability Lists in a Source Description. An address without a
@@ -139,95 +269,40 @@ const (
 )
 
 // graphsToPublish is the graphs of a set with all data of a store, in lines of YAML.
-func graphsToPublish(ctx context.Context, c *sparql.Client, caps sparql.Capabilities) (string, error) {
+func graphsToPublish(ctx context.Context, c *sparql.Client, caps sparql.Capabilities) (string, sparql.Part, error) {
+	inDefault, everything := sparql.Part{Default: true}, sparql.Part{Default: true, Named: true}
 	filled, err := c.Ask(ctx, "ASK { ?s ?p ?o }")
 	if err != nil {
-		return "", err
+		return "", inDefault, err
 	}
 	rest := c.Remainder(ctx, sparql.Part{Default: caps.Product != "Virtuoso"}, caps.Product, sparqlsrc.RemainderPatience)
 	if err := context.Cause(ctx); err != nil {
-		return "", err
+		return "", inDefault, err
 	}
 	list := rest.Unknown == "" && int64(len(rest.Largest)) == rest.Graphs // all graphs have a name, and stand here
-	var names []string
+	var names, quoted []string
 	for _, g := range rest.Largest {
 		list = list && sparqlsrc.CheckGraphs([]string{g.Graph}) == nil
-		names = append(names, fmt.Sprintf("%q", g.Graph))
+		names, quoted = append(names, g.Graph), append(quoted, fmt.Sprintf("%q", g.Graph))
 	}
-	line, why := "graphs: ["+strings.Join(names, ", ")+"]", oneLine(rest.String())
+	line, why, part := "graphs: ["+strings.Join(quoted, ", ")+"]", oneLine(rest.String()), sparql.Part{Graphs: names}
 	switch {
 	case rest.Nothing(), caps.UnionDefault && len(names) == 0:
-		return allInDefault, nil
+		return allInDefault, inDefault, nil
 	case caps.UnionDefault && !list:
-		line, why = allInDefault, "the default graph shows all: "+why
+		line, why, part = allInDefault, "the default graph shows all: "+why, inDefault
 	case caps.UnionDefault: // without those of the store itself
 	case !filled:
 		why = "the default graph is empty; " + why
 		if !list || len(names) > 1 {
-			line = everyGraph
+			line, part = everyGraph, sparql.Part{Named: true}
 		}
 	default:
-		line, why = everyGraph, "the default graph, and "+why
+		line, why, part = everyGraph, "the default graph, and "+why, everything
 	}
-	return "# " + why + "\n    " + line, nil
+	return "# " + why + "\n    " + line, part, nil
 }
 
 func oneLine(words ...string) string {
 	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
-}
-
-// initText is a configuration, ready to run. YAML reads the JSON-like strings of %q.
-func initText(endpoint, source, dumps string, notes []string, graphs string, sets []string) string {
-	var b strings.Builder
-	b.WriteString(`# rsbridge configuration. All keys and their defaults: docs/reference/configuration.md
-state: ./state                     # log, representations, cursors, documents
-public: {listen: 127.0.0.1:8080}   # the documents; base_url: if others see another address
-admin: {listen: 127.0.0.1:8081}    # API and dashboard; off loopback a token_file is needed
-`)
-	if dumps == "" || source != "" || endpoint != "" {
-		b.WriteString("\nstores:\n")
-	}
-	if endpoint != "" {
-		for _, n := range notes {
-			b.WriteString("  " + n + "\n")
-		}
-		fmt.Fprintf(&b, "  origin: {query: %q}   # username: and password_file: if it asks for them\n", endpoint)
-	} else if source == "" && dumps == "" {
-		b.WriteString("  origin: {embedded: ./origin}   # load it: rsbridge store load ./origin FILE, or PUT to http://127.0.0.1:8081/stores/origin/data?default\n")
-	}
-	if source != "" {
-		b.WriteString("  mirror: {embedded: ./mirror}   # SPARQL at http://127.0.0.1:8081/stores/mirror/query\n")
-	}
-	if endpoint != "" || source == "" || dumps != "" {
-		b.WriteString(`
-sets:
-  data:                            # published below http://127.0.0.1:8080/data/
-`)
-		if dumps != "" {
-			fmt.Fprintf(&b, "    dumps: [%q]   # the newest complete file is the state\n", dumps)
-		} else {
-			b.WriteString("    store: origin\n")
-		}
-		b.WriteString("    " + graphs + "\n")
-		b.WriteString(`    # select: {classes: [], prefixes: []}   # default: every subject that is an IRI
-    # prefix: http://example.org/  # removed from entity IRIs to make readable addresses
-    schedule: "@every 5m"
-`)
-	}
-	if source != "" {
-		set := "# set: NAME                    # when the source has several"
-		if len(sets) > 1 {
-			set = fmt.Sprintf("set: %q   # one of %d; another: %s", sets[0], len(sets), sets[1])
-		}
-		fmt.Fprintf(&b, `
-destinations:
-  mirror:
-    source: %q
-    %s
-    store: mirror
-    schedule: "@every 1m"
-    audit: "@daily"
-`, source, set)
-	}
-	return b.String()
 }

@@ -16,8 +16,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
@@ -67,11 +69,12 @@ Exit codes: 0 done and equal, 1 failed, 2 wrong usage or configuration,
 		if m := badFlag.FindStringSubmatch(err.Error()); m != nil {
 			return usage("--%s %s: it is no %s; see %s --help", m[2], m[1], flagKinds[c.Flag(m[2]).Value.Type()], c.CommandPath())
 		}
-		return usage("%w; see %s --help", err, c.CommandPath())
+		return usage("%w%s; see %s --help", err, nearFlag(c, err), c.CommandPath())
 	})
 	root.AddCommand(a.demo(), a.init(), a.check(), a.run(), a.expose(), a.mirror(),
-		a.scan(), a.sync(), a.audit(), a.status(), a.changes(), a.show(), a.diff(), a.accept(), a.rebase(), a.forget(), a.move(), a.verify(),
+		a.scan(), a.sync(), a.audit(), a.status(), a.changes(), a.show(), a.diff(), a.accept(), a.rebase(), a.forget(), a.move(), a.verify(), backupCommand(a), restoreCommand(a),
 		a.store(), a.simulate(), a.export(), a.doctor(), a.explore(), a.validate(), a.version())
+	completeNames(a, root)
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" { // cobra's shows its help, whatever follows
@@ -85,9 +88,20 @@ Exit codes: 0 done and equal, 1 failed, 2 wrong usage or configuration,
 // badFlag matches the error of a flag with an unreadable value.
 var badFlag = regexp.MustCompile(`^invalid argument "(.*)" for "(?:-., )?--(.*)" flag: `)
 
+// nearFlag suggests a flag for an unknown one.
+func nearFlag(c *cobra.Command, err error) string {
+	name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
+	if !unknown {
+		return ""
+	}
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	return settings.Meant("--"+name, names)
+}
+
 // flagKinds names the values of flags by their types.
 var flagKinds = map[string]string{
-	"bool": "true or false", "duration": "duration like 30s, 5m or 24h", "float64": "number",
+	"bool": "true or false", "duration": "duration like 30s, 5m, 24h or 30d", "float64": "number",
 	"int": "whole number", "int64": "whole number", "uint": "whole number of 0 or more", "uint64": "whole number of 0 or more",
 }
 
@@ -125,6 +139,7 @@ var argKinds = map[string]string{
 	"ENDPOINT":       "a SPARQL query address",
 	"DIR":            "a folder",
 	"FILE...":        "files of RDF, or - for standard input",
+	"FILE":           "the file of a backup",
 	"QUERY":          "a SPARQL query",
 	"UPDATE":         "a SPARQL update, or - for standard input",
 

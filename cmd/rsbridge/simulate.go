@@ -113,7 +113,7 @@ serve). The simulation's own memory is the graph urn:rsbridge:simulate.
 	f.Float64Var(&speed, "speed", 1, "how many times faster the time of the scenario passes")
 	f.StringVar(&mix, "mix", "1,8,1", "weights of create, update, delete")
 	f.Uint64Var(&seed, "seed", 1, "the same seed gives the same data")
-	f.DurationVar(&during, "for", 0, "end after this time")
+	f.Var(duration{&during}, "for", "end after this time")
 	return c
 }
 

@@ -47,6 +47,8 @@ var whenStopped = map[string]leavings{
 	"forget":  {"removed records stay removed", again + " to remove the rest"},
 	"move":    {"the move is done or not begun", "rsbridge status shows it"},
 	"verify":  {"nothing is proven, files that were made again stay", again},
+	"backup":  {"FILE is as it was", again},
+	"restore": {"the state folder is empty, as it was", again},
 	"export":  {"DIR has new files, its documents come last", again + " to write the rest"},
 
 	"store load":   {"loaded files stay, the last one left nothing", "load the rest again"},

@@ -34,7 +34,7 @@ func (a *app) store() *cobra.Command {
 	c := &cobra.Command{Use: "store", Short: "The embedded triple store on its own", Args: cobra.NoArgs,
 		Long: "Works on the folder of an embedded store. One process holds it at a time. While a daemon does, use its address /stores/NAME.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	c.PersistentFlags().DurationVar(&t.budget.Time, "query-time", 0, "time that one query or update may take (default 10m)")
+	c.PersistentFlags().Var(duration{&t.budget.Time}, "query-time", "time that one query or update may take (default 10m)")
 	c.PersistentFlags().Int64Var(&t.budget.MemoryBytes, "query-memory", 0, "bytes that one query or update may hold at once (default 256 MiB)")
 	c.PersistentFlags().Int64Var(&t.budget.Rows, "query-rows", 0, "rows that one query or update may hold at once (default 20 million)")
 	c.AddCommand(t.load(), t.dump(), t.query(), t.update(), t.serve())

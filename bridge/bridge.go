@@ -287,9 +287,7 @@ func (b *Bridge) Start(ctx context.Context) {
 			b.log.Error("no notifications are sent", "error", err)
 		}
 	}
-	for _, m := range b.dests {
-		m.start()
-	}
+	b.behind.start(b.dests)
 	b.behind.follow(context.WithoutCancel(ctx), b.sets) // until Close: ctx may be of a reload, and ends with it
 	for _, name := range b.ConfiguredSets() {
 		if err := b.sets[name].beginDue(ctx); err != nil {

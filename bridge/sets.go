@@ -13,6 +13,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge/named"
 	"github.com/rsbridge/rsbridge/bridge/storelog"
+	"github.com/rsbridge/rsbridge/bridge/vocabulary"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/content"
 	"github.com/rsbridge/rsbridge/internal/jobs"
@@ -239,12 +240,12 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	if err := s.forgetOther(ctx); err != nil {
 		return nil, err
 	}
-	counts := newCounts()
+	counts := vocabulary.New()
 	o := changetrack.ScanOptions{Accept: args.Accept, Confirm: confirm, Failed: found.IsFailed}
 	if found.Same() {
 		o.Same = &known
 	}
-	res, err := s.log.Scan(ctx, counts.through(found.Descriptions()), s.scanOptions(ctx, "scan", o, run))
+	res, err := s.log.Scan(ctx, counts.Through(found.Descriptions()), s.scanOptions(ctx, "scan", o, run))
 	if err != nil {
 		return nil, fmt.Errorf("scan %s: %w", s.name, err)
 	}
@@ -298,7 +299,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		if err := follows(ended); err != nil {
 			return rep, err
 		}
-		vocabulary := counts.record()
+		vocabulary := counts.Record()
 		if rep.Same {
 			vocabulary = s.memory().counts(ended)
 		}
@@ -382,6 +383,7 @@ func (s *set) thenAgain(look func(context.Context, *jobs.Run) (any, error)) func
 		if err != nil {
 			return rep, err
 		}
+		s.bridge.behind.startWaiting()
 		within := func(job, cause string) error {
 			_, err := s.bridge.runner.Within(ctx, job, cause)
 			return err

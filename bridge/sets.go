@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge/named"
+	"github.com/rsbridge/rsbridge/bridge/paused"
 	"github.com/rsbridge/rsbridge/bridge/storelog"
 	"github.com/rsbridge/rsbridge/bridge/vocabulary"
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -375,10 +376,20 @@ func (s *set) lacksDump() bool {
 // fileJobs are the jobs behind the published files of a set.
 var fileJobs = []string{"dump:", "changedump:", "list:", "archive:"}
 
+// asked tells whether somebody asked for a run of a set.
+func asked(run *jobs.Run) bool {
+	return slices.Contains([]string{"api", "command", "program"}, run.Cause)
+}
+
 // thenAgain is a look for changes, followed by the jobs of the set that failed last, or left a file
 // missing: their schedules may be far.
 func (s *set) thenAgain(look func(context.Context, *jobs.Run) (any, error)) func(context.Context, *jobs.Run) (any, error) {
 	return func(ctx context.Context, run *jobs.Run) (any, error) {
+		if !asked(run) {
+			if rests, err := paused.Is(ctx, s.bridge.records, paused.Set(s.name)); rests || err != nil {
+				return skipped{rests}, err
+			}
+		}
 		rep, err := look(ctx, run)
 		if err != nil {
 			return rep, err

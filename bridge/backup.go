@@ -15,7 +15,7 @@ import (
 	"github.com/rsbridge/rsbridge/bridge/backup"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/webclient"
+	"github.com/rsbridge/rsbridge/internal/version"
 )
 
 // Backup writes the state of b to w (package backup). Everything goes on meanwhile.
@@ -71,7 +71,7 @@ func Restore(ctx context.Context, cfg *Config, log *slog.Logger, from io.ReadSee
 
 // toBackUp is the state without what has to be opened.
 func (c *Config) toBackUp() backup.Source {
-	src := backup.Source{Dir: c.State, Stores: map[string]*embedstore.Store{}, Program: webclient.Version(), LeftOut: []string{"the configuration, and the files with secrets that it names"}}
+	src := backup.Source{Dir: c.State, Stores: map[string]*embedstore.Store{}, Program: version.String(), LeftOut: []string{"the configuration, and the files with secrets that it names"}}
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[name]
 		if at := s.folder(); at == "" {

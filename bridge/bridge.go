@@ -22,6 +22,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
+	"github.com/rsbridge/rsbridge/internal/telemetry"
 	"github.com/rsbridge/rsbridge/publish"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
@@ -42,6 +43,9 @@ type Options struct {
 	// Looking is for runs without writes into stores: a missing embedded store is an empty one, and is
 	// not made.
 	Looking bool
+
+	// Telemetry measures runs and requests; nil: nothing does.
+	Telemetry *telemetry.Telemetry
 
 	dry bool // see OpenDry
 }
@@ -156,7 +160,7 @@ func (b *Bridge) openState(ctx context.Context) (err error) {
 // openAll opens the stores, sets and destinations. It takes the open stores of before.
 func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
 	b.records = kv.Prefix(b.kv, prefixOwn)
-	stores := storeOpener{cfg: b.cfg, before: &Config{}, log: b.log, dry: b.o.dry, looking: b.o.Looking}
+	stores := storeOpener{cfg: b.cfg, before: &Config{}, log: b.log, dry: b.o.dry, looking: b.o.Looking, telemetry: b.o.Telemetry}
 	if before != nil {
 		stores.before, stores.open = before.cfg, before.stores
 	}
@@ -181,7 +185,7 @@ func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
 }
 
 func (b *Bridge) openRunner(ctx context.Context) (err error) {
-	b.runner, err = jobs.Open(ctx, kv.Prefix(b.kv, prefixJobs), b.jobs(ctx), jobs.Options{Now: b.o.Now, Class: runClass, Grace: cmp.Or(b.o.Grace, 20*time.Second), Logger: b.log.With("component", "jobs")})
+	b.runner, err = jobs.Open(ctx, kv.Prefix(b.kv, prefixJobs), b.jobs(ctx), jobs.Options{Now: b.o.Now, Class: runClass, Around: b.o.Telemetry.Run, Grace: cmp.Or(b.o.Grace, 20*time.Second), Logger: b.log.With("component", "jobs")})
 	return err
 }
 
@@ -266,18 +270,13 @@ func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
 // transport fetches over the network, but from this bridge's own base URL
 // through its handler.
 func (b *Bridge) transport() http.RoundTripper {
-	t := plainTransport()
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = 32
+	t.DisableCompression = true                     // lengths and hashes are of the uncoded body
 	if b.pub == nil || b.cfg.Public.BaseURL == "" { // the documents of removed sets are not served without an address
 		return t
 	}
 	return inproc.OwnOrWeb{Bases: b.pub.Bases, Own: inproc.Transport{Handler: b.PublicHandler()}, Web: t}
-}
-
-func plainTransport() *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConnsPerHost = 32
-	t.DisableCompression = true // lengths and hashes are of the uncoded body
-	return t
 }
 
 // Start starts the schedules, follows the logs of stores, and begins the kept requests for named entities and the jobs
@@ -292,7 +291,9 @@ func (b *Bridge) Start(ctx context.Context) {
 			b.log.Error("no notifications are sent", "error", err)
 		}
 	}
-	b.behind.start(b.dests)
+	for _, m := range b.dests {
+		m.start()
+	}
 	b.behind.follow(context.WithoutCancel(ctx), b.sets) // until Close: ctx may be of a reload, and ends with it
 	for _, name := range b.ConfiguredSets() {
 		if err := b.sets[name].beginDue(ctx); err != nil {

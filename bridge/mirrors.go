@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rsbridge/rsbridge/bridge/paused"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/destination/live"
 	"github.com/rsbridge/rsbridge/destination/report"
@@ -27,10 +26,9 @@ type mirror struct {
 	name   string
 	cfg    Destination
 
-	web     http.RoundTripper // to its source, with its login
-	live    *live.Subscriber  // nil: it hears nothing
-	report  *report.Reporter  // nil: it tells the source nothing
-	opening sync.Mutex        // one attempt to open at a time
+	live    *live.Subscriber // nil: it hears nothing
+	report  *report.Reporter // nil: it tells the source nothing
+	opening sync.Mutex       // one attempt to open at a time
 
 	mu    sync.Mutex               // guards the fields below
 	dest  *destination.Destination // nil: it could not be opened
@@ -41,16 +39,13 @@ type mirror struct {
 // openDestinations opens all mirrors. A failure is logged, and each run of this mirror tries
 // again; the others and the sets do not wait for it.
 func (b *Bridge) openDestinations(ctx context.Context) error {
-	transport := b.transport()
+	web := b.transport()
 	for _, name := range slices.Sorted(maps.Keys(b.cfg.Destinations)) {
-		m := &mirror{bridge: b, name: name, cfg: b.cfg.Destinations[name]}
+		m := &mirror{bridge: b, name: name, cfg: b.cfg.Destinations[name], fault: errors.New("it is not opened yet")}
 		b.dests[name] = m
-		m.web, m.fault = m.cfg.Login.Transport(m.cfg.Source, transport)
-		if m.fault == nil {
-			m.fault = errors.New("it is not opened yet")
-			m.live, m.report = m.hears(m.web), m.reports(m.web)
-		}
-		if _, err := m.open(ctx); ctx.Err() != nil {
+		transport := b.o.Telemetry.Source(name, web)
+		m.live, m.report = m.hears(transport), m.reports(transport)
+		if _, err := m.open(ctx, transport); ctx.Err() != nil {
 			return ctx.Err()
 		} else if err != nil {
 			b.log.Error("a destination cannot be opened; the rest goes on without it", "destination", name, "error", err)
@@ -59,15 +54,15 @@ func (b *Bridge) openDestinations(ctx context.Context) error {
 	return nil
 }
 
-// open opens the destination once.
-func (m *mirror) open(ctx context.Context) (*destination.Destination, error) {
+// open opens the destination once. A nil transport is made.
+func (m *mirror) open(ctx context.Context, transport http.RoundTripper) (*destination.Destination, error) {
 	m.opening.Lock()
 	defer m.opening.Unlock()
 	if d, err := m.opened(); err == nil {
 		return d, nil
 	}
-	if m.web == nil {
-		return m.opened()
+	if transport == nil {
+		transport = m.bridge.o.Telemetry.Source(m.name, m.bridge.transport())
 	}
 	b := m.bridge
 	st := b.stores[m.cfg.Store]
@@ -76,7 +71,7 @@ func (m *mirror) open(ctx context.Context) (*destination.Destination, error) {
 		err = fmt.Errorf("destination %s: %w", m.name, err)
 	} else {
 		d, err = destination.Open(ctx, kv.Prefix(b.kv, prefixDest), st.sink, b.cfg.destination(m.name, b.cfg.tempDir()), destination.Options{
-			Transport: m.web, Now: b.now, Heard: m.live.Announced, Progress: m.progress, Logger: b.log.With("component", "destination"),
+			Transport: transport, Now: b.now, Heard: m.live.Announced, Progress: m.progress, Logger: b.log.With("component", "destination"),
 		})
 	}
 	m.mu.Lock()
@@ -193,7 +188,7 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 		return nil, err
 	}
 	defer end()
-	d, err := m.open(ctx)
+	d, err := m.open(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +249,7 @@ func (m *mirror) audit(ctx context.Context, run *jobs.Run) (any, error) {
 	if run.Cause == jobs.BySchedule {
 		o.Repair = m.cfg.Audit.Repair
 	}
-	d, err := m.open(ctx)
+	d, err := m.open(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -282,23 +277,26 @@ func firstMended(rep destination.AuditReport) (names []string) {
 	return names
 }
 
+func (m *mirror) pauseKey() []byte { return []byte("paused/" + m.name) }
+
 func (m *mirror) paused(ctx context.Context) (bool, error) {
-	return paused.Is(ctx, m.bridge.records, paused.Destination(m.name))
+	_, err := m.bridge.records.Get(ctx, m.pauseKey())
+	if errors.Is(err, kv.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Pause stops the schedule of a destination, also over restarts, or resumes it. Requested
 // runs still run.
-func (b *Bridge) Pause(ctx context.Context, name string, on bool) error {
-	if b.dests[name] == nil {
+func (b *Bridge) Pause(ctx context.Context, name string, paused bool) error {
+	m := b.dests[name]
+	if m == nil {
 		return fmt.Errorf("destination %s: %w", name, ErrUnknown)
 	}
-	return paused.Put(ctx, b.records, paused.Destination(name), on)
-}
-
-// PauseSet is Pause of a set: neither schedules nor logs of its store begin a scan.
-func PauseSet(ctx context.Context, b *Bridge, name string, on bool) error {
-	if s := b.sets[name]; s == nil || s.removed {
-		return fmt.Errorf("set %s: %w", name, ErrUnknown)
+	var mark []byte
+	if paused {
+		mark = []byte{1}
 	}
-	return paused.Put(ctx, b.records, paused.Set(name), on)
+	return b.memory().put(ctx, m.pauseKey(), mark)
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
-	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/telemetry"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -62,6 +62,7 @@ type storeOpener struct {
 	log         *slog.Logger
 	dry         bool // embedded ones are only read
 	looking     bool // missing ones are not made
+	telemetry   *telemetry.Telemetry
 }
 
 // all puts the stores into opened, also before an error.
@@ -126,6 +127,7 @@ func (o *storeOpener) one(ctx context.Context, name string, c Store) (*store, er
 		return &store{sink: sink}, nil
 	}
 	e := c.endpoint(name, o.cfg.names, o.log)
+	e.Around = func(rt http.RoundTripper) http.RoundTripper { return o.telemetry.Store(name, rt) }
 	s := &store{}
 	if c.Embedded != "" {
 		budget := embedstore.Budget{Time: time.Duration(c.QueryTime), MemoryBytes: c.QueryMemory, Rows: c.QueryRows}
@@ -143,7 +145,7 @@ func (o *storeOpener) one(ctx context.Context, name string, c Store) (*store, er
 		}
 		e.Query, e.Update, e.GraphStore = embeddedAddresses(name)
 		if e.Transport = s.embedded.Transport(); o.dry {
-			e.Transport = inproc.OnlyReading{RoundTripper: e.Transport}
+			e.Transport = onlyReading{e.Transport}
 		}
 	}
 	client, err := sparql.New(e)

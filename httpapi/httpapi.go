@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,31 +12,29 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/httpapi/metrics"
 	"github.com/rsbridge/rsbridge/internal/accept"
-	"github.com/rsbridge/rsbridge/internal/access"
+	"github.com/rsbridge/rsbridge/internal/telemetry"
 )
 
-// Options of New; the zero value serves loopback without a token, until rsbridge token makes one.
+// Options of New; the zero value serves loopback without a token.
 type Options struct {
-	Token  string       // "" for none
+	Token  string       // "" for none: loopback only
 	Logger *slog.Logger // nil: silent
 	// Ready decides the answer of /readyz; nil: always ready.
 	Ready func() bool
-	// Change puts another configuration in place of the present one, as soon as no run is under way.
-	// inEffect tells whether it is, or still waits. nil: the configuration cannot be changed.
-	Change func(ctx context.Context, next Next) (inEffect bool, err error)
 	// Stopping ends endless answers (events) when it ends; nil: never.
 	Stopping context.Context
+	// Telemetry has the measures for /metrics beside the status; nil: those of the process alone.
+	Telemetry *telemetry.Telemetry
 }
 
 type api struct {
 	b        *bridge.Bridge
 	log      *slog.Logger
-	users    *access.Users
-	actions  *access.Log
-	local    bool // the listener is on loopback
+	token    [sha256.Size]byte
+	open     bool
 	ready    func() bool
-	change   func(context.Context, Next) (bool, error)
 	stopping context.Context
 	logins   *logins
 	starting sync.Mutex // held from "is it busy?" to the start of a run
@@ -43,16 +42,11 @@ type api struct {
 
 // New makes the handler of the admin listener.
 func New(b *bridge.Bridge, o Options) http.Handler {
-	a := &api{b: b, log: o.Logger, ready: o.Ready, change: o.Change, stopping: o.Stopping}
+	a := &api{b: b, log: o.Logger, token: sha256.Sum256([]byte(o.Token)), open: o.Token == "", ready: o.Ready, stopping: o.Stopping}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
 	a.logins = newLogins(a.log)
-	listen, folder := b.Config().Admin.Listen, access.Folder(b.Config().State)
-	a.users, a.actions, a.local = access.Open(folder, o.Token), access.OpenLog(folder), listen == "" || loopback(hostOf(listen))
-	if fault := a.users.Fault(); fault != nil {
-		a.log.Error("tokens cannot be read; nobody logs in with them", "error", fault)
-	}
 	if a.ready == nil {
 		a.ready = func() bool { return true }
 	}
@@ -83,10 +77,7 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 	}
 	get(g, "/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	get(g, "/readyz", a.readyz)
-	get(g, "/login", a.loginForm)
-	g.POST("/login", a.login)
-	g.POST("/logout", a.logout)
-	closed := g.Group("/", a.guard, a.record)
+	closed := g.Group("/", a.guard)
 	for _, r := range a.routes() {
 		if r.method == http.MethodGet {
 			get(closed, r.path, a.handle(r))
@@ -94,7 +85,7 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 			closed.Handle(r.method, r.path, a.handle(r))
 		}
 	}
-	get(closed, "/metrics", gin.WrapH(metrics(b)))
+	get(closed, "/metrics", gin.WrapH(o.Telemetry.Handler(metrics.Of(b))))
 	get(closed, "/openapi.json", func(c *gin.Context) { c.PureJSON(http.StatusOK, a.openAPI()) })
 	get(closed, "/", dashboard)
 	for name := range b.Config().Stores {

@@ -114,9 +114,7 @@ var setActions = []string{"scan", "touch", "accept", "rebase", "forget-set", "mo
 
 var depths = []string{"", "inventory", "store", "origin"}
 
-const runsPath = "/api/v1/runs"
-
-func runAddress(r jobs.Run) string { return runsPath + "/" + strconv.FormatUint(r.ID, 10) }
+func runAddress(r jobs.Run) string { return "/api/v1/runs/" + strconv.FormatUint(r.ID, 10) }
 
 // Job is a job and its schedule.
 type Job struct {
@@ -139,10 +137,9 @@ func (a *api) jobs(*gin.Context) (any, error) {
 	return out, nil
 }
 
-// Runs is a page of runs. Next is the value of before for the next page, 0 at the end.
+// Runs is a list of runs.
 type Runs struct {
 	Runs []jobs.Run `json:"runs"`
-	Next uint64     `json:"next"`
 }
 
 func (a *api) runs(c *gin.Context) (any, error) {
@@ -150,23 +147,14 @@ func (a *api) runs(c *gin.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := number(c, "before")
-	if err != nil {
-		return nil, err
-	}
-	state, out := c.Query("state"), Runs{Runs: []jobs.Run{}}
+	out := Runs{Runs: []jobs.Run{}}
 	for run, err := range a.b.Runner().Runs(c.Request.Context(), c.Query("job")) {
 		if err != nil {
 			return nil, err
 		}
-		if state != "" && run.State != state || before > 0 && run.ID >= before {
-			continue
-		}
-		if len(out.Runs) == most {
-			out.Next = out.Runs[most-1].ID
+		if out.Runs = append(out.Runs, run); len(out.Runs) == most {
 			break
 		}
-		out.Runs = append(out.Runs, run)
 	}
 	return out, nil
 }

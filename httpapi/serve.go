@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,7 +13,8 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/fairconn"
-	"github.com/rsbridge/rsbridge/internal/tlsfiles"
+	"github.com/rsbridge/rsbridge/internal/inproc"
+	"github.com/rsbridge/rsbridge/internal/telemetry"
 )
 
 // Addresses are the listening addresses of a bridge; "" for an absent one.
@@ -40,12 +40,12 @@ type Listeners struct{ Public, Admin net.Listener }
 // published documents contain the port. It writes the chosen ports into cfg, also into a base URL
 // derived from the listener.
 func Listen(cfg *bridge.Config) (l Listeners, err error) {
-	derived := cfg.Public.BaseURL == cfg.Public.Origin()
+	derived := cfg.Public.BaseURL == "http://"+cfg.Public.Listen
 	if l.Public, err = listenAny(&cfg.Public.Listen, "public documents"); err != nil {
 		return l, err
 	}
 	if l.Public != nil && derived {
-		cfg.Public.BaseURL = cfg.Public.Origin()
+		cfg.Public.BaseURL = "http://" + cfg.Public.Listen
 	}
 	if l.Admin, err = listenAny(&cfg.Admin.Listen, "administration"); err != nil {
 		l.Close()
@@ -100,18 +100,18 @@ func (l Listeners) Serve(ctx context.Context, b *bridge.Bridge, command string, 
 
 // Server serves one bridge after another at the same listeners.
 type Server struct {
+	Telemetry *telemetry.Telemetry // measures the requests; nil: nothing does
+
 	ctx     context.Context // serving ends with it
 	command string
 	log     *slog.Logger
 	failed  chan error
-	changes chan *Change // nil: nobody takes them
 	ready   atomic.Bool
 	wg      sync.WaitGroup // served doors, and doors being closed
 
 	mu    sync.Mutex // guards the fields below
 	doors [2]*door
 	next  [2]*door       // are used by the next bridge
-	tls   [2]*tls.Config // of next
 	left  map[*door]bool // are closed after the grace; false: is in use again
 	gen   *generation
 }
@@ -130,7 +130,6 @@ type door struct {
 	srv  *http.Server
 	used bool // is served
 
-	tls     atomic.Pointer[tls.Config] // nil: HTTP
 	leaving atomic.Bool
 }
 
@@ -167,16 +166,11 @@ func (s *Server) Listen(cfg *bridge.Config, b *bridge.Bridge, open Listeners) (e
 		kind int
 		what string
 		addr string
-		tls  tlsfiles.Config
 		open net.Listener
 	}{
-		{public, "public documents", cfg.Public.Listen, cfg.Public.TLS, open.Public},
-		{admin, "administration", cfg.Admin.Listen, cfg.Admin.TLS, open.Admin},
+		{public, "public documents", cfg.Public.Listen, open.Public},
+		{admin, "administration", cfg.Admin.Listen, open.Admin},
 	} {
-		if s.tls[d.kind], err = d.tls.Server(s.log); err != nil {
-			s.unlisten()
-			return fmt.Errorf("listen on %s for the %s: %w", d.addr, d.what, err)
-		}
 		if d.kind == public && !cfg.Publishes() && !b.Publishes() {
 			d.addr = ""
 		}
@@ -300,9 +294,9 @@ func (s *Server) Use(b *bridge.Bridge) (at Addresses, left func(), err error) {
 		at.Public = s.next[public].l.Addr().String()
 	}
 	if s.next[admin] != nil {
-		g.handlers[admin] = New(b, Options{Token: string(cfg.Admin.Token), Logger: s.log, Ready: s.ready.Load, Change: s.changer(), Stopping: s.ctx})
+		g.handlers[admin] = New(b, Options{Token: string(cfg.Admin.Token), Logger: s.log, Ready: s.ready.Load, Stopping: s.ctx, Telemetry: s.Telemetry})
 		at.Admin = s.next[admin].l.Addr().String()
-		if err := b.TellAdmin(told(cfg.Admin, at.Admin), s.command); err != nil {
+		if err := b.TellAdmin(at.Admin, s.command); err != nil {
 			return at, nil, err
 		}
 	}
@@ -311,11 +305,13 @@ func (s *Server) Use(b *bridge.Bridge) (at Addresses, left func(), err error) {
 	if old != nil {
 		old.b.HangUp() // one bridge at a time tells of changes
 	}
+	for kind, h := range g.handlers {
+		if h != nil {
+			g.handlers[kind] = s.Telemetry.Server([2]string{public: "public", admin: "admin"}[kind], h)
+		}
+	}
 	for kind, d := range s.next {
 		before := s.doors[kind]
-		if d != nil {
-			d.tls.Store(s.tls[kind])
-		}
 		if before == d {
 			continue
 		}
@@ -330,14 +326,6 @@ func (s *Server) Use(b *bridge.Bridge) (at Addresses, left func(), err error) {
 		}
 	}
 	return at, func() { old.wait(s.ctx) }, nil
-}
-
-// told is the address of an administration for commands.
-func told(c bridge.Admin, addr string) string {
-	if c.TLS.On() {
-		return c.TLS.Scheme() + "://" + addr
-	}
-	return addr
 }
 
 // keep answers late requests at a leaving door without a successor.
@@ -366,8 +354,52 @@ func (g *generation) wait(ctx context.Context) {
 // Ready makes /readyz answer 200.
 func (s *Server) Ready() { s.ready.Store(true) }
 
+// Alive tells in a line how the served bridge stands. An error tells why the daemon does no work: its
+// state cannot be read or written, or its administration gives no answer. On a full disk it waits
+// for room, and that is work.
+func (s *Server) Alive(ctx context.Context) (string, error) {
+	g := s.enter()
+	defer g.requests.Done()
+	var st bridge.Status
+	err := g.b.StateFault(ctx)
+	if bridge.IsFull(err) {
+		return "no room on the disk", nil
+	}
+	if err == nil {
+		st.Sets, err = g.b.SetStatuses(ctx)
+	}
+	if err == nil {
+		st.Destinations, err = g.b.DestinationStatuses(ctx)
+	}
+	if err == nil && g.handlers[admin] != nil {
+		err = healthy(ctx, g.handlers[admin])
+	}
+	all, unwell := len(st.Sets)+len(st.Destinations), st.Unwell()
+	if len(unwell) == 0 {
+		return fmt.Sprintf("%d sets and destinations, all well", all), err
+	}
+	return fmt.Sprintf("%d of %d sets and destinations need attention, as %s", len(unwell), all, unwell[0]), err
+}
+
+// healthy asks a handler for /healthz, past the listener: many clients may hold all connections.
+func healthy(ctx context.Context, h http.Handler) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/healthz", nil)
+	if err != nil {
+		return err
+	}
+	res, err := inproc.Transport{Handler: h}.RoundTrip(req)
+	if err != nil {
+		return fmt.Errorf("the administration does not answer: %w", err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("the administration answers %s at /healthz", res.Status)
+	}
+	return nil
+}
+
 func (s *Server) serve(d *door) {
-	if err := d.srv.Serve(tlsfiles.Listener(d.l, d.tls.Load)); !errors.Is(err, http.ErrServerClosed) {
+	if err := d.srv.Serve(d.l); !errors.Is(err, http.ErrServerClosed) {
 		select {
 		case s.failed <- err:
 		default: // one is enough

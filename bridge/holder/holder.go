@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -31,10 +30,7 @@ func (e *HeldError) Error() string {
 		who = "another process"
 	}
 	if e.Admin != "" {
-		who += ", administered at " + e.Admin
-		if !strings.Contains(e.Admin, "://") {
-			who = strings.TrimSuffix(who, e.Admin) + "http://" + e.Admin
-		}
+		who += ", administered at http://" + e.Admin
 	}
 	return fmt.Sprintf("the state in %s is held by %s; use its API, stop it, or choose another state folder", e.Dir, who)
 }

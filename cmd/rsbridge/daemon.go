@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -18,7 +19,9 @@ import (
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/httpapi"
+	"github.com/rsbridge/rsbridge/internal/service"
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/telemetry"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
@@ -46,7 +49,6 @@ destination, a line each: STATE: set NAME: WHY. As application/json it answers
 			if err != nil {
 				return err
 			}
-			leftOut(a, cfg)
 			return a.serveUntil(cmd.Context(), cfg, "rsbridge run -c "+a.config, hup, nil)
 		}}
 }
@@ -60,6 +62,26 @@ func (a *app) serve(ctx context.Context, cfg *bridge.Config, command string, rea
 // serveUntil is serve, and reads the configuration again on each hup. It waits for room
 // on a full disk.
 func (a *app) serveUntil(ctx context.Context, cfg *bridge.Config, command string, hup <-chan os.Signal, ready func(context.Context, *bridge.Bridge) error) error {
+	a.manager, a.telemetry = service.New(a.log), telemetry.New()
+	tracing, stopTraces, err := a.telemetry.Trace(ctx)
+	if err != nil {
+		return usage("%w", err)
+	}
+	if tracing {
+		a.log.Info("traces are sent, as the environment says")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { a.manager.Run(ctx) })
+	defer func() {
+		cancel()
+		beside.Wait()
+		last, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer done()
+		if err := stopTraces(last); err != nil {
+			a.log.Warn("the last traces were not sent", "error", err)
+		}
+	}()
 	told := false
 	for {
 		last, err := a.serveOnce(ctx, cfg, command, hup, ready)
@@ -104,6 +126,7 @@ func untilRoom(ctx context.Context) error {
 // configuration at the end.
 func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string, hup <-chan os.Signal, ready func(context.Context, *bridge.Bridge) error) (last *bridge.Config, err error) {
 	limitMemory(cfg.Embedded())
+	a.manager.Opening()
 	listeners, err := a.listen(cfg)
 	if err != nil {
 		return cfg, err
@@ -115,7 +138,7 @@ func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string,
 		grace = time.Second
 	}
 	opening := httpapi.AnswerOpening(ctx, cfg, listeners, longOpening, a.log)
-	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Command: command, Grace: grace, Heard: strings.HasPrefix(command, "rsbridge mirror")})
+	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Telemetry: a.telemetry, Command: command, Grace: grace, Heard: strings.HasPrefix(command, "rsbridge mirror")})
 	listeners = opening.End()
 	if err != nil {
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil { // it was told to stop while it was opening
@@ -132,6 +155,7 @@ func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string,
 	told := make(chan struct{})
 	silent := context.AfterFunc(ctx, func() {
 		defer close(told)
+		a.manager.Stopping()
 		a.log.Info("stopping; another signal ends it at once")
 	})
 	defer func() {
@@ -142,7 +166,7 @@ func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string,
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	server := httpapi.NewServer(ctx, command, a.log)
-	server.Changes() // taken by the reloader
+	server.Telemetry = a.telemetry
 	defer func() { cancel(); err = errors.Join(err, server.Wait()) }()
 	if err := server.Listen(cfg, b, listeners); err != nil {
 		return cfg, err
@@ -157,6 +181,7 @@ func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string,
 	}
 	b.Start(ctx)
 	server.Ready()
+	a.manager.Serving(server.Alive)
 	r := reloader{app: a, server: server, b: b}
 	b, err = r.loop(ctx, hup)
 	return b.Config(), err
@@ -173,7 +198,7 @@ func (a *app) use(server *httpapi.Server, b *bridge.Bridge) (left func(), err er
 		where = append(where, "documents", b.Config().Public.BaseURL+"/")
 	}
 	if at.Admin != "" {
-		where = append(where, "admin", b.Config().Admin.TLS.Scheme()+"://"+at.Admin+"/")
+		where = append(where, "admin", "http://"+at.Admin+"/")
 	}
 	a.log.Info("serving", where...)
 	return left, nil
@@ -187,10 +212,10 @@ func (a *app) listen(cfg *bridge.Config) (httpapi.Listeners, error) {
 	}
 	public, admin := cfg.Public.Listen, cfg.Admin.Listen
 	if p, ok := a.ports[public]; ok {
-		derived := cfg.Public.BaseURL == cfg.Public.Origin()
-		if cfg.Public.Listen = p; derived {
-			cfg.Public.BaseURL = cfg.Public.Origin()
+		if cfg.Public.BaseURL == "http://"+public {
+			cfg.Public.BaseURL = "http://" + p
 		}
+		cfg.Public.Listen = p
 	}
 	if p, ok := a.ports["admin "+admin]; ok {
 		cfg.Admin.Listen = p

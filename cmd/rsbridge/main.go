@@ -23,6 +23,8 @@ import (
 	"syscall"
 	_ "time/tzdata" // CRON_TZ= works on a system without time zones
 
+	_ "golang.org/x/crypto/x509roots/fallback" // https works on a system without certificates, as in an empty container
+
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )

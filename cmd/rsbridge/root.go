@@ -9,7 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
-	"runtime/debug"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -19,8 +19,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/service"
 	"github.com/rsbridge/rsbridge/internal/settings"
-	"github.com/rsbridge/rsbridge/internal/webclient"
+	"github.com/rsbridge/rsbridge/internal/telemetry"
+	"github.com/rsbridge/rsbridge/internal/version"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
@@ -34,7 +36,10 @@ type app struct {
 	logFormat string
 	logLevel  string
 
-	log  *slog.Logger
+	log       *slog.Logger
+	manager   *service.Manager     // of the daemon; nil: none is there
+	telemetry *telemetry.Telemetry // of the daemon
+
 	bars *bars
 
 	lineEvery  time.Duration // between lines of progress; 0: all are told
@@ -54,7 +59,7 @@ to any ResourceSync source of RDF.
 
 Exit codes: 0 done and equal, 1 failed, 2 wrong usage or configuration,
 3 done in part, held, or out of sync.`,
-		Version:      version().String(),
+		Version:      versionOf().String(),
 		SilenceUsage: true, SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.begin() },
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
@@ -73,7 +78,7 @@ Exit codes: 0 done and equal, 1 failed, 2 wrong usage or configuration,
 	})
 	root.AddCommand(a.demo(), a.init(), a.check(), a.run(), a.expose(), a.mirror(),
 		a.scan(), a.sync(), a.audit(), a.status(), a.changes(), a.show(), a.diff(), a.accept(), a.rebase(), a.forget(), a.move(), a.verify(), backupCommand(a), restoreCommand(a),
-		tokenCommand(a), actionsCommand(a), a.store(), a.simulate(), a.export(), a.doctor(), a.explore(), a.validate(), a.version())
+		a.store(), a.simulate(), a.export(), a.doctor(), a.explore(), a.validate(), a.version())
 	completeNames(a, root)
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
@@ -132,7 +137,7 @@ var argKinds = map[string]string{
 	"PATH or URL...": "files or addresses of ResourceSync documents",
 	"SET or DEST":    "a set or destination of the configuration, or one removed from it",
 	"SET":            "a set of the configuration",
-	"NAME":           "a set or destination of the configuration, or a token",
+	"NAME":           "a set or destination of the configuration",
 	"ENTITY":         "the IRI of an entity",
 	"SOURCE":         "the address of a ResourceSync source",
 	"URL":            "the address of a ResourceSync source",
@@ -142,8 +147,6 @@ var argKinds = map[string]string{
 	"FILE":           "the file of a backup",
 	"QUERY":          "a SPARQL query",
 	"UPDATE":         "a SPARQL update, or - for standard input",
-
-	"NAME --role read, operate or admin": "the name of a new token",
 
 	"SET NEWNAME or DEST --to STORE": "a set and its new name, or a destination and its new store",
 }
@@ -298,7 +301,7 @@ func (a *app) version() *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		Long: `--json: {"version","go","revision"}`,
 		RunE: func(*cobra.Command, []string) error {
-			v := version()
+			v := versionOf()
 			if a.json {
 				return a.print(v)
 			}
@@ -318,18 +321,9 @@ func (v versionInfo) String() string {
 	return strings.TrimSpace(v.Version + " " + v.Go + " " + v.Revision)
 }
 
-// version comes from the build.
-func version() versionInfo {
-	v := versionInfo{Version: webclient.Version()}
-	if bi, ok := debug.ReadBuildInfo(); ok {
-		v.Go = bi.GoVersion
-		for _, s := range bi.Settings {
-			if s.Key == "vcs.revision" {
-				v.Revision = s.Value
-			}
-		}
-	}
-	return v
+// versionOf is the build.
+func versionOf() versionInfo {
+	return versionInfo{Version: version.String(), Go: runtime.Version(), Revision: version.Revision()}
 }
 
 func isTerminal(w io.Writer) bool {

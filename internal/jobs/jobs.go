@@ -89,6 +89,8 @@ var (
 	ErrUnknown = errors.New("no such job or run")
 	// ErrClosed comes from a closing Runner.
 	ErrClosed = errors.New("rsbridge is being stopped and begins no more runs")
+	// ErrPanicked is in the error of a run that panicked.
+	ErrPanicked = errors.New("panicked")
 
 	errStopped   = errors.New("rsbridge was stopped before the run had ended")
 	errCancelled = errors.New("the run was cancelled on request")

@@ -29,6 +29,9 @@ type Options struct {
 	Keep   int              // ended runs kept per job and class; default 200
 	Class  func(Run) string // of an ended run: runs of one class push out none of another; nil: there is one
 	Grace  time.Duration    // for runs under way at End
+	// Around is told of each beginning run. The run gets the returned context, and end is told of its
+	// end. nil: nobody is told.
+	Around func(ctx context.Context, run Run) (_ context.Context, end func(run Run, err error))
 }
 
 // Runner owns the jobs and their goroutines. Close it.
@@ -82,6 +85,7 @@ type active struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 	inside bool // another run on its subject
+	over   func(Run, error)
 }
 
 // Open reads the history in store and takes the jobs. Runs that were under way
@@ -103,6 +107,9 @@ func Open(ctx context.Context, store kv.Store, jobs []Job, o Options) (*Runner, 
 	}
 	if r.o.Class == nil {
 		r.o.Class = func(Run) string { return "" }
+	}
+	if r.o.Around == nil {
+		r.o.Around = func(ctx context.Context, _ Run) (context.Context, func(Run, error)) { return ctx, nil }
 	}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx)) // ended by Close
 	for _, j := range jobs {
@@ -289,6 +296,9 @@ func (r *Runner) execute(ctx context.Context, a *active, subject chan struct{}) 
 			run.Unreachable = errors.As(err, &u) && u.Unreachable()
 		}
 	}, true)
+	if a.over != nil {
+		a.over(a.run, err)
+	}
 	r.mu.Lock()
 	delete(r.active, a.run.ID)
 	r.retryAfter(a.run)
@@ -319,6 +329,7 @@ func (r *Runner) work(ctx context.Context, a *active) (any, error) {
 		ctx, stop = context.WithTimeoutCause(ctx, job.Timeout, fmt.Errorf("the run took longer than its timeout of %v", job.Timeout))
 		defer stop()
 	}
+	ctx, a.over = r.o.Around(ctx, a.run)
 	own := a.run
 	own.progress = func(stage string, done, total int64) {
 		stage = webguard.MaskedText(stage)
@@ -356,7 +367,7 @@ func ended(ctx context.Context, err error) (string, error) {
 func guarded(ctx context.Context, job Job, run *Run) (result any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("job %s panicked: %v\n%s", job.Name, p, debug.Stack())
+			err = fmt.Errorf("job %s %w: %v\n%s", job.Name, ErrPanicked, p, debug.Stack())
 		}
 	}()
 	return job.Run(ctx, run)

@@ -28,12 +28,14 @@ type Endpoint struct {
 	Rate        float64           // requests a second at most; 0: any number
 	Slow        time.Duration     // a query answered later than this makes the next request wait (pace.Pacer); 0: never
 	Transport   http.RoundTripper // nil: a transport of its own; an embedded store passes its handler
-	Retries     int               // default 4 for passing failures; -1: none
-	RetryPause  time.Duration     // the first pause, doubled each time; default 500ms
-	MaxRows     int64             // configured row limit of the store; 0 unknown
-	Logger      *slog.Logger      // with the name of the store, if the lines are to have it; nil: silent
-	UserAgent   string            // of each request; default webclient.Agent
-	Names       settings.Names    // of the settings in hints
+	// Around is put around the transport, to measure the requests; nil: nothing is.
+	Around     func(http.RoundTripper) http.RoundTripper
+	Retries    int            // default 4 for passing failures; -1: none
+	RetryPause time.Duration  // the first pause, doubled each time; default 500ms
+	MaxRows    int64          // configured row limit of the store; 0 unknown
+	Logger     *slog.Logger   // with the name of the store, if the lines are to have it; nil: silent
+	UserAgent  string         // of each request; default webclient.Agent
+	Names      settings.Names // of the settings in hints
 }
 
 // Client speaks to one endpoint. Safe for concurrent use.
@@ -128,6 +130,9 @@ func New(e Endpoint) (*Client, error) {
 			DisableCompression:    true, // requested and undone here: this shows truncation
 		}
 		rt = c.conn.transport
+	}
+	if e.Around != nil {
+		rt = e.Around(rt)
 	}
 	c.conn.http = &http.Client{Transport: webclient.Named(rt, e.UserAgent), CheckRedirect: checkRedirect}
 	c.conn.auth = authenticator{username: e.Username, password: e.Password}

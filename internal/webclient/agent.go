@@ -6,34 +6,13 @@ package webclient
 import (
 	"errors"
 	"net/http"
-	"runtime/debug"
-	"strings"
-)
 
-const module = "github.com/rsbridge/rsbridge"
+	"github.com/rsbridge/rsbridge/internal/version"
+)
 
 // Agent is the default User-Agent: the program, its version, and where the people
 // behind it are found, as Wikimedia and others demand.
-var Agent = "rsbridge/" + Version() + " (+https://" + module + ")"
-
-// Version is the program's, or "devel".
-func Version() string {
-	version := ""
-	if bi, ok := debug.ReadBuildInfo(); ok {
-		if version = bi.Main.Version; bi.Main.Path != module { // a library of another program
-			version = ""
-			for _, d := range bi.Deps {
-				if d.Path == module {
-					version = d.Version
-				}
-			}
-		}
-	}
-	if version = strings.Trim(version, "()"); version == "" {
-		return "devel"
-	}
-	return version
-}
+var Agent = "rsbridge/" + version.String() + " (+https://github.com/rsbridge/rsbridge)"
 
 // CheckAgent tells why a text cannot be a User-Agent.
 func CheckAgent(s string) error {

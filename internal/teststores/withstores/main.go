@@ -75,6 +75,9 @@ func run(ctx context.Context, command []string) int {
 	k.virtuoso(ctx)
 	k.browser(ctx)
 	k.npm(ctx)
+	k.promtool(ctx)
+	k.cleanDebian(ctx)
+	k.mkdocs(ctx)
 	list := filepath.Join(k.work, "missing")
 	k.env = append(k.env, teststores.EnvMissing+"="+list, teststores.EnvVersions+"="+versions)
 

@@ -16,10 +16,14 @@ RACED    = $(if $(filter ./...,$(PACKAGES)),$(or $(shell git grep -lE '^[[:space
 # names and lines without them. MessagePack, for gin alone, takes 19 s.
 LEAN := -trimpath -ldflags=-w -gcflags=all=-dwarf=false -tags=nomsgpack
 
-.PHONY: build run test plain raced lint bench bench-two bench-large bench-weeks fuzz campaign generate clean
+# The commit is told by --version. The version is that of a tag, or the next one with -dev.
+REVISION = $(shell git rev-parse HEAD 2>/dev/null)
+STAMP    = -ldflags='-w -X github.com/rsbridge/rsbridge/internal/version.revision=$(REVISION)'
+
+.PHONY: build run test plain raced lint vuln bench bench-two bench-large bench-weeks fuzz campaign generate dist site clean
 
 build:
-	CGO_ENABLED=0 $(GO) build $(LEAN) -o $(BIN) ./cmd/rsbridge
+	CGO_ENABLED=0 $(GO) build $(LEAN) $(STAMP) -o $(BIN) ./cmd/rsbridge
 
 run: build
 	./$(BIN) demo $(ARGS)
@@ -69,7 +73,24 @@ vuln:
 	$(GO) tool govulncheck ./...
 
 clean:
-	rm -rf bin build
+	rm -rf bin build dist
+
+# The files of a release: archives for three systems, packages for Debian and Fedora, bills of
+# materials, checksums. The same commit gives the same bytes. TARGETS=linux/amd64 makes less.
+VERSION ?= $(or $(patsubst v%,%,$(shell git describe --tags --exact-match --match 'v*' 2>/dev/null)),$(shell $(GO) run ./internal/dist -next)-dev+$(shell git rev-parse --short=12 HEAD))
+TARGETS ?=
+dist:
+	$(GO) run ./internal/dist -version $(VERSION) -revision $(REVISION) -time $(shell git log -1 --format=%ct) $(TARGETS:%=-target %)
+
+# The documents as a site in build/site, with all links checked.
+SITE := build/venv-site
+site: $(SITE)/bin/mkdocs
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --clean
+
+$(SITE)/bin/mkdocs: packaging/site/requirements.txt
+	python3 -m venv $(SITE)
+	$(SITE)/bin/python -m pip install -q --disable-pip-version-check -r packaging/site/requirements.txt
+	touch $@
 
 bench: build
 	RSBRIDGE_VIRTUOSO_ROWS=2000000 CGO_ENABLED=0 $(GO) run ./internal/teststores/withstores $(GO) run ./cmd/bench $(if $(ROW),-row $(ROW)) $(BENCHFLAGS)
@@ -94,7 +115,7 @@ bench-weeks: build
 
 # The reference pages and notices that are made from the code.
 generate:
-	$(GO) test ./bridge ./httpapi ./cmd/rsbridge -run 'Reference$$' -update
+	$(GO) test ./bridge ./httpapi ./httpapi/metrics ./cmd/rsbridge -run 'Reference$$' -update
 	$(GO) run ./internal/notices > NOTICE
 
 # Large numbers of what `make test` does in small: kills, random histories,

@@ -8,7 +8,6 @@ package fairconn
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -66,19 +65,11 @@ func New(l net.Listener, limits Limits, log *slog.Logger) *Listener {
 }
 
 // ConnState is http.Server's.
-func (l *Listener) ConnState(c net.Conn, state http.ConnState) { below(c).to(state) }
+func (l *Listener) ConnState(c net.Conn, state http.ConnState) { c.(*conn).to(state) }
 
 // ConnContext is http.Server's.
 func (l *Listener) ConnContext(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, below(c))
-}
-
-// below is the connection of a listener, perhaps below TLS.
-func below(c net.Conn) *conn {
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
-	}
-	return c.(*conn)
+	return context.WithValue(ctx, connKey{}, c)
 }
 
 type connKey struct{}

@@ -2,9 +2,14 @@ package bridge
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge/storelog"
+	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
 )
 
@@ -15,6 +20,51 @@ const roomPause = 2 * time.Second
 type behind struct {
 	unwatch   context.CancelFunc // ends watchRoom
 	followers storelog.Group
+
+	mu      sync.Mutex // guards waiting
+	waiting []*mirror  // started with the first publication of their source, one of our sets
+}
+
+// start starts the mirrors, those of our own sets once these are published.
+func (b *behind) start(mirrors map[string]*mirror) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range mirrors {
+		if m.waits() {
+			b.waiting = append(b.waiting, m)
+		} else {
+			m.start()
+		}
+	}
+}
+
+// startWaiting starts the waiting mirrors with a published source, and their first syncs.
+func (b *behind) startWaiting() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waiting = slices.DeleteFunc(b.waiting, func(m *mirror) bool {
+		if m.waits() {
+			return false
+		}
+		m.start()
+		if _, _, err := m.bridge.runner.Start("sync:"+m.name, jobs.BySchedule, nil); err != nil && !errors.Is(err, jobs.ErrClosed) {
+			m.bridge.log.Error("the first sync comes by schedule", "destination", m.name, "error", err)
+		}
+		return true
+	})
+}
+
+// waits tells whether the source is a set of this bridge without a publication.
+func (m *mirror) waits() bool {
+	b := m.bridge
+	if b.pub == nil || b.cfg.Public.BaseURL == "" || !strings.HasPrefix(m.cfg.Source+"/", b.cfg.Public.BaseURL+"/") {
+		return false
+	}
+	_, one := b.sets[m.cfg.Set]
+	return !slices.ContainsFunc(b.Sets(), func(name string) bool {
+		_, published := b.pub.Generation(name)
+		return published && (!one || name == m.cfg.Set)
+	})
 }
 
 // follow follows the logs of the stores of all sets, until end.

@@ -270,13 +270,18 @@ func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
 // transport fetches over the network, but from this bridge's own base URL
 // through its handler.
 func (b *Bridge) transport() http.RoundTripper {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConnsPerHost = 32
-	t.DisableCompression = true                     // lengths and hashes are of the uncoded body
+	t := plainTransport()
 	if b.pub == nil || b.cfg.Public.BaseURL == "" { // the documents of removed sets are not served without an address
 		return t
 	}
 	return inproc.OwnOrWeb{Bases: b.pub.Bases, Own: inproc.Transport{Handler: b.PublicHandler()}, Web: t}
+}
+
+func plainTransport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = 32
+	t.DisableCompression = true // lengths and hashes are of the uncoded body
+	return t
 }
 
 // Start starts the schedules, follows the logs of stores, and begins the kept requests for named entities and the jobs
@@ -291,9 +296,7 @@ func (b *Bridge) Start(ctx context.Context) {
 			b.log.Error("no notifications are sent", "error", err)
 		}
 	}
-	for _, m := range b.dests {
-		m.start()
-	}
+	b.behind.start(b.dests)
 	b.behind.follow(context.WithoutCancel(ctx), b.sets) // until Close: ctx may be of a reload, and ends with it
 	for _, name := range b.ConfiguredSets() {
 		if err := b.sets[name].beginDue(ctx); err != nil {

@@ -4,22 +4,22 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/access"
 	"github.com/rsbridge/rsbridge/internal/configfile"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
+	"github.com/rsbridge/rsbridge/internal/hosts"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/tlsfiles"
 	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/publish"
@@ -29,12 +29,7 @@ import (
 
 // resolve reads secrets from their files and makes paths relative to dir absolute.
 func (c *Config) resolve(dir string) (faults []Finding) {
-	abs := func(p string) string {
-		if p == "" || filepath.IsAbs(p) {
-			return p
-		}
-		return filepath.Join(dir, p)
-	}
+	abs := func(p string) string { return absolute(dir, p) }
 	secret := func(path, file string, into *Secret) {
 		if file == "" {
 			return
@@ -49,6 +44,8 @@ func (c *Config) resolve(dir string) (faults []Finding) {
 		}
 	}
 	c.State = abs(c.State)
+	c.Public.TLS.Resolve(abs)
+	c.Admin.TLS.Resolve(abs)
 	secret("admin.token_file", c.Admin.TokenFile, &c.Admin.Token)
 	for name, s := range c.Stores {
 		for _, path := range s.paths() {
@@ -59,6 +56,7 @@ func (c *Config) resolve(dir string) (faults []Finding) {
 	}
 	for name, d := range c.Destinations {
 		d.Files = abs(d.Files)
+		d.Login.Resolve(abs, func(key, file string, into *Secret) { secret("destinations."+name+".login."+key, file, into) })
 		c.Destinations[name] = d
 	}
 	for _, s := range c.Sets {
@@ -74,8 +72,8 @@ func (c *Config) resolve(dir string) (faults []Finding) {
 
 // fill sets the settings derived from others.
 func (c *Config) fill() {
-	if c.Public.BaseURL == "" && namesHost(c.Public.Listen) {
-		c.Public.BaseURL = "http://" + c.Public.Listen
+	if c.Public.BaseURL == "" && hosts.Named(c.Public.Listen) {
+		c.Public.BaseURL = c.Public.Origin()
 	}
 	c.Public.BaseURL = strings.TrimRight(c.Public.BaseURL, "/")
 	for name, s := range c.Stores {
@@ -86,7 +84,7 @@ func (c *Config) fill() {
 
 // preset fills in the addresses of a preset; the check finds its faults.
 func (s Store) preset() Store {
-	if s.Preset == "" || !onServer(s.URL) || s.local() {
+	if s.Preset == "" || !hosts.IsServer(s.URL) || s.local() {
 		return s
 	}
 	query, update, graphStore, err := sparql.Addresses(s.Preset, s.URL, s.Repository, s.Username == "")
@@ -121,7 +119,7 @@ func (c *Config) check() (out []Finding) {
 		switch {
 		case wrong == nil && with != v && strings.ContainsAny(v, ".:/"):
 			fault(path, v, "has no scheme: write %s, or https://", webguard.Masked(with))
-		case err != nil || u.Hostname() == "" || !isPort(u.Port()) || (u.Scheme != "http" && u.Scheme != "https"):
+		case err != nil || u.Hostname() == "" || !hosts.IsPort(u.Port()) || (u.Scheme != "http" && u.Scheme != "https"):
 			fault(path, v, "is no http or https address")
 		}
 	}
@@ -159,7 +157,7 @@ func (c *Config) check() (out []Finding) {
 	if c.State == "" {
 		fault("state", "", "is needed: a folder")
 	}
-	derived := c.Public.BaseURL == "http://"+c.Public.Listen // a fault of listen is told once
+	derived := c.Public.BaseURL == c.Public.Origin() // a fault of listen is told once
 	if c.Public.BaseURL != "" && !derived {
 		httpURL("public.base_url", c.Public.BaseURL)
 		if strings.ContainsAny(c.Public.BaseURL, "?#") {
@@ -167,10 +165,10 @@ func (c *Config) check() (out []Finding) {
 		}
 		if u, err := url.Parse(c.Public.BaseURL); err == nil && u.User != nil {
 			fault("public.base_url", c.Public.BaseURL, "names a user: it is what everybody sees")
-		} else if err == nil && u.Hostname() != "" && !isHost(u.Hostname()) {
+		} else if err == nil && u.Hostname() != "" && !hosts.IsHost(u.Hostname()) {
 			fault("public.base_url", c.Public.BaseURL, "names no host that others could ask")
 		}
-	} else if len(c.Sets) > 0 && c.Public.BaseURL == "" && (c.Public.Listen == "" || listens(c.Public.Listen)) {
+	} else if len(c.Sets) > 0 && c.Public.BaseURL == "" && (c.Public.Listen == "" || hosts.Listens(c.Public.Listen)) {
 		why := ""
 		if c.Public.Listen != "" {
 			why = fmt.Sprintf(", and %s %q names no host", c.names.Of("public.listen"), c.Public.Listen)
@@ -178,23 +176,29 @@ func (c *Config) check() (out []Finding) {
 		fault("public.base_url", "", "is needed: all published addresses begin with it%s; give the address that others use, like http://data.example.org", why)
 	}
 	for _, l := range []struct{ path, v string }{{"public.listen", c.Public.Listen}, {"admin.listen", c.Admin.Listen}} {
-		if l.v != "" && !listens(l.v) {
+		if l.v != "" && !hosts.Listens(l.v) {
 			fault(l.path, l.v, "is no address with a port, like 127.0.0.1:8080")
+		}
+	}
+	for path, files := range map[string]tlsfiles.Config{"public.tls": c.Public.TLS, "admin.tls": c.Admin.TLS} {
+		if err := files.Check(); err != nil {
+			fault(path, "", "%v", err)
 		}
 	}
 	if c.Admin.Listen != "" && c.Admin.Listen == c.Public.Listen && !strings.HasSuffix(c.Admin.Listen, ":0") {
 		fault("admin.listen", c.Admin.Listen, "is where the documents are served: give it another port")
 	}
-	if c.Admin.Listen != "" && !loopback(c.Admin.Listen) {
+	if c.Admin.Listen != "" && !hosts.Loopback(c.Admin.Listen) {
 		token := "admin.token"
 		if c.Admin.TokenFile != "" {
 			token = "admin.token_file"
 		}
 		switch {
+		case c.Admin.Token == "" && access.Open(access.Folder(c.State), "").Closed(): // by tokens of the state
 		case c.Admin.Token == "":
-			fault("admin.listen", c.Admin.Listen, "is not loopback, and there is no token: set %s, or listen on 127.0.0.1", c.names.Of("admin.token_file"))
-		case !strong(string(c.Admin.Token)):
-			fault(token, "", "is easy to guess: off loopback a token has %d characters or more, %d of them different; make one with: openssl rand -hex 16", tokenLength, tokenVariety)
+			fault("admin.listen", c.Admin.Listen, "is not loopback, and there is no token: make one with rsbridge token create, set %s, or listen on 127.0.0.1", c.names.Of("admin.token_file"))
+		case !access.Strong(string(c.Admin.Token)):
+			fault(token, "", "is easy to guess: off loopback a token has %d characters or more, %d of them different; make one with: openssl rand -hex 16", access.TokenLength, access.TokenVariety)
 		}
 	}
 	c.checkStores(fault, httpURL)
@@ -271,6 +275,9 @@ func (c *Config) check() (out []Finding) {
 				fault(p+".alternates", other, "is not one of the other sets, each once: %s", names(c.Sets))
 			}
 		}
+		if s.protected() && len(s.Notify.Hubs) > 0 {
+			fault(p+".notify.hubs", "", "send changes to others, and the set is for readers with a token")
+		}
 		if err := s.Notify.Check(); err != nil {
 			fault(p+".notify", "", "%v", err)
 		}
@@ -312,6 +319,9 @@ func (c *Config) check() (out []Finding) {
 			fault(p+".store", d.Store, "can only be read: it has neither %s nor %s", c.names.Of("update"), c.names.Of("graph_store"))
 		}
 		httpURL(p+".source", d.Source)
+		d.Login.Check(d.Source, func(key, value, format string, args ...any) {
+			fault(strings.TrimSuffix(p+".login."+key, "."), value, format, args...)
+		})
 		schedule(p+".schedule", d.Schedule)
 		schedule(p+".audit", d.Audit.Schedule)
 		if err := d.Live.Check(); err != nil {
@@ -405,7 +415,7 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 			switch {
 			case s.Preset == "" || s.URL == "" || s.local():
 				fault(p, "", "preset and url go together, in a store that is neither embedded nor a sink; repository goes with them")
-			case !onServer(s.URL):
+			case !hosts.IsServer(s.URL):
 				fault(p+".url", s.URL, "is no http or https address of a server, without a question in it")
 			case err != nil:
 				fault(p+".preset", s.Preset, "%v", err)
@@ -483,75 +493,12 @@ func (c *Config) besides(name string) string {
 	return ""
 }
 
-// onServer tells whether addresses can be made from one.
-func onServer(address string) bool {
-	u, err := url.Parse(address)
-	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && u.RawQuery == "" && u.Fragment == ""
-}
-
 // inState tells whether a path is the state's folder, or in its temporary part: each start
 // empties it.
 func (c *Config) inState(path string) bool {
 	rel, err := filepath.Rel(c.State, path)
 	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
-	return err == nil && slices.Contains([]string{".", "kv", "tmp", "stage", "published", "lock", "holder.json"}, first)
-}
-
-// namesHost tells whether an address to listen at is of one host, and not of all names of
-// this machine.
-func namesHost(listen string) bool {
-	host, _, err := net.SplitHostPort(listen)
-	return err == nil && isHost(host)
-}
-
-// isHost tells whether a text is the name or the address of a host. The last part of a name
-// has a letter: else it is an address, written shorter.
-func isHost(text string) bool {
-	if ip, err := netip.ParseAddr(text); err == nil {
-		return !ip.WithZone("").Unmap().IsUnspecified()
-	}
-	last := strings.TrimSuffix(text, ".")
-	last = last[strings.LastIndexByte(last, '.')+1:]
-	return hostName.MatchString(text) && strings.Trim(last, "0123456789") != ""
-}
-
-var hostName = regexp.MustCompile(`^[\pL\pN_]([\pL\pN._-]*[\pL\pN_.])?$`)
-
-// listens tells whether one can listen at an address: a host, or none, and a port.
-func listens(addr string) bool {
-	host, port, err := net.SplitHostPort(addr)
-	_, ip := netip.ParseAddr(host)
-	return err == nil && port != "" && isPort(port) && (host == "" || ip == nil || isHost(host))
-}
-
-// isPort tells whether a port is valid; "" is the port of the scheme.
-func isPort(text string) bool {
-	_, err := strconv.ParseUint(text, 10, 16)
-	return text == "" || err == nil
-}
-
-func loopback(listen string) bool {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || (ip != nil && ip.IsLoopback())
-}
-
-// A token open to attempts from other machines is at least so long, of so many different
-// characters.
-const (
-	tokenLength  = 16
-	tokenVariety = 8
-)
-
-func strong(token string) bool {
-	seen := map[rune]bool{}
-	for _, r := range token {
-		seen[r] = true
-	}
-	return len(token) >= tokenLength && len(seen) >= tokenVariety
+	return err == nil && slices.Contains([]string{".", "kv", "tmp", "stage", "published", "access", "lock", "holder.json"}, first)
 }
 
 func names[T any](m map[string]T) string {

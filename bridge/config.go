@@ -5,9 +5,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/declared"
+	"github.com/rsbridge/rsbridge/bridge/tables"
 	"github.com/rsbridge/rsbridge/destination/live"
 	"github.com/rsbridge/rsbridge/internal/configfile"
+	"github.com/rsbridge/rsbridge/internal/login"
 	"github.com/rsbridge/rsbridge/internal/settings"
+	"github.com/rsbridge/rsbridge/internal/tlsfiles"
 	"github.com/rsbridge/rsbridge/push"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -26,6 +30,7 @@ type Config struct {
 
 	names settings.Names // of a command without a file
 	temp  string         // instead of the state's folder for temporary files
+	apart apart          // from the API
 	file  string
 	line  map[string]int // path of a key -> line, for findings
 }
@@ -46,21 +51,26 @@ func (c *Config) Embedded() (n int) {
 
 // Public is the listener of the published documents.
 type Public struct {
-	Listen            string         `yaml:"listen" doc:"address and port; empty: no documents; port 0: a free one, another each time, and the documents move there" default:"127.0.0.1:8080"`
-	BaseURL           string         `yaml:"base_url" doc:"the public address, without a slash at the end; default: http:// and listen, if listen names a host"`
-	Title             string         `yaml:"title" doc:"of the source, for people and catalogues; default: the host of base_url"`
-	Description       string         `yaml:"description" doc:"of the source, for people and catalogues"`
-	Publisher         string         `yaml:"publisher" doc:"publisher of sets without one of their own: a name, or an IRI"`
-	ClientConnections int            `yaml:"client_connections" doc:"connections of one client address at once (of IPv6 one /64). 0: a quarter of all, without limit for loopback, where a proxy may stand for many; all are a quarter of the process's file limit. Give a proxy on another machine as many as it needs" default:"0"`
-	Hub               push.HubConfig `yaml:"hub" doc:"the built-in WebSub hub, for sets with notify.websub"`
-	Robots            bool           `yaml:"robots" doc:"answer robots.txt with the Resource Lists as Sitemaps; search engines then read them too" default:"false"`
+	Listen            string          `yaml:"listen" doc:"address and port; empty: no documents; port 0: a free one, another each time, and the documents move there" default:"127.0.0.1:8080"`
+	BaseURL           string          `yaml:"base_url" doc:"the public address, without a slash at the end; default: http:// and listen, if listen names a host"`
+	Title             string          `yaml:"title" doc:"of the source, for people and catalogues; default: the host of base_url"`
+	Description       string          `yaml:"description" doc:"of the source, for people and catalogues"`
+	Publisher         string          `yaml:"publisher" doc:"publisher of sets without one of their own: a name, or an IRI"`
+	ClientConnections int             `yaml:"client_connections" doc:"connections of one client address at once (of IPv6 one /64). 0: a quarter of all, without limit for loopback, where a proxy may stand for many; all are a quarter of the process's file limit. Give a proxy on another machine as many as it needs" default:"0"`
+	Hub               push.HubConfig  `yaml:"hub" doc:"the built-in WebSub hub, for sets with notify.websub"`
+	TLS               tlsfiles.Config `yaml:"tls" doc:"serve HTTPS by these files; empty: HTTP"`
+	Robots            bool            `yaml:"robots" doc:"answer robots.txt with the Resource Lists as Sitemaps; search engines then read them too" default:"false"`
 }
+
+// Origin is the address of the listener, before BaseURL.
+func (p Public) Origin() string { return p.TLS.Scheme() + "://" + p.Listen }
 
 // Admin is the listener of the administration.
 type Admin struct {
-	Listen    string `yaml:"listen" doc:"address and port; off loopback a token is required, of 16 characters or more, 8 of them different; port 0: a free one" default:"127.0.0.1:8081"`
-	Token     Secret `yaml:"token" doc:"bearer token of the API"`
-	TokenFile string `yaml:"token_file" doc:"file with the token"`
+	Listen    string          `yaml:"listen" doc:"address and port; off loopback a token is required: one of rsbridge token, or the one below with 16 characters or more, 8 of them different; port 0: a free one" default:"127.0.0.1:8081"`
+	Token     Secret          `yaml:"token" doc:"an administrator's token, beside those of rsbridge token"`
+	TokenFile string          `yaml:"token_file" doc:"file with the token"`
+	TLS       tlsfiles.Config `yaml:"tls" doc:"serve HTTPS by these files; empty: HTTP"`
 }
 
 // Store is a triple store: embedded, or by its addresses.
@@ -134,44 +144,9 @@ type Set struct {
 	Locations      []string     `yaml:"locations" doc:"further places of the same representations, the best first: duplicate links with pri; the address of a copy of the set, or a template with {name} and {suffix}"`
 	Links          []string     `yaml:"links" doc:"further links of list entries, each as REL HREF or REL HREF TYPE; in HREF {entity}, {entity_escaped}, {name}, {suffix}, {loc} and {sequence} are filled in"`
 	Notify         push.Config  `yaml:"notify" doc:"notifications of changes"`
+	Access         string       `yaml:"access" doc:"readers of the set's addresses: everybody, or those with a token (rsbridge token create NAME --set SET). Its name, title and description stay public, and it has no WebSub: a hub sends changes to others" allowed:"public|tokens" default:"public"`
 	Faces          []string     `yaml:"faces" doc:"other forms of the same log: ldes (Linked Data Event Stream), iiif (IIIF Change Discovery), oai (OAI-PMH 2.0)" allowed:"ldes|iiif|oai"`
 	Contact        string       `yaml:"contact" doc:"e-mail address of the set's administrator; OAI-PMH wants one, default admin@ and the host"`
-}
-
-// Select is the selection of a set's entities.
-type Select struct {
-	Classes  []string `yaml:"classes" doc:"entities with one of these rdf:type"`
-	Prefixes []string `yaml:"prefixes" doc:"entities with one of these prefixes"`
-	Query    string   `yaml:"query" doc:"a SELECT of ?entity, over the graphs of the set, or over graphs of its own (GRAPH, FROM)"`
-}
-
-// Part is the selection of a mirror's entities.
-type Part struct {
-	Classes  []string `yaml:"classes" doc:"entities with one of these rdf:type"`
-	Prefixes []string `yaml:"prefixes" doc:"entities with one of these prefixes; without classes, and with a source that names entities, others are not fetched"`
-}
-
-// Hints name possibly changed entities. Only these are described again; the full scan finds
-// the missed ones.
-type Hints struct {
-	Modified []string `yaml:"modified" doc:"properties with the time of modification, such as http://purl.org/dc/terms/modified"`
-	Every    Duration `yaml:"every" doc:"beside schedule, ask for new times of modified as often as this, 1s or longer, and describe their entities at once; empty: by schedule alone"`
-	Query    string   `yaml:"query" doc:"a SELECT of changed ?entity; ?since is the time of the last look, less overlap; over the graphs of the set, or over graphs of its own"`
-	Counts   []string `yaml:"counts" doc:"counted partitions; after a change of counts the partition's entities are described again" allowed:"class|graph"`
-	Overlap  Duration `yaml:"overlap" doc:"repeated time before the last look, since clocks differ and changes may arrive late" default:"2m"`
-	Full     string   `yaml:"full" doc:"schedule of full scans, for changes without hints" default:"@daily"`
-}
-
-// ResourceList settings.
-type ResourceList struct {
-	Schedule    string `yaml:"schedule" doc:"when the list is made again, after the first complete scan; empty: current after every scan"`
-	PartEntries int    `yaml:"part_entries" doc:"entries of one part; more become an index" default:"10000"`
-}
-
-// ChangeList settings.
-type ChangeList struct {
-	Rotate  Duration `yaml:"rotate" doc:"a list is closed at this age of its first change; empty: 24h with a Change Dump, made of closed lists, else retention.changes"`
-	Entries int      `yaml:"entries" doc:"entries at which a list is closed, at most 50000" default:"50000"`
 }
 
 // rotate is the age of a Change List at its closing. A Change Dump holds closed lists only,
@@ -186,63 +161,49 @@ func (s Set) rotate() time.Duration {
 	return time.Duration(s.Retention.Changes)
 }
 
-// ResourceDump settings.
-type ResourceDump struct {
-	Schedule string `yaml:"schedule" doc:"when a dump is made again; the first one follows the first complete scan" default:"@daily"`
-}
-
-// ChangeDump settings.
-type ChangeDump struct {
-	Schedule string `yaml:"schedule" doc:"when newly closed Change Lists are packaged; empty: with the Resource Dump"`
-	Patches  bool   `yaml:"patches" doc:"also hold the patches (JSON Patch, RDF Patch) of updates"`
-}
-
-// Archives settings.
-type Archives struct {
-	Schedule string `yaml:"schedule" doc:"when the Resource List and the Resource Dump are archived; Change Lists and Change Dumps are archived by retention; empty: no archives"`
-}
-
-// Retention of a set.
-type Retention struct {
-	Changes  Duration `yaml:"changes" doc:"of the log" default:"30d"`
-	Versions Duration `yaml:"versions" doc:"of superseded representations" default:"30d"`
-	Archives Duration `yaml:"archives" doc:"of archives" default:"365d"`
-}
-
 // Destination is a mirror.
 type Destination struct {
-	Source         string      `yaml:"source" doc:"a site, a well-known address, a Source Description, Capability List, Resource List or Change List; a user and password in it (https://me:${PASSWORD}@data.example) go with each request to that host, and nowhere else"`
-	Set            string      `yaml:"set" doc:"name of the set, if the source has several"`
-	Store          string      `yaml:"store" doc:"name of the mirror's store"`
-	Graph          string      `yaml:"graph" doc:"one graph for all, or one for each entity" allowed:"single|per-entity" default:"single"`
-	GraphIRI       string      `yaml:"graph_iri" doc:"single: the graph, empty for the default graph; per-entity: a template" `
-	Select         Part        `yaml:"select" doc:"a part of the source: one of the keys below must match; after a change the next sync fetches or removes the difference"`
-	Map            string      `yaml:"map" doc:"a CONSTRUCT of SPARQL 1.1 applied to each description before storing; ?entity is its entity; without FROM, SERVICE, NOW, RAND, UUID"`
-	Keep           string      `yaml:"keep" doc:"current: as the source. deleted: deletions of the source are not followed. versions: every version stays in the state. A resource outside select.classes always leaves the mirror; its versions stay with versions" allowed:"current|deleted|versions" default:"current"`
-	MaxDeleteRatio float64     `yaml:"max_delete_ratio" doc:"deletions of a larger part of the mirror are held, and descriptions that become empty count as such; ten are never too many, unless they are all" default:"0.2"`
-	Adopt          bool        `yaml:"adopt" doc:"take over a graph with foreign triples, or a folder with foreign files, in the first run; audits call extra what is left, and audit --repair removes it"`
-	Schedule       string      `yaml:"schedule" doc:"when to sync" default:"@every 1m"`
-	Live           live.Config `yaml:"live" doc:"notifications of the source: a mode, or a table; the schedule rests while a channel is open"`
-	Report         bool        `yaml:"report" doc:"report the position of the mirror to the source, signed with a key of its own, if the source takes such reports (docs/howto/watch-the-lag.md)"`
-	Audit          Audit       `yaml:"audit" doc:"when to audit: a schedule, or a table"`
-	OnGap          string      `yaml:"on_gap" doc:"reaction to lost changes: a comparison by archives or lists, or a stop" allowed:"baseline|stop" default:"baseline"`
-	Files          string      `yaml:"files" doc:"a folder for non-RDF resources (pages, images, PDFs), each at the path of its address; empty: only counted and listed"`
-	Provenance     bool        `yaml:"provenance" doc:"record source, time and digest of each description in the mirror's graph urn:rsbridge:state (PROV-O, Dublin Core)"`
-	Freshness      Duration    `yaml:"freshness" doc:"keep triples about the freshness of the mirror in its graph urn:rsbridge:state, written at most so often (docs/howto/watch-the-lag.md); empty: none"`
-	Allow          []string    `yaml:"allow" doc:"further permitted hosts, also for JSON-LD contexts; a resource with a context elsewhere fails by name"`
-	Linked         []string    `yaml:"linked" doc:"relations from an HTML page to its RDF: in the list, in a Link header, or in the head of the page" allowed:"describedby|alternate" default:"describedby,alternate"`
-	Concurrency    int         `yaml:"concurrency" doc:"fetches at once" default:"8"`
-	MaxBytes       int64       `yaml:"max_resource_bytes" doc:"a longer representation, unpacked or as N-Triples, fails by name; reading one takes at most six times as much memory" default:"268435456"`
-	MaxTriples     int64       `yaml:"max_resource_triples" doc:"a representation with more triples fails, by name" default:"5000000"`
-	MaxPackage     int64       `yaml:"max_package_bytes" doc:"a longer package of a dump is not taken; two at once may lie in the temporary folder of the state" default:"68719476736"`
-	Timeout        Duration    `yaml:"timeout" doc:"of one request to the source: for the begin of its answer; half of it for a pause" default:"2m"`
+	Source         string       `yaml:"source" doc:"a site, a well-known address, a Source Description, Capability List, Resource List or Change List; a user and password in it (https://me:${PASSWORD}@data.example) go with each request to that host, and nowhere else"`
+	Login          login.Config `yaml:"login" doc:"credentials for the source: they go to its host and port, and nowhere else, also over redirects (docs/howto/protect-a-set.md)"`
+	Set            string       `yaml:"set" doc:"name of the set, if the source has several"`
+	Store          string       `yaml:"store" doc:"name of the mirror's store"`
+	Graph          string       `yaml:"graph" doc:"one graph for all, or one for each entity" allowed:"single|per-entity" default:"single"`
+	GraphIRI       string       `yaml:"graph_iri" doc:"single: the graph, empty for the default graph; per-entity: a template" `
+	Select         Part         `yaml:"select" doc:"a part of the source: one of the keys below must match; after a change the next sync fetches or removes the difference"`
+	Map            string       `yaml:"map" doc:"a CONSTRUCT of SPARQL 1.1 applied to each description before storing; ?entity is its entity; without FROM, SERVICE, NOW, RAND, UUID"`
+	Keep           string       `yaml:"keep" doc:"current: as the source. deleted: deletions of the source are not followed. versions: every version stays in the state. A resource outside select.classes always leaves the mirror; its versions stay with versions" allowed:"current|deleted|versions" default:"current"`
+	MaxDeleteRatio float64      `yaml:"max_delete_ratio" doc:"deletions of a larger part of the mirror are held, and descriptions that become empty count as such; ten are never too many, unless they are all" default:"0.2"`
+	Adopt          bool         `yaml:"adopt" doc:"take over a graph with foreign triples, or a folder with foreign files, in the first run; audits call extra what is left, and audit --repair removes it"`
+	Schedule       string       `yaml:"schedule" doc:"when to sync" default:"@every 1m"`
+	Live           live.Config  `yaml:"live" doc:"notifications of the source: a mode, or a table; the schedule rests while a channel is open"`
+	Report         bool         `yaml:"report" doc:"report the position of the mirror to the source, signed with a key of its own, if the source takes such reports (docs/howto/watch-the-lag.md)"`
+	Audit          Audit        `yaml:"audit" doc:"when to audit: a schedule, or a table"`
+	OnGap          string       `yaml:"on_gap" doc:"reaction to lost changes: a comparison by archives or lists, or a stop" allowed:"baseline|stop" default:"baseline"`
+	Files          string       `yaml:"files" doc:"a folder for non-RDF resources (pages, images, PDFs), each at the path of its address; empty: only counted and listed"`
+	Provenance     bool         `yaml:"provenance" doc:"record source, time and digest of each description in the mirror's graph urn:rsbridge:state (PROV-O, Dublin Core)"`
+	Freshness      Duration     `yaml:"freshness" doc:"keep triples about the freshness of the mirror in its graph urn:rsbridge:state, written at most so often (docs/howto/watch-the-lag.md); empty: none"`
+	Allow          []string     `yaml:"allow" doc:"further permitted hosts, also for JSON-LD contexts; a resource with a context elsewhere fails by name"`
+	Linked         []string     `yaml:"linked" doc:"relations from an HTML page to its RDF: in the list, in a Link header, or in the head of the page" allowed:"describedby|alternate" default:"describedby,alternate"`
+	Concurrency    int          `yaml:"concurrency" doc:"fetches at once" default:"8"`
+	MaxBytes       int64        `yaml:"max_resource_bytes" doc:"a longer representation, unpacked or as N-Triples, fails by name; reading one takes at most six times as much memory" default:"268435456"`
+	MaxTriples     int64        `yaml:"max_resource_triples" doc:"a representation with more triples fails, by name" default:"5000000"`
+	MaxPackage     int64        `yaml:"max_package_bytes" doc:"a longer package of a dump is not taken; two at once may lie in the temporary folder of the state" default:"68719476736"`
+	Timeout        Duration     `yaml:"timeout" doc:"of one request to the source: for the begin of its answer; half of it for a pause" default:"2m"`
 }
 
-// Audit says when a mirror is audited. In the file a schedule may stand for it.
-type Audit struct {
-	Schedule string `yaml:"schedule" short:"true" doc:"when to audit" default:"@daily"`
-	Repair   bool   `yaml:"repair" doc:"repair differences, within max_delete_ratio"`
-}
+// Tables of a set and of a destination.
+type (
+	Select       = tables.Select
+	Part         = tables.Part
+	Hints        = tables.Hints
+	ResourceList = tables.ResourceList
+	ChangeList   = tables.ChangeList
+	ResourceDump = tables.ResourceDump
+	ChangeDump   = tables.ChangeDump
+	Archives     = tables.Archives
+	Retention    = tables.Retention
+	Audit        = tables.Audit
+)
 
 // Types of settings, and faults of a configuration file.
 type (
@@ -268,20 +229,44 @@ func Load(file string) (*Config, error) {
 	return Parse(raw, file)
 }
 
-// Parse is Load for bytes at hand; file is used in messages and for relative paths.
-func Parse(raw []byte, file string) (*Config, error) {
+// StateOf reads the state folder of a configuration file, whatever else in the file is wrong.
+func StateOf(file string) (string, error) {
 	cfg := &Config{}
+	raw, err := configfile.Bytes(file)
+	if err == nil {
+		_, _, err = configfile.Read(raw, file, cfg)
+	}
+	cfg.resolve(filepath.Dir(file))
+	return cfg.State, err
+}
+
+// Parse is Load for bytes at hand; file is used in messages and for relative paths.
+func Parse(raw []byte, file string) (*Config, error) { return parse(raw, file, declared.Read) }
+
+func parse(raw []byte, file string, more func(state string) (declared.Declarations, error)) (*Config, error) {
+	cfg, dir := &Config{apart: apart{file: raw}}, filepath.Dir(file)
 	lines, faults, err := configfile.Read(raw, file, cfg)
 	if err != nil {
 		return nil, err
 	}
-	cfg.file, cfg.line = file, lines
-	faults = append(faults, cfg.resolve(filepath.Dir(file))...)
+	cfg.file, cfg.line, cfg.State = file, lines, absolute(dir, cfg.State)
+	all, err := more(cfg.State)
+	if err == nil {
+		err = cfg.apply(all)
+	}
+	if err != nil {
+		faults = append(faults, Finding{File: declared.File(cfg.State), Key: "file", Message: err.Error()})
+	}
+	faults = append(faults, cfg.leaveOut(cfg.resolve(dir))...)
 	told := map[string]bool{}
 	for _, f := range faults {
 		told[f.Key] = true
 	}
-	for _, f := range cfg.check() {
+	found := cfg.check()
+	if found = cfg.leaveOut(found); len(cfg.apart.faults) > 0 {
+		found = cfg.leaveOut(cfg.check()) // those of the file that need one of them
+	}
+	for _, f := range found {
 		if !told[f.Key] { // a setting refused by the reader has its default, or is wrong twice
 			faults = append(faults, f)
 		}

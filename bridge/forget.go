@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/bridge/paused"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -199,7 +200,7 @@ func (m *mirror) wouldForget(ctx context.Context, run *jobs.Run) (any, error) {
 	if !o.DryRun { // it has come back while this waited
 		return nil, fmt.Errorf("forget destination %s: %w", m.name, ErrConfigured)
 	}
-	d, err := m.open(ctx, nil)
+	d, err := m.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +244,7 @@ func (m *memory) forgetDestination(ctx context.Context, name string, stores map[
 		m.log.Warn("a destination was forgotten", "destination", name, "resources", rep.Resources, "triples", rep.Triples, "lines", rep.Lines, "kept", o.KeepData, "remains", rep.Remains)
 		batch := m.kv.Batch()
 		defer batch.Close()
-		kv.Join(m.records, batch).Delete((&mirror{name: name}).pauseKey())
+		kv.Join(m.records, batch).Delete(paused.Destination(name))
 		if err = forgetRuns(ctx, m, batch, name, append([]string{"move-destination:"}, destinationJobs...)); err == nil {
 			err = batch.Commit(ctx, true)
 		}
@@ -280,7 +281,7 @@ func (m *mirror) move(ctx context.Context, run *jobs.Run) (any, error) {
 	}
 	rep, err := destination.Relocate(ctx, kv.Prefix(b.kv, prefixDest), m.name, st.sink, destination.Options{Now: b.now, Logger: b.log.With("component", "destination")})
 	out := MovedDestination{MoveReport: rep}
-	if _, fault := m.open(ctx, nil); err == nil && fault != nil {
+	if _, fault := m.open(ctx); err == nil && fault != nil {
 		out.Configure = fmt.Sprintf("destinations.%s.store: %s", m.name, o.To)
 		b.log.Warn("a destination waits for its configuration", "destination", m.name, "write", out.Configure)
 	}

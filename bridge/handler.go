@@ -25,7 +25,7 @@ func (c *Config) Publishes() bool {
 func (b *Bridge) PublicHandler() http.Handler {
 	var documents http.Handler = http.NotFoundHandler()
 	if b.pub != nil {
-		documents = b.forms.push.Handler(b.forms.faces.Handler(b.pub.Handler()))
+		documents = protect(b, b.forms.push.Handler(b.forms.faces.Handler(b.pub.Handler())))
 	}
 	served := map[string]http.Handler{}
 	for name := range b.cfg.Stores {

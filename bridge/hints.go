@@ -70,13 +70,10 @@ func (a ScanArgs) Check() error {
 	return nil
 }
 
-// set tells whether a set has hints.
-func (h Hints) set() bool { return len(h.Modified) > 0 || h.Query != "" || len(h.Counts) > 0 }
-
 // Hinted are the sets with hints, sorted.
 func (c *Config) Hinted() (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Sets)) {
-		if c.Sets[name].Hints.set() {
+		if c.Sets[name].Hints.Set() {
 			out = append(out, name)
 		}
 	}
@@ -126,7 +123,7 @@ func (m setMemory) saveHints(ctx context.Context, rec *hintRecord) error {
 // is missed. A full scan does without missing counts of the store.
 func (s *set) markHints(ctx context.Context, full bool) (*hintRecord, error) {
 	h := s.cfg.Hints
-	if !h.set() || s.source == nil {
+	if !h.Set() || s.source == nil {
 		return nil, nil
 	}
 	rec := &hintRecord{Version: 1, At: s.bridge.now().UTC(), Of: s.hintsOf(), Counts: map[string]map[string]sparqlsrc.Partition{}}
@@ -402,7 +399,7 @@ func (s *set) formatOptions() changetrack.ScanOptions {
 
 // checkHints finds faults in the hints of a set.
 func (s Set) checkHints(p string, fault func(path, value, format string, args ...any)) {
-	if !s.Hints.set() {
+	if !s.Hints.Set() {
 		return
 	}
 	if len(s.Dumps) > 0 {

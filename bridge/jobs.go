@@ -31,7 +31,7 @@ func (b *Bridge) jobs(ctx context.Context) (out []jobs.Job) {
 		scans := jobs.Job{Name: "scan:" + name, Subject: s.subject(), Schedule: s.cfg.Schedule, First: !published && s.renamed() == nil, Run: s.thenAgain(s.scan)}
 		if s.source != nil {
 			hints := jobs.Job{Name: "hint:" + name, Subject: s.subject(), Again: true, Run: s.thenAgain(s.hint)}
-			if s.cfg.Hints.set() {
+			if s.cfg.Hints.Set() {
 				hints.Schedule, scans.Schedule = s.cfg.Schedule, s.cfg.Hints.Full
 			}
 			out = append(out, hints)
@@ -130,7 +130,7 @@ func (b *Bridge) Begin(ctx context.Context, action, name, cause string, args any
 				if s.source == nil {
 					return run, false, fmt.Errorf("set %s is made from dumps, which are read whole: %w", name, ErrWhole)
 				}
-				if want.Hints && !s.cfg.Hints.set() {
+				if want.Hints && !s.cfg.Hints.Set() {
 					return run, false, fmt.Errorf("set %s has no hints: set some (hints: modified, query or counts), name entities, or %w", name, ErrWhole)
 				}
 				if err := want.Check(); err != nil {

@@ -50,9 +50,12 @@ func (m *mirror) hears(transport http.RoundTripper) *live.Subscriber {
 	return s
 }
 
-// leaves tells whether a scheduled sync is left out: the source is heard of, and everything heard of is
-// in the mirror.
+// leaves tells whether a scheduled sync is left out: the source has nothing yet, or it is heard of, and everything
+// heard of is in the mirror.
 func (m *mirror) leaves() bool {
+	if m.waits() {
+		return true
+	}
 	if !m.live.Rests() {
 		return false
 	}

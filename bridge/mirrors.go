@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/paused"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/destination/live"
 	"github.com/rsbridge/rsbridge/destination/report"
@@ -26,9 +27,10 @@ type mirror struct {
 	name   string
 	cfg    Destination
 
-	live    *live.Subscriber // nil: it hears nothing
-	report  *report.Reporter // nil: it tells the source nothing
-	opening sync.Mutex       // one attempt to open at a time
+	web     http.RoundTripper // to its source, with its login
+	live    *live.Subscriber  // nil: it hears nothing
+	report  *report.Reporter  // nil: it tells the source nothing
+	opening sync.Mutex        // one attempt to open at a time
 
 	mu    sync.Mutex               // guards the fields below
 	dest  *destination.Destination // nil: it could not be opened
@@ -39,13 +41,17 @@ type mirror struct {
 // openDestinations opens all mirrors. A failure is logged, and each run of this mirror tries
 // again; the others and the sets do not wait for it.
 func (b *Bridge) openDestinations(ctx context.Context) error {
-	web := b.transport()
+	transport := b.transport()
 	for _, name := range slices.Sorted(maps.Keys(b.cfg.Destinations)) {
-		m := &mirror{bridge: b, name: name, cfg: b.cfg.Destinations[name], fault: errors.New("it is not opened yet")}
+		m := &mirror{bridge: b, name: name, cfg: b.cfg.Destinations[name]}
 		b.dests[name] = m
-		transport := b.o.Telemetry.Source(name, web)
-		m.live, m.report = m.hears(transport), m.reports(transport)
-		if _, err := m.open(ctx, transport); ctx.Err() != nil {
+		m.web, m.fault = m.cfg.Login.Transport(m.cfg.Source, transport)
+		if m.fault == nil {
+			m.web = b.o.Telemetry.Source(name, m.web)
+			m.fault = errors.New("it is not opened yet")
+			m.live, m.report = m.hears(m.web), m.reports(m.web)
+		}
+		if _, err := m.open(ctx); ctx.Err() != nil {
 			return ctx.Err()
 		} else if err != nil {
 			b.log.Error("a destination cannot be opened; the rest goes on without it", "destination", name, "error", err)
@@ -54,15 +60,15 @@ func (b *Bridge) openDestinations(ctx context.Context) error {
 	return nil
 }
 
-// open opens the destination once. A nil transport is made.
-func (m *mirror) open(ctx context.Context, transport http.RoundTripper) (*destination.Destination, error) {
+// open opens the destination once.
+func (m *mirror) open(ctx context.Context) (*destination.Destination, error) {
 	m.opening.Lock()
 	defer m.opening.Unlock()
 	if d, err := m.opened(); err == nil {
 		return d, nil
 	}
-	if transport == nil {
-		transport = m.bridge.o.Telemetry.Source(m.name, m.bridge.transport())
+	if m.web == nil {
+		return m.opened()
 	}
 	b := m.bridge
 	st := b.stores[m.cfg.Store]
@@ -71,7 +77,7 @@ func (m *mirror) open(ctx context.Context, transport http.RoundTripper) (*destin
 		err = fmt.Errorf("destination %s: %w", m.name, err)
 	} else {
 		d, err = destination.Open(ctx, kv.Prefix(b.kv, prefixDest), st.sink, b.cfg.destination(m.name, b.cfg.tempDir()), destination.Options{
-			Transport: transport, Now: b.now, Heard: m.live.Announced, Progress: m.progress, Logger: b.log.With("component", "destination"),
+			Transport: m.web, Now: b.now, Heard: m.live.Announced, Progress: m.progress, Logger: b.log.With("component", "destination"),
 		})
 	}
 	m.mu.Lock()
@@ -188,7 +194,7 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 		return nil, err
 	}
 	defer end()
-	d, err := m.open(ctx, nil)
+	d, err := m.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +255,7 @@ func (m *mirror) audit(ctx context.Context, run *jobs.Run) (any, error) {
 	if run.Cause == jobs.BySchedule {
 		o.Repair = m.cfg.Audit.Repair
 	}
-	d, err := m.open(ctx, nil)
+	d, err := m.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -277,26 +283,23 @@ func firstMended(rep destination.AuditReport) (names []string) {
 	return names
 }
 
-func (m *mirror) pauseKey() []byte { return []byte("paused/" + m.name) }
-
 func (m *mirror) paused(ctx context.Context) (bool, error) {
-	_, err := m.bridge.records.Get(ctx, m.pauseKey())
-	if errors.Is(err, kv.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil, err
+	return paused.Is(ctx, m.bridge.records, paused.Destination(m.name))
 }
 
 // Pause stops the schedule of a destination, also over restarts, or resumes it. Requested
 // runs still run.
-func (b *Bridge) Pause(ctx context.Context, name string, paused bool) error {
-	m := b.dests[name]
-	if m == nil {
+func (b *Bridge) Pause(ctx context.Context, name string, on bool) error {
+	if b.dests[name] == nil {
 		return fmt.Errorf("destination %s: %w", name, ErrUnknown)
 	}
-	var mark []byte
-	if paused {
-		mark = []byte{1}
+	return paused.Put(ctx, b.records, paused.Destination(name), on)
+}
+
+// PauseSet is Pause of a set: neither schedules nor logs of its store begin a scan.
+func PauseSet(ctx context.Context, b *Bridge, name string, on bool) error {
+	if s := b.sets[name]; s == nil || s.removed {
+		return fmt.Errorf("set %s: %w", name, ErrUnknown)
 	}
-	return b.memory().put(ctx, m.pauseKey(), mark)
+	return paused.Put(ctx, b.records, paused.Set(name), on)
 }

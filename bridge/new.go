@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"strings"
 
@@ -152,46 +150,13 @@ func (c *Config) reachSource(ctx context.Context, name string, log *slog.Logger)
 		}
 		return fmt.Errorf("%s is this configuration itself and has no set %s; it has: %s", webguard.Masked(d.Source), d.Set, names(c.Sets))
 	}
-	if err := ReachSource(ctx, d.Source, c.UserAgent); err != nil {
+	with := func(next http.RoundTripper) (http.RoundTripper, error) { return d.Login.Transport(d.Source, next) }
+	if err := webclient.Reach(ctx, d.Source, c.UserAgent, with); err != nil {
 		return err
 	}
-	return destination.Reach(ctx, c.destination(name, ""), log)
-}
-
-// ReachSource fetches the head of a source: of the address itself or, if a site has nothing
-// there, of its well-known address. An agent of "" is the default.
-func ReachSource(ctx context.Context, source, agent string) error {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	defer t.CloseIdleConnections()
-	var jar webclient.Cookies
-	source, user, secrets := webguard.Hide(source)
-	client := &http.Client{Transport: secrets.Transport(webclient.Named(t, agent)), Jar: &jar}
-	get := func(address string) (int, error) {
-		if _, err := webguard.Parse(address); err != nil {
-			return 0, err
-		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-		if err != nil {
-			return 0, err
-		}
-		req.URL.User = user
-		res, err := jar.Get(client, req)
-		if h := webguard.Hint(err); h != "" {
-			return 0, fmt.Errorf("%w (%s)", err, h)
-		}
-		if err != nil {
-			return 0, err
-		}
-		defer res.Body.Close()
-		_, _ = io.CopyN(io.Discard, res.Body, 4096) // the status counts
-		if res.StatusCode >= 400 {
-			err = fmt.Errorf("%s answers %s", address, res.Status)
-		}
-		return res.StatusCode, err
+	transport, err := with(plainTransport())
+	if err != nil {
+		return err
 	}
-	code, err := get(source)
-	if u, wrong := url.Parse(source); wrong == nil && (code == http.StatusNotFound || code == http.StatusGone) && strings.Trim(u.Path, "/") == "" {
-		_, err = get(u.Scheme + "://" + u.Host + "/.well-known/resourcesync")
-	}
-	return err
+	return destination.Reach(ctx, c.destination(name, ""), destination.Options{Transport: transport, Logger: log})
 }

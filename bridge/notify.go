@@ -2,7 +2,9 @@ package bridge
 
 import (
 	"context"
+	"net/http"
 
+	"github.com/rsbridge/rsbridge/internal/access"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/push"
 )
@@ -11,7 +13,9 @@ import (
 func (c *Config) openPush(b *Bridge, keyFile string) (*push.Push, error) {
 	var told []push.SetConfig
 	for _, name := range b.ConfiguredSets() {
-		told = append(told, push.SetConfig{Name: name, Config: c.Sets[name].Notify,
+		notify := c.Sets[name].Notify
+		notify.WebSub = notify.WebSub && !c.Sets[name].protected()
+		told = append(told, push.SetConfig{Name: name, Config: notify,
 			Address: func() string {
 				at, _, _ := b.pub.Addresses(name) // fails while the publisher is being closed
 				return at.Base + "/" + name
@@ -26,6 +30,28 @@ func (c *Config) openPush(b *Bridge, keyFile string) (*push.Push, error) {
 	return push.New(told, push.Options{Store: kv.Prefix(b.kv, prefixPush), Source: c.Public.BaseURL + "/.well-known/resourcesync", Documents: b.pub.Handler(),
 		Former:  func(name string) string { to, _ := b.pub.Former(name); return to },
 		Address: c.hub(), Hub: c.Public.Hub, KeyFile: keyFile, UserAgent: c.UserAgent, Now: b.now, Logger: b.log.With("component", "push")})
+}
+
+func (s Set) protected() bool { return s.Access == "tokens" }
+
+// protect lets only readers with a token at protected sets.
+func protect(b *Bridge, documents http.Handler) http.Handler {
+	protected := map[string]bool{}
+	for name, s := range b.sets {
+		if s.cfg.protected() {
+			protected[name] = true
+		}
+	}
+	if len(protected) == 0 {
+		return documents
+	}
+	users := access.Open(access.Folder(b.cfg.State), "")
+	if b.holder != nil { // else the state is only read
+		if err := users.Prepare(); err != nil {
+			b.log.Error("commands cannot read protected sets", "error", err)
+		}
+	}
+	return access.Protect(documents, users, protected, b.pub.Bases)
 }
 
 // hub is the address of the built-in hub.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
+	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -22,7 +23,7 @@ func TestReachSource(t *testing.T) {
 	}))
 	defer srv.Close()
 	for path, ok := range map[string]bool{"": true, "/": true, "/nothing.xml": false, "/?q": true, "/.well-known/resourcesync": true} {
-		if err := ReachSource(t.Context(), srv.URL+path, ""); (err == nil) != ok {
+		if err := webclient.Reach(t.Context(), srv.URL+path, "", nil); (err == nil) != ok {
 			t.Errorf("%q: %v", path, err)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"time"
@@ -269,17 +268,6 @@ func readEmbedded(ctx context.Context, dir, temp string, budget embedstore.Budge
 		return nil, nil, err
 	}
 	return s, func() error { return errors.Join(s.Close(), os.RemoveAll(dir)) }, nil
-}
-
-// onlyReading refuses requests that would write.
-type onlyReading struct{ http.RoundTripper }
-
-func (t onlyReading) RoundTrip(r *http.Request) (*http.Response, error) {
-	at := path.Base(r.URL.Path)
-	if at == "update" || at == "data" && r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return nil, fmt.Errorf("%s: the store is only read now", r.Method)
-	}
-	return t.RoundTripper.RoundTrip(r)
 }
 
 // OpenReading opens the state for reading: Status, SetHeld, DestinationHeld, Changes, Diff, Describe and

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge/named"
+	"github.com/rsbridge/rsbridge/bridge/paused"
 	"github.com/rsbridge/rsbridge/bridge/storelog"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
@@ -140,7 +141,7 @@ func (s *set) memory() setMemory { return setMemory{s.bridge.records, s.name} }
 
 // setRecords are the records of a set in the key space of the bridge.
 func setRecords(set string) (all []keyRange) {
-	for _, k := range [][]byte{reportKey(set), settingsKey(set), []byte(countsInRecord + set), answerKey(set), dumpKey(set), hintKey(set), findingsKey(set), storelog.Key(set), knownKey(set)} {
+	for _, k := range [][]byte{reportKey(set), settingsKey(set), []byte(countsInRecord + set), answerKey(set), dumpKey(set), hintKey(set), findingsKey(set), storelog.Key(set), knownKey(set), paused.Set(set)} {
 		all = append(all, keyRange{k, slices.Concat(k, []byte{0})})
 	}
 	for _, p := range [][]byte{named.Prefix(set), contentPrefix(set)} {

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge/named"
+	"github.com/rsbridge/rsbridge/bridge/paused"
 	"github.com/rsbridge/rsbridge/bridge/storelog"
+	"github.com/rsbridge/rsbridge/bridge/vocabulary"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/content"
 	"github.com/rsbridge/rsbridge/internal/jobs"
@@ -239,12 +241,12 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	if err := s.forgetOther(ctx); err != nil {
 		return nil, err
 	}
-	counts := newCounts()
+	counts := vocabulary.New()
 	o := changetrack.ScanOptions{Accept: args.Accept, Confirm: confirm, Failed: found.IsFailed}
 	if found.Same() {
 		o.Same = &known
 	}
-	res, err := s.log.Scan(ctx, counts.through(found.Descriptions()), s.scanOptions(ctx, "scan", o, run))
+	res, err := s.log.Scan(ctx, counts.Through(found.Descriptions()), s.scanOptions(ctx, "scan", o, run))
 	if err != nil {
 		return nil, fmt.Errorf("scan %s: %w", s.name, err)
 	}
@@ -298,7 +300,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 		if err := follows(ended); err != nil {
 			return rep, err
 		}
-		vocabulary := counts.record()
+		vocabulary := counts.Record()
 		if rep.Same {
 			vocabulary = s.memory().counts(ended)
 		}
@@ -374,14 +376,25 @@ func (s *set) lacksDump() bool {
 // fileJobs are the jobs behind the published files of a set.
 var fileJobs = []string{"dump:", "changedump:", "list:", "archive:"}
 
+// asked tells whether somebody asked for a run of a set.
+func asked(run *jobs.Run) bool {
+	return slices.Contains([]string{"api", "command", "program"}, run.Cause)
+}
+
 // thenAgain is a look for changes, followed by the jobs of the set that failed last, or left a file
 // missing: their schedules may be far.
 func (s *set) thenAgain(look func(context.Context, *jobs.Run) (any, error)) func(context.Context, *jobs.Run) (any, error) {
 	return func(ctx context.Context, run *jobs.Run) (any, error) {
+		if !asked(run) {
+			if rests, err := paused.Is(ctx, s.bridge.records, paused.Set(s.name)); rests || err != nil {
+				return skipped{rests}, err
+			}
+		}
 		rep, err := look(ctx, run)
 		if err != nil {
 			return rep, err
 		}
+		s.bridge.behind.startWaiting()
 		within := func(job, cause string) error {
 			_, err := s.bridge.runner.Within(ctx, job, cause)
 			return err

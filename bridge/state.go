@@ -24,7 +24,7 @@ const (
 	StateOK          State = "ok"          // the last run of every job ended well and left nothing undone
 	StateHeld        State = "held"        // a person must decide
 	StateFailing     State = "failing"     // a run failed, or left something undone
-	StatePaused      State = "paused"      // the schedule of a destination rests
+	StatePaused      State = "paused"      // the schedule rests
 	StateUnreachable State = "unreachable" // a run failed because a server did not answer
 	StateRemoved     State = "removed"     // it is in the state and not in the configuration
 )
@@ -166,6 +166,9 @@ func (s *SetStatus) judge(never bool, failed *jobs.Run, busy bool) {
 	st := standing{failed: failed, busy: busy}
 	if s.Held != nil {
 		st.held = s.Held.Reason
+	}
+	if s.Paused {
+		st.paused = "its scans are paused: resume them with the API or the dashboard"
 	}
 	if never {
 		st.never = "it was never scanned"

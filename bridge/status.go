@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/paused"
 	"github.com/rsbridge/rsbridge/bridge/storelog"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
@@ -42,6 +43,7 @@ type SetStatus struct {
 	LastChange  *time.Time        `json:"last_change"`
 	LastScan    *time.Time        `json:"last_scan"`
 	NextScan    *time.Time        `json:"next_scan"`
+	Paused      bool              `json:"paused"`
 	NextHint    *time.Time        `json:"next_hint,omitempty"` // of the hints, if there are any
 	Held        *changetrack.Held `json:"held"`
 	Triples     int64             `json:"triples"` // in the graphs, at the last complete scan
@@ -190,6 +192,9 @@ func (b *Bridge) SetStatus(ctx context.Context, name string) (SetStatus, error) 
 		}
 	}
 	if out.Files, err = s.listed().status(ctx); err != nil {
+		return out, err
+	}
+	if out.Paused, err = paused.Is(ctx, b.records, paused.Set(name)); err != nil {
 		return out, err
 	}
 	failed, busy, err := lastRuns(ctx, b.runner, s.jobKinds(), name)

@@ -20,6 +20,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
+	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/telemetry"
@@ -145,7 +146,7 @@ func (o *storeOpener) one(ctx context.Context, name string, c Store) (*store, er
 		}
 		e.Query, e.Update, e.GraphStore = embeddedAddresses(name)
 		if e.Transport = s.embedded.Transport(); o.dry {
-			e.Transport = onlyReading{e.Transport}
+			e.Transport = inproc.OnlyReading{RoundTripper: e.Transport}
 		}
 	}
 	client, err := sparql.New(e)

@@ -3,7 +3,6 @@ package destination
 import (
 	"context"
 	"errors"
-	"log/slog"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/keep"
@@ -14,11 +13,11 @@ import (
 // Reach tells why the source leads to no set that could be followed: it has none, or
 // several of which the configuration names no one. It needs no records and no mirror. A
 // set that was not scanned yet is right.
-func Reach(ctx context.Context, cfg keep.Config, log *slog.Logger) error {
+func Reach(ctx context.Context, cfg keep.Config, o keep.Options) error {
 	lim := defaultLimits()
 	reads := readingOf(&cfg, &lim)
-	reads.Log = log
-	if err := reads.Connect(feed.Access{Allow: cfg.Allow, Concurrency: cfg.Concurrency, Agent: cfg.UserAgent}); err != nil {
+	reads.Log = o.Logger
+	if err := reads.Connect(feed.Access{Allow: cfg.Allow, Concurrency: cfg.Concurrency, Agent: cfg.UserAgent, Transport: o.Transport}); err != nil {
 		return err
 	}
 	_, err := feed.New(reads).Discover(ctx)

@@ -25,7 +25,8 @@ func (a *api) destinationName(c *gin.Context) (string, error) {
 }
 
 func (a *api) destinations(c *gin.Context) (any, error) {
-	return a.b.DestinationStatuses(c.Request.Context())
+	all, err := a.b.DestinationStatuses(c.Request.Context())
+	return only(c, all, func(d bridge.DestinationStatus) bridge.State { return d.State }), err
 }
 
 func (a *api) destination(c *gin.Context) (any, error) {
@@ -84,6 +85,23 @@ func firstOf[T any](a *api, c *gin.Context, tell func(*destination.Destination, 
 		list = append(list, v)
 	}
 	return list, false, nil
+}
+
+// pauseSet pauses the scans of a set, or lets them go on.
+func (a *api) pauseSet(paused bool) func(c *gin.Context) (any, error) {
+	return func(c *gin.Context) (any, error) {
+		name, err := a.setName(c)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := arguments(c, new(no)); err != nil {
+			return nil, err
+		}
+		if err := bridge.PauseSet(c.Request.Context(), a.b, name, paused); err != nil {
+			return nil, err
+		}
+		return a.b.SetStatus(c.Request.Context(), name)
+	}
 }
 
 func (a *api) pause(paused bool) func(c *gin.Context) (any, error) {

@@ -1,64 +1,171 @@
 package httpapi
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/rsbridge/rsbridge/internal/accept"
+	"github.com/rsbridge/rsbridge/internal/access"
 )
 
-// guard refuses requests without the token. If there is no token, it refuses requests under the
-// name of another machine (a page with a name rebound to loopback). A browser sends some
-// credentials by itself (loopback, remembered basic authentication); with them, guard refuses pages
-// of another origin.
+// guard lets in users with a token or a session, as far as their roles go. Without any token
+// everybody on loopback is an administrator; then guard refuses requests under the name of another
+// machine (a page with a name rebound to loopback). A browser sends some credentials by itself
+// (loopback, cookies, remembered basic authentication); with them, guard refuses pages of another
+// origin.
 func (a *api) guard(c *gin.Context) {
-	if a.open {
-		if host := hostOf(c.Request.Host); !loopback(host) {
-			writeProblem(c, fail(http.StatusForbidden, "the host "+host+" is not loopback", "without a token the API answers on loopback only; set admin.token_file"))
-			return
-		}
-		sameOrigin(c)
-		return
-	}
 	scheme, given, _ := strings.Cut(c.GetHeader("Authorization"), " ")
+	given = strings.TrimLeft(given, " ")
 	bearer := strings.EqualFold(scheme, "Bearer") // RFC 9110, section 11.1: in any case
-	ok := bearer
-	if given = strings.TrimLeft(given, " "); !bearer { // a browser: the dashboard asks with basic authentication, any user name
-		_, given, ok = c.Request.BasicAuth()
-	}
-	sum := sha256.Sum256([]byte(given))
-	if !ok || subtle.ConstantTimeCompare(sum[:], a.token[:]) != 1 {
-		if c.Request.URL.Path == "/" {
-			c.Header("WWW-Authenticate", `Basic realm="rsbridge", charset="UTF-8"`)
-		} else {
-			c.Header("WWW-Authenticate", `Bearer realm="rsbridge"`)
-		}
-		if given != "" && !a.logins.failed(c.Request.Context(), c.Request.RemoteAddr) {
-			c.Header("Connection", "close")
-			c.Header("Retry-After", "10")
-			writeProblem(c, fail(http.StatusTooManyRequests, "too many logins from this address have failed", "wait, then send the right token"))
+	var user access.User
+	var known bool
+	switch _, password, basic := c.Request.BasicAuth(); {
+	case !a.users.Closed() && a.local:
+		if host := hostOf(c.Request.Host); !loopback(host) {
+			writeProblem(c, fail(http.StatusForbidden, "the host "+host+" is not loopback", "without a token the API answers on loopback only; set admin.token_file, or run: rsbridge token create"))
 			return
 		}
-		writeProblem(c, fail(http.StatusUnauthorized, "the token is missing or wrong", "send Authorization: Bearer TOKEN, or the token as the password of basic authentication; admin.token_file holds it"))
+		user, known, bearer = access.User{Name: "local", Role: access.Admin}, true, false
+	case bearer:
+		user, known = a.users.ByToken(given)
+	case basic: // with any user name
+		given = password
+		user, known = a.users.ByToken(given)
+	default:
+		given = ""
+		user, known = a.bySession(c)
+	}
+	if !known || user.Role == access.Reader {
+		a.stranger(c, given)
 		return
 	}
 	if !bearer {
-		sameOrigin(c)
+		if sameOrigin(c); c.IsAborted() {
+			return
+		}
+	}
+	if need := needs(c); !user.Role.Has(need) {
+		a.note(c, user, http.StatusForbidden)
+		writeProblem(c, fail(http.StatusForbidden, "the token "+user.Name+" has the role "+string(user.Role)+"; this needs "+string(need), ""))
+		return
+	}
+	c.Set(userKey, user)
+}
+
+const userKey = "user"
+
+// userOf is the user of a request that was let in.
+func userOf(c *gin.Context) access.User {
+	user, _ := c.Get(userKey)
+	u, _ := user.(access.User)
+	return u
+}
+
+// stranger answers a request without a valid token or session: people are led to the login page.
+func (a *api) stranger(c *gin.Context, given string) {
+	if given != "" && !a.slowed(c) {
+		return
+	}
+	read := c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead
+	best, _ := accept.Best(c.Request.Header.Values("Accept"), []string{"application/json"}, []string{"text/html"})
+	if read && given == "" && best == 1 && !strings.HasPrefix(c.Request.URL.Path, "/api/") {
+		c.Header("Location", toRoot(c.Request.URL.Path)+"login?next="+url.QueryEscape(c.Request.URL.RequestURI()))
+		c.Header("Cache-Control", "no-store")
+		c.AbortWithStatus(http.StatusSeeOther)
+		return
+	}
+	c.Header("WWW-Authenticate", `Bearer realm="rsbridge"`)
+	writeProblem(c, fail(http.StatusUnauthorized, "the token is missing or wrong", "send Authorization: Bearer TOKEN, or the token as the password of basic authentication; rsbridge token create makes one"))
+}
+
+// toRoot leads from a path to the root, whatever a proxy has taken away before it.
+func toRoot(path string) string {
+	if n := strings.Count(path, "/") - 1; n > 0 {
+		return strings.Repeat("../", n)
+	}
+	return "./"
+}
+
+// slowed counts a failed login and waits. It is false, and has answered, when too many wait already.
+func (a *api) slowed(c *gin.Context) bool {
+	if a.logins.failed(c.Request.Context(), c.Request.RemoteAddr) {
+		return true
+	}
+	c.Header("Connection", "close")
+	c.Header("Retry-After", "10")
+	writeProblem(c, fail(http.StatusTooManyRequests, "too many logins from this address have failed", "wait, then send the right token"))
+	return false
+}
+
+// administers are the last parts of addresses whose work cannot be undone.
+var administers = []string{"forget", "move", "rebase"}
+
+// needs is the role for a request.
+func needs(c *gin.Context) access.Role {
+	method, path := c.Request.Method, c.FullPath()
+	switch {
+	case path == actionsPath:
+		return access.Admin
+	case method == http.MethodGet, method == http.MethodHead, strings.HasPrefix(path, "/stores/") && c.Param("rest") == "/query":
+		return access.Read
+	case strings.HasPrefix(path, "/stores/"):
+		return access.Operate
+	case method != http.MethodPost, slices.Contains(administers, path[strings.LastIndexByte(path, '/')+1:]):
+		return access.Admin
+	}
+	return access.Operate
+}
+
+// record writes the actions of users into the log. Hints and the requests to stores are left out:
+// there are too many of them.
+func (a *api) record(c *gin.Context) {
+	method, path := c.Request.Method, c.FullPath()
+	c.Next()
+	if method == http.MethodGet || method == http.MethodHead || strings.HasPrefix(path, "/stores/") || strings.HasSuffix(path, "/touch") {
+		return
+	}
+	a.note(c, userOf(c), c.Writer.Status())
+}
+
+// note writes an action into the log.
+func (a *api) note(c *gin.Context, user access.User, status int) {
+	run, _ := strings.CutPrefix(c.Writer.Header().Get("Location"), runsPath+"/")
+	id, _ := strconv.ParseUint(run, 10, 64) // 0: it began none
+	if status != http.StatusAccepted {
+		id = 0
+	}
+	err := a.actions.Add(access.Action{Time: time.Now(), Who: user.Name, Role: user.Role, From: hostOf(c.Request.RemoteAddr), Action: c.Request.Method + " " + c.Request.URL.Path, Status: status, Run: id})
+	if err != nil {
+		a.log.Error("an action is not in the log of actions", "who", user.Name, "path", c.Request.URL.Path, "error", err)
 	}
 }
 
-// sameOrigin refuses a request by a page of another origin.
+// sameOrigin refuses a request by a page of another origin. Sec-Fetch-Site comes from the browser
+// alone; without it (HTTP off loopback) the Origin decides.
 func sameOrigin(c *gin.Context) {
+	read := c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead
 	o := c.GetHeader("Origin")
+	switch c.GetHeader("Sec-Fetch-Site") {
+	case "same-origin", "none":
+		return
+	case "":
+	default:
+		if !read && o == "" {
+			o = "null"
+		}
+	}
 	if o == "" {
 		return
 	}
 	if u, err := url.Parse(o); err != nil || !strings.EqualFold(u.Host, c.Request.Host) {
-		writeProblem(c, fail(http.StatusForbidden, "the page "+o+" is of another origin", "programs elsewhere use admin.token_file and Authorization: Bearer TOKEN"))
+		writeProblem(c, fail(http.StatusForbidden, "the page "+o+" is of another origin", "programs elsewhere use Authorization: Bearer TOKEN"))
 	}
 }
 

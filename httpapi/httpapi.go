@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,15 +13,19 @@ import (
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/httpapi/metrics"
 	"github.com/rsbridge/rsbridge/internal/accept"
+	"github.com/rsbridge/rsbridge/internal/access"
 	"github.com/rsbridge/rsbridge/internal/telemetry"
 )
 
-// Options of New; the zero value serves loopback without a token.
+// Options of New; the zero value serves loopback without a token, until rsbridge token makes one.
 type Options struct {
-	Token  string       // "" for none: loopback only
+	Token  string       // "" for none
 	Logger *slog.Logger // nil: silent
 	// Ready decides the answer of /readyz; nil: always ready.
 	Ready func() bool
+	// Change puts another configuration in place of the present one, as soon as no run is under way.
+	// inEffect tells whether it is, or still waits. nil: the configuration cannot be changed.
+	Change func(ctx context.Context, next Next) (inEffect bool, err error)
 	// Stopping ends endless answers (events) when it ends; nil: never.
 	Stopping context.Context
 	// Telemetry has the measures for /metrics beside the status; nil: those of the process alone.
@@ -32,9 +35,11 @@ type Options struct {
 type api struct {
 	b        *bridge.Bridge
 	log      *slog.Logger
-	token    [sha256.Size]byte
-	open     bool
+	users    *access.Users
+	actions  *access.Log
+	local    bool // the listener is on loopback
 	ready    func() bool
+	change   func(context.Context, Next) (bool, error)
 	stopping context.Context
 	logins   *logins
 	starting sync.Mutex // held from "is it busy?" to the start of a run
@@ -42,11 +47,16 @@ type api struct {
 
 // New makes the handler of the admin listener.
 func New(b *bridge.Bridge, o Options) http.Handler {
-	a := &api{b: b, log: o.Logger, token: sha256.Sum256([]byte(o.Token)), open: o.Token == "", ready: o.Ready, stopping: o.Stopping}
+	a := &api{b: b, log: o.Logger, ready: o.Ready, change: o.Change, stopping: o.Stopping}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
 	a.logins = newLogins(a.log)
+	listen, folder := b.Config().Admin.Listen, access.Folder(b.Config().State)
+	a.users, a.actions, a.local = access.Open(folder, o.Token), access.OpenLog(folder), listen == "" || loopback(hostOf(listen))
+	if fault := a.users.Fault(); fault != nil {
+		a.log.Error("tokens cannot be read; nobody logs in with them", "error", fault)
+	}
 	if a.ready == nil {
 		a.ready = func() bool { return true }
 	}
@@ -77,7 +87,10 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 	}
 	get(g, "/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	get(g, "/readyz", a.readyz)
-	closed := g.Group("/", a.guard)
+	get(g, "/login", a.loginForm)
+	g.POST("/login", a.login)
+	g.POST("/logout", a.logout)
+	closed := g.Group("/", a.guard, a.record)
 	for _, r := range a.routes() {
 		if r.method == http.MethodGet {
 			get(closed, r.path, a.handle(r))

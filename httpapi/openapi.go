@@ -3,15 +3,20 @@ package httpapi
 import (
 	"encoding"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"path"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/internal/configfile"
+	"github.com/rsbridge/rsbridge/internal/jobs"
 )
 
 type object = map[string]any
@@ -21,10 +26,7 @@ var pathParam = regexp.MustCompile(`:([a-z]+)`)
 // openAPI describes the table of routes; a test holds docs/reference/openapi.json to it.
 func (a *api) openAPI() object {
 	g := &schemas{made: object{}, names: map[string]reflect.Type{}}
-	problem := object{"description": "a problem, told as RFC 9457", "content": object{"application/problem+json": object{"schema": g.of(reflect.TypeFor[Problem]())}}}
-	for _, t := range []reflect.Type{reflect.TypeFor[bridge.ScanReport](), reflect.TypeFor[bridge.SyncReport](), reflect.TypeFor[bridge.AuditReport](), reflect.TypeFor[bridge.VerifyReport]()} {
-		g.of(t) // the result of a run
-	}
+	problem := g.of(reflect.TypeFor[Problem]())
 	paths := object{}
 	for _, r := range a.routes() {
 		path := pathParam.ReplaceAllString(r.path, "{$1}")
@@ -38,8 +40,10 @@ func (a *api) openAPI() object {
 	return object{
 		"openapi": "3.1.0",
 		"info": object{"title": "rsbridge administration", "version": "1", "license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
-			"description": "The administration of a bridge: sets, destinations and the runs of their jobs. The result of a run is a ScanReport (scan, accept), a SyncReport, an AuditReport (audit, repair), or a VerifyReport. GET also answers HEAD. Beside it: /healthz, /readyz, /metrics, the dashboard at /, and the embedded stores at /stores/NAME/query, /update and /data."},
-		"paths": paths,
+			"description": "The administration of a bridge: sets, destinations and the runs of their jobs. The type of a run's result follows from its job: " + resultNames() + ". GET also answers HEAD. Beside it: /healthz, /readyz, /metrics, the dashboard at /, and the embedded stores at /stores/NAME/query, /update and /data."},
+		"servers": []object{{"url": "/", "description": "the admin listener, by default http://127.0.0.1:8081"}},
+		"tags":    tags,
+		"paths":   paths,
 		"components": object{"schemas": g.made, "securitySchemes": object{
 			"token": object{"type": "http", "scheme": "bearer"},
 			"basic": object{"type": "http", "scheme": "basic", "description": "any user name, the token as password"},
@@ -48,7 +52,91 @@ func (a *api) openAPI() object {
 	}
 }
 
-func (g *schemas) operation(r route, problem object) object {
+// results are the types of the results of runs, by the kinds of their jobs. Those of other kinds have
+// none, and a run left out because of a pause has skipped.
+var results = map[string]reflect.Type{
+	"scan": reflect.TypeFor[bridge.ScanReport](), "hint": reflect.TypeFor[bridge.ScanReport](), "rebase": reflect.TypeFor[bridge.RebaseReport](),
+	"sync": reflect.TypeFor[bridge.SyncReport](), "audit": reflect.TypeFor[bridge.AuditReport](), "verify": reflect.TypeFor[bridge.VerifyReport](),
+	"forget-set": reflect.TypeFor[bridge.ForgottenSet](), "move-set": reflect.TypeFor[bridge.MovedSet](),
+	"forget-destination": reflect.TypeFor[destination.ForgetReport](), "move-destination": reflect.TypeFor[bridge.MovedDestination](),
+	"retain": reflect.TypeFor[retained](),
+}
+
+// retained is the result of the retention of a set: the dropped changes.
+type retained struct {
+	Dropped int64 `json:"dropped"`
+}
+
+// skipped is the result of a run left out because of a pause.
+type skipped struct {
+	Paused bool `json:"paused"`
+}
+
+func resultNames() string {
+	var out []string
+	for _, kind := range slices.Sorted(maps.Keys(results)) {
+		out = append(out, kind+": "+results[kind].Name())
+	}
+	return strings.Join(out, ", ")
+}
+
+// result is the schema of the result of a run.
+func (g *schemas) result() object {
+	all, seen := []object{}, map[reflect.Type]bool{}
+	for _, kind := range slices.Sorted(maps.Keys(results)) {
+		if t := results[kind]; !seen[t] {
+			seen[t] = true
+			all = append(all, g.of(t))
+		}
+	}
+	return object{"anyOf": append(all, g.of(reflect.TypeFor[skipped]()), object{"type": "null"})}
+}
+
+// tags group the operations.
+var tags = []object{
+	{"name": "status", "description": "how everything stands"},
+	{"name": "sets", "description": "the published sets"},
+	{"name": "destinations", "description": "the mirrors"},
+	{"name": "runs", "description": "jobs, their runs, and what happens at the moment"},
+	{"name": "access", "description": "users, and what they did"},
+}
+
+// tagOf is the tag of an address.
+func tagOf(path string) string {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/api/v1/"), "/")
+	switch first {
+	case "sets", "destinations", "status":
+		return first
+	case "actions", "me":
+		return "access"
+	}
+	return "runs"
+}
+
+// refusals are the problems of a route by status, with their causes.
+func refusals(r route) map[int]string {
+	out := map[int]string{
+		http.StatusBadRequest: "the request is malformed", http.StatusUnauthorized: "the token is missing or wrong", http.StatusForbidden: "the role of the token does not allow it, or the page is of another origin",
+		http.StatusTooManyRequests: "too many logins from this address have failed", http.StatusServiceUnavailable: "the bridge is starting or stopping, or too much waits",
+	}
+	if strings.Contains(r.path, ":") || r.status == http.StatusAccepted {
+		out[http.StatusNotFound] = "there is none of this name, or nothing of the kind"
+		out[http.StatusConflict] = "what there is does not allow it"
+	}
+	if r.method == http.MethodGet && strings.HasPrefix(r.path, "/api/v1/sets/:name/") {
+		out[http.StatusGone] = "it is older than the retention of the set"
+	}
+	if r.method != http.MethodGet {
+		out[http.StatusRequestEntityTooLarge], out[http.StatusRequestTimeout] = "the body is too long", "the body came too slowly"
+	}
+	if r.status == http.StatusAccepted {
+		out[http.StatusConflict] = "a run of this kind is under way: it is in run and at Location; or there is nothing to do"
+	}
+	return out
+}
+
+func (g *schemas) operation(r route, schema object) object {
+	content := object{"application/problem+json": object{"schema": schema}}
 	params := []object{}
 	for _, m := range pathParam.FindAllStringSubmatch(r.path, -1) {
 		schema := object{"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"}
@@ -71,22 +159,48 @@ func (g *schemas) operation(r route, problem object) object {
 	default:
 		done["content"] = object{"application/json": object{"schema": g.of(reflect.TypeOf(r.result))}}
 	}
-	responses := object{strconv.Itoa(r.status): done, "default": problem}
+	responses := object{strconv.Itoa(r.status): done, "default": object{"description": "a fault of the bridge, told as RFC 9457", "content": content}}
+	for status, why := range refusals(r) {
+		responses[strconv.Itoa(status)] = object{"description": why, "content": content}
+	}
+	if _, is := r.result.(Definition); is && r.method != http.MethodGet {
+		responses["201"] = object{"description": "it is declared, and in effect", "content": done["content"]}
+		responses["202"] = object{"description": "it is declared, and waits for runs under way", "content": done["content"]}
+		responses["422"] = object{"description": "the declaration has faults; errors has all of them", "content": content}
+	}
 	if r.status == http.StatusAccepted {
 		at := object{"Location": object{"description": "address of the run", "schema": object{"type": "string"}}}
 		done["headers"] = at
-		responses["409"] = object{"description": "a run of this kind is under way: it is in run and at Location; or there is nothing to do", "headers": at, "content": problem["content"]}
+		responses["409"].(object)["headers"] = at
 	}
-	op := object{"summary": r.summary, "parameters": params, "responses": responses, "operationId": operationID(r)}
+	if slices.ContainsFunc(r.query, func(p param) bool { return p.name == "limit" }) {
+		done["headers"] = object{"Link": object{"description": "the next page (rel=next), unless this is the last one", "schema": object{"type": "string"}}}
+	}
+	op := object{"summary": r.summary, "tags": []string{tagOf(r.path)}, "parameters": params, "responses": responses, "operationId": operationID(r)}
 	if r.body != nil {
-		body, needed := g.arguments(reflect.TypeOf(r.body))
+		body, needed := object(nil), true
+		switch r.body.(type) {
+		case bridge.Set:
+			body = configfile.Schema[bridge.Set]()
+		case bridge.Destination:
+			body = configfile.Schema[bridge.Destination]()
+		default:
+			body, needed = g.arguments(reflect.TypeOf(r.body))
+		}
+		delete(body, "$schema")
+		delete(body, "title")
 		op["requestBody"] = object{"required": needed, "content": object{"application/json": object{"schema": body}}}
 	}
 	return op
 }
 
+// operationID names an operation: getSets, getSetsNameHeld, postSetsNameScan.
 func operationID(r route) string {
-	return strings.ToLower(r.method) + strings.Join(strings.FieldsFunc(strings.TrimPrefix(r.path, "/api/v1"), func(c rune) bool { return c == '/' || c == ':' }), "_")
+	id := strings.ToLower(r.method)
+	for _, word := range strings.FieldsFunc(strings.TrimPrefix(r.path, "/api/v1"), func(c rune) bool { return c == '/' || c == ':' || c == '-' }) {
+		id += strings.ToUpper(word[:1]) + word[1:]
+	}
+	return id
 }
 
 // schemas makes JSON Schemas from Go types, by their json tags.
@@ -175,6 +289,9 @@ func (g *schemas) arguments(t reflect.Type) (body object, needed bool) {
 }
 
 func (g *schemas) fields(t reflect.Type, props object, required *[]string) {
+	if t == reflect.TypeFor[jobs.Run]() {
+		defer func() { props["result"] = g.result() }()
+	}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		key, options, _ := strings.Cut(f.Tag.Get("json"), ",")

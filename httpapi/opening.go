@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/tlsfiles"
 )
 
 // Opening answers at the listeners of a bridge that takes long to be opened, as while an interrupted
@@ -41,11 +43,11 @@ func AnswerOpening(ctx context.Context, cfg *bridge.Config, l Listeners, after t
 		case <-timer.C:
 		}
 		log.Info("opening the state takes long; requests are answered with 503 meanwhile")
-		o.answer(&o.serving.Public, public, func(w http.ResponseWriter, _ *http.Request) {
+		o.answer(&o.serving.Public, public, cfg.Public.TLS, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", againAfter)
 			http.Error(w, "The source is being started.", http.StatusServiceUnavailable)
 		})
-		o.answer(&o.serving.Admin, admin, func(w http.ResponseWriter, r *http.Request) {
+		o.answer(&o.serving.Admin, admin, cfg.Admin.TLS, func(w http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {
 			case "/healthz":
 				http.Error(w, "ok", http.StatusOK)
@@ -61,8 +63,9 @@ func AnswerOpening(ctx context.Context, cfg *bridge.Config, l Listeners, after t
 }
 
 // answer answers at a listener until the end. It opens one if there is none.
-func (o *Opening) answer(l *net.Listener, addr string, handler http.HandlerFunc) {
-	if addr == "" {
+func (o *Opening) answer(l *net.Listener, addr string, files tlsfiles.Config, handler http.HandlerFunc) {
+	secure, err := files.Server(o.log)
+	if addr == "" || err != nil { // whoever serves the bridge tells
 		return
 	}
 	if *l == nil {
@@ -76,7 +79,7 @@ func (o *Opening) answer(l *net.Listener, addr string, handler http.HandlerFunc)
 	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(o.log.Handler(), slog.LevelDebug)}
 	srv.SetKeepAlivesEnabled(false)
 	at := &lent{Listener: *l}
-	o.running.Go(func() { _ = srv.Serve(at) }) // until its Shutdown
+	o.running.Go(func() { _ = srv.Serve(tlsfiles.Listener(at, func() *tls.Config { return secure })) }) // until its Shutdown
 	o.running.Go(func() {
 		<-o.ctx.Done()
 		within, cancel := context.WithTimeout(context.WithoutCancel(o.ctx), time.Second)

@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/bridge/declared"
 	"github.com/rsbridge/rsbridge/bridge/named"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/jobs"
@@ -24,6 +25,8 @@ type Problem struct {
 	Detail string    `json:"detail"`
 	Hint   string    `json:"hint,omitempty"`
 	Run    *jobs.Run `json:"run,omitempty"`
+	// Errors are all faults of a declaration, each at a JSON Pointer into the body.
+	Errors []declared.Fault `json:"errors,omitempty"`
 }
 
 func (p *Problem) Error() string {
@@ -40,6 +43,8 @@ var problems = []struct {
 	hint   string
 }{
 	{bridge.ErrUnknown, http.StatusNotFound, "GET /api/v1/status names what there is"},
+	{bridge.ErrInFile, http.StatusConflict, ""},
+	{bridge.ErrNoFile, http.StatusConflict, ""},
 	{bridge.ErrConfigured, http.StatusConflict, ""},
 	{bridge.ErrRemoved, http.StatusConflict, "rsbridge forget removes it from the state"},
 	{bridge.ErrUnchanged, http.StatusConflict, ""},

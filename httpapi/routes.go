@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/bridge/declared"
 	"github.com/rsbridge/rsbridge/internal/fairconn"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/push"
@@ -43,11 +45,25 @@ var (
 	paramWait   = yesno("wait", "true: answer when the run has ended")
 	paramEntity = param{name: "entity", doc: "IRI of the entity", schema: object{"type": "string"}}
 	paramAs     = param{name: "as", doc: "format of the answer; default: the one that is kept", schema: object{"type": "string", "enum": formats}}
+	paramState  = oneOf("state", "only those in this state", bridge.States)
+	runStates   = []string{jobs.Queued, jobs.Running, jobs.Done, jobs.Failed, jobs.Cancelled, jobs.Interrupted}
 	formats     = []string{string(rdfres.JSONLD), string(rdfres.NTriples), string(rdfres.Turtle), string(rdfres.RDFXML)}
 )
 
 func yesno(name, doc string) param {
 	return param{name: name, doc: doc, schema: object{"type": "boolean", "default": false}}
+}
+
+func oneOf[T ~string](name, doc string, values []T) param {
+	var all []string
+	for _, v := range values {
+		all = append(all, string(v))
+	}
+	return param{name: name, doc: doc, schema: object{"type": "string", "enum": all}}
+}
+
+func before(doc string) param {
+	return param{name: "before", doc: doc, schema: object{"type": "integer", "minimum": 0, "maximum": 1 << 53}}
 }
 
 func text(name, doc, pattern string) param {
@@ -72,14 +88,14 @@ func at(doc string) param { return param{name: "at", doc: doc, schema: timeSchem
 type no struct{}
 
 func (a *api) routes() []route {
-	const get, post = http.MethodGet, http.MethodPost
+	const get, post, put, remove = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
 	queue := []param{paramQueue}
 	entity := paramEntity
 	entity.required, entity.schema = true, object{"type": "string", "minLength": 1}
 	return []route{
 		{get, "/api/v1/status", "how all sets and destinations stand", nil, nil, 200, bridge.Status{},
 			func(c *gin.Context) (any, error) { return a.b.Status(c.Request.Context()) }},
-		{get, "/api/v1/sets", "the sets", nil, nil, 200, []bridge.SetStatus{}, a.sets},
+		{get, "/api/v1/sets", "the sets", []param{paramState}, nil, 200, []bridge.SetStatus{}, a.sets},
 		{get, "/api/v1/sets/:name", "one set", nil, nil, 200, bridge.SetStatus{}, a.set},
 		{get, "/api/v1/sets/:name/mirrors", "the mirrors that have reported their positions in the last week, by name, and how far each is behind", nil, nil, 200, []push.Mirror{}, a.mirrors},
 		{get, "/api/v1/sets/:name/changes", "the log after a sequence or a time, oldest first; next is the value of since that goes on",
@@ -92,6 +108,11 @@ func (a *api) routes() []route {
 		{get, "/api/v1/sets/:name/diff", "what changed in the description of one entity between two points of the log, each a sequence or a time",
 			[]param{entity, point("from", "after this sequence, or at this time; default: the version before"), point("to", "as from; default: now")}, nil, 200, bridge.Diff{}, a.diff},
 		{post, "/api/v1/sets/:name/scan", "look for changes now: in everything or, with a body, in the entities that it names; those are always queued", queue, bridge.ScanArgs{}, 202, jobs.Run{}, a.begin("scan", "scan")},
+		{put, "/api/v1/sets/:name", "declare a set, or change its declaration: 201 or 200, and 202 while runs under way are waited for", nil, bridge.Set{}, 200, Definition{}, a.declare(declared.Sets)},
+		{remove, "/api/v1/sets/:name", "take back the declaration of a set: it stays public as it was, until it is forgotten", nil, nil, 200, Definition{}, a.declare(declared.Sets)},
+		{get, "/api/v1/sets/:name/definition", "the declaration of a set, without its secrets", nil, nil, 200, Definition{}, a.definition(declared.Sets)},
+		{post, "/api/v1/sets/:name/pause", "pause the scans; requested ones still run", nil, no{}, 200, bridge.SetStatus{}, a.pauseSet(true)},
+		{post, "/api/v1/sets/:name/resume", "go on with the scans", nil, no{}, 200, bridge.SetStatus{}, a.pauseSet(false)},
 		{post, "/api/v1/sets/:name/touch", "entities that may have changed: the next run describes them again; it has all that is named before it begins", nil, TouchArgs{}, 202, jobs.Run{}, a.begin("touch", "hint")},
 		{get, "/api/v1/sets/:name/held", "what is held, and the entities that it would delete; next is the value of after that goes on; 404 when nothing is held",
 			[]param{text("after", "the place after which to begin", setPlace.String()), upTo(10000, 100)}, nil, 200, bridge.Held{}, a.setHeld},
@@ -99,8 +120,11 @@ func (a *api) routes() []route {
 		{post, "/api/v1/sets/:name/rebase", "publish at the configured addresses: close the old lists, begin new ones", queue, no{}, 202, jobs.Run{}, a.begin("rebase", "rebase")},
 		{post, "/api/v1/sets/:name/forget", "remove a set that is not configured any more: log, documents, records", queue, bridge.ForgetArgs{}, 202, jobs.Run{}, a.begin("forget-set", "forget-set")},
 		{post, "/api/v1/sets/:name/move", "give a set that is not configured any more the name of another one, which has no log yet", queue, bridge.MoveArgs{}, 202, jobs.Run{}, a.begin("move-set", "move-set")},
-		{get, "/api/v1/destinations", "the destinations", nil, nil, 200, []bridge.DestinationStatus{}, a.destinations},
+		{get, "/api/v1/destinations", "the destinations", []param{paramState}, nil, 200, []bridge.DestinationStatus{}, a.destinations},
 		{get, "/api/v1/destinations/:name", "one destination", nil, nil, 200, bridge.DestinationStatus{}, a.destination},
+		{put, "/api/v1/destinations/:name", "declare a destination, or change its declaration: 201 or 200, and 202 while runs under way are waited for", nil, bridge.Destination{}, 200, Definition{}, a.declare(declared.Destinations)},
+		{remove, "/api/v1/destinations/:name", "take back the declaration of a destination: its mirror stays as it is, until it is forgotten", nil, nil, 200, Definition{}, a.declare(declared.Destinations)},
+		{get, "/api/v1/destinations/:name/definition", "the declaration of a destination, without its secrets", nil, nil, 200, Definition{}, a.definition(declared.Destinations)},
 		{get, "/api/v1/destinations/:name/description", "what the mirror has of one entity, now or, where versions are kept, at a time",
 			[]param{entity, at("as it was at this time"), paramAs}, nil, 200, representation{}, a.mirrorDescription},
 		{get, "/api/v1/destinations/:name/differences", "what is pending, failed, becomes nothing by map, or differed at the last audit", []param{upTo(10000, 1000)}, nil, 200, Differences{}, a.differences},
@@ -118,9 +142,13 @@ func (a *api) routes() []route {
 		{post, "/api/v1/verify", "read what is kept here, and compare it with its checksums", queue, bridge.VerifyArgs{}, 202, jobs.Run{}, a.begin("verify", "verify")},
 		{post, "/api/v1/backup", "the whole state as one tar file, for rsbridge restore; an answer without SHA256SUMS at its end is cut", nil, no{}, 200, archive{}, a.backup},
 		{get, "/api/v1/jobs", "the jobs and their schedules", nil, nil, 200, []Job{}, a.jobs},
-		{get, "/api/v1/runs", "runs, newest first", []param{{name: "job", doc: "only runs of this job", schema: object{"type": "string"}}, upTo(1000, 100)}, nil, 200, Runs{}, a.runs},
+		{get, runsPath, "runs, newest first; next is the value of before that goes on",
+			[]param{{name: "job", doc: "only runs of this job", schema: object{"type": "string"}}, oneOf("state", "only runs in this state", runStates), before("only runs before this id"), upTo(1000, 100)}, nil, 200, Runs{}, a.runs},
 		{get, "/api/v1/runs/:id", "one run", []param{paramWait}, nil, 200, jobs.Run{}, a.run},
 		{post, "/api/v1/runs/:id/cancel", "end a run; 409 when it has ended", nil, no{}, 202, jobs.Run{}, a.cancel},
+		{get, actionsPath, "actions of users, newest first; next is the value of before that goes on; for administrators",
+			[]param{before("only actions before this id"), upTo(1000, 100)}, nil, 200, Actions{}, a.listActions},
+		{get, "/api/v1/me", "the user of the request", nil, nil, 200, me{}, a.me},
 		{get, "/api/v1/events", "server-sent events: every change of a run, as event: run with the run as data", nil, nil, 200, stream{}, a.events},
 	}
 }
@@ -152,8 +180,49 @@ func (a *api) handle(r route) gin.HandlerFunc {
 			writeProblem(c, p)
 		default:
 			c.Header("Cache-Control", "no-store")
-			c.PureJSON(r.status, res)
+			linkNext(c, res)
+			status := r.status
+			if d, ok := res.(Definition); ok {
+				status = cmp.Or(d.status, status)
+			}
+			c.PureJSON(status, res)
 		}
+	}
+}
+
+// pager is an answer with more behind it: the parameter of the next page and its value, "" at the
+// end.
+type pager interface{ next() (param, value string) }
+
+func (r Resources) next() (string, string) { return "after", r.Next }
+func (r Runs) next() (string, string)      { return "before", decimal(r.Next) }
+func (r Actions) next() (string, string)   { return "before", decimal(r.Next) }
+
+// decimal is a number, "" for 0.
+func decimal(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// linkNext links an answer with its next page (RFC 8288).
+func linkNext(c *gin.Context, res any) {
+	var param, value string
+	switch r := res.(type) {
+	case pager:
+		param, value = r.next()
+	case *bridge.Held:
+		param, value = "after", r.Next
+	case bridge.Changes:
+		if r.More {
+			param, value = "since", decimal(r.Next)
+		}
+	}
+	if value != "" {
+		q := c.Request.URL.Query()
+		q.Set(param, value)
+		c.Header("Link", "<?"+q.Encode()+`>; rel="next"`)
 	}
 }
 
@@ -168,6 +237,9 @@ func (r route) checkQuery(raw string) *Problem {
 		names = append(names, p.name)
 		if p.required && q.Get(p.name) == "" {
 			return fail(http.StatusBadRequest, "the parameter "+p.name+" is missing: "+p.doc, "")
+		}
+		if all, ok := p.schema["enum"].([]string); ok && q.Has(p.name) && !slices.Contains(all, q.Get(p.name)) {
+			return fail(http.StatusBadRequest, p.name+"="+q.Get(p.name)+" is none of "+strings.Join(all, ", "), "")
 		}
 		if v := q.Get(p.name); q.Has(p.name) && p.schema["type"] == "boolean" && v != "true" && v != "false" {
 			return fail(http.StatusBadRequest, p.name+"="+v+" is neither true nor false", "")
@@ -246,19 +318,9 @@ func namedTwice(object []byte) string {
 // arguments reads the body of an action: nothing, or a JSON object with the
 // fields of args. It returns nil when nothing was said.
 func arguments(c *gin.Context, args any) (any, error) {
-	body, err := io.ReadAll(c.Request.Body)
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		return nil, fail(http.StatusRequestEntityTooLarge, "the body has more than "+strconv.FormatInt(large.Limit, 10)+" bytes", "")
-	}
-	if errors.Is(err, fairconn.ErrSlowBody) {
-		return nil, fail(http.StatusRequestTimeout, err.Error(), "")
-	}
-	if err != nil {
-		return nil, fail(http.StatusBadRequest, "the body cannot be read: "+err.Error(), "")
-	}
-	if body = bytes.TrimSpace(body); len(body) == 0 {
-		return nil, nil
+	body, err := readBody(c)
+	if err != nil || len(body) == 0 {
+		return nil, err
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
@@ -275,4 +337,20 @@ func arguments(c *gin.Context, args any) (any, error) {
 		return nil, fail(http.StatusBadRequest, "the body is not what is asked for here: "+err.Error(), "GET /openapi.json shows what is")
 	}
 	return args, nil
+}
+
+// readBody reads a body within its limits, without blanks around it.
+func readBody(c *gin.Context) ([]byte, error) {
+	body, err := io.ReadAll(c.Request.Body)
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return nil, fail(http.StatusRequestEntityTooLarge, "the body has more than "+strconv.FormatInt(large.Limit, 10)+" bytes", "")
+	}
+	if errors.Is(err, fairconn.ErrSlowBody) {
+		return nil, fail(http.StatusRequestTimeout, err.Error(), "")
+	}
+	if err != nil {
+		return nil, fail(http.StatusBadRequest, "the body cannot be read: "+err.Error(), "")
+	}
+	return bytes.TrimSpace(body), nil
 }

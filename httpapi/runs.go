@@ -114,7 +114,9 @@ var setActions = []string{"scan", "touch", "accept", "rebase", "forget-set", "mo
 
 var depths = []string{"", "inventory", "store", "origin"}
 
-func runAddress(r jobs.Run) string { return "/api/v1/runs/" + strconv.FormatUint(r.ID, 10) }
+const runsPath = "/api/v1/runs"
+
+func runAddress(r jobs.Run) string { return runsPath + "/" + strconv.FormatUint(r.ID, 10) }
 
 // Job is a job and its schedule.
 type Job struct {
@@ -137,9 +139,10 @@ func (a *api) jobs(*gin.Context) (any, error) {
 	return out, nil
 }
 
-// Runs is a list of runs.
+// Runs is a page of runs. Next is the value of before for the next page, 0 at the end.
 type Runs struct {
 	Runs []jobs.Run `json:"runs"`
+	Next uint64     `json:"next"`
 }
 
 func (a *api) runs(c *gin.Context) (any, error) {
@@ -147,14 +150,23 @@ func (a *api) runs(c *gin.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := Runs{Runs: []jobs.Run{}}
+	before, err := number(c, "before")
+	if err != nil {
+		return nil, err
+	}
+	state, out := c.Query("state"), Runs{Runs: []jobs.Run{}}
 	for run, err := range a.b.Runner().Runs(c.Request.Context(), c.Query("job")) {
 		if err != nil {
 			return nil, err
 		}
-		if out.Runs = append(out.Runs, run); len(out.Runs) == most {
+		if state != "" && run.State != state || before > 0 && run.ID >= before {
+			continue
+		}
+		if len(out.Runs) == most {
+			out.Next = out.Runs[most-1].ID
 			break
 		}
+		out.Runs = append(out.Runs, run)
 	}
 	return out, nil
 }

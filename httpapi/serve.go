@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/fairconn"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/telemetry"
+	"github.com/rsbridge/rsbridge/internal/tlsfiles"
 )
 
 // Addresses are the listening addresses of a bridge; "" for an absent one.
@@ -40,12 +42,12 @@ type Listeners struct{ Public, Admin net.Listener }
 // published documents contain the port. It writes the chosen ports into cfg, also into a base URL
 // derived from the listener.
 func Listen(cfg *bridge.Config) (l Listeners, err error) {
-	derived := cfg.Public.BaseURL == "http://"+cfg.Public.Listen
+	derived := cfg.Public.BaseURL == cfg.Public.Origin()
 	if l.Public, err = listenAny(&cfg.Public.Listen, "public documents"); err != nil {
 		return l, err
 	}
 	if l.Public != nil && derived {
-		cfg.Public.BaseURL = "http://" + cfg.Public.Listen
+		cfg.Public.BaseURL = cfg.Public.Origin()
 	}
 	if l.Admin, err = listenAny(&cfg.Admin.Listen, "administration"); err != nil {
 		l.Close()
@@ -106,12 +108,14 @@ type Server struct {
 	command string
 	log     *slog.Logger
 	failed  chan error
+	changes chan *Change // nil: nobody takes them
 	ready   atomic.Bool
 	wg      sync.WaitGroup // served doors, and doors being closed
 
 	mu    sync.Mutex // guards the fields below
 	doors [2]*door
 	next  [2]*door       // are used by the next bridge
+	tls   [2]*tls.Config // of next
 	left  map[*door]bool // are closed after the grace; false: is in use again
 	gen   *generation
 }
@@ -130,6 +134,7 @@ type door struct {
 	srv  *http.Server
 	used bool // is served
 
+	tls     atomic.Pointer[tls.Config] // nil: HTTP
 	leaving atomic.Bool
 }
 
@@ -166,11 +171,16 @@ func (s *Server) Listen(cfg *bridge.Config, b *bridge.Bridge, open Listeners) (e
 		kind int
 		what string
 		addr string
+		tls  tlsfiles.Config
 		open net.Listener
 	}{
-		{public, "public documents", cfg.Public.Listen, open.Public},
-		{admin, "administration", cfg.Admin.Listen, open.Admin},
+		{public, "public documents", cfg.Public.Listen, cfg.Public.TLS, open.Public},
+		{admin, "administration", cfg.Admin.Listen, cfg.Admin.TLS, open.Admin},
 	} {
+		if s.tls[d.kind], err = d.tls.Server(s.log); err != nil {
+			s.unlisten()
+			return fmt.Errorf("listen on %s for the %s: %w", d.addr, d.what, err)
+		}
 		if d.kind == public && !cfg.Publishes() && !b.Publishes() {
 			d.addr = ""
 		}
@@ -294,9 +304,9 @@ func (s *Server) Use(b *bridge.Bridge) (at Addresses, left func(), err error) {
 		at.Public = s.next[public].l.Addr().String()
 	}
 	if s.next[admin] != nil {
-		g.handlers[admin] = New(b, Options{Token: string(cfg.Admin.Token), Logger: s.log, Ready: s.ready.Load, Stopping: s.ctx, Telemetry: s.Telemetry})
+		g.handlers[admin] = New(b, Options{Token: string(cfg.Admin.Token), Logger: s.log, Ready: s.ready.Load, Change: s.changer(), Stopping: s.ctx, Telemetry: s.Telemetry})
 		at.Admin = s.next[admin].l.Addr().String()
-		if err := b.TellAdmin(at.Admin, s.command); err != nil {
+		if err := b.TellAdmin(told(cfg.Admin, at.Admin), s.command); err != nil {
 			return at, nil, err
 		}
 	}
@@ -312,6 +322,9 @@ func (s *Server) Use(b *bridge.Bridge) (at Addresses, left func(), err error) {
 	}
 	for kind, d := range s.next {
 		before := s.doors[kind]
+		if d != nil {
+			d.tls.Store(s.tls[kind])
+		}
 		if before == d {
 			continue
 		}
@@ -326,6 +339,14 @@ func (s *Server) Use(b *bridge.Bridge) (at Addresses, left func(), err error) {
 		}
 	}
 	return at, func() { old.wait(s.ctx) }, nil
+}
+
+// told is the address of an administration for commands.
+func told(c bridge.Admin, addr string) string {
+	if c.TLS.On() {
+		return c.TLS.Scheme() + "://" + addr
+	}
+	return addr
 }
 
 // keep answers late requests at a leaving door without a successor.
@@ -399,7 +420,7 @@ func healthy(ctx context.Context, h http.Handler) error {
 }
 
 func (s *Server) serve(d *door) {
-	if err := d.srv.Serve(d.l); !errors.Is(err, http.ErrServerClosed) {
+	if err := d.srv.Serve(tlsfiles.Listener(d.l, d.tls.Load)); !errors.Is(err, http.ErrServerClosed) {
 		select {
 		case s.failed <- err:
 		default: // one is enough

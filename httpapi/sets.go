@@ -30,7 +30,14 @@ func (a *api) setName(c *gin.Context) (string, error) {
 }
 
 func (a *api) sets(c *gin.Context) (any, error) {
-	return a.b.SetStatuses(c.Request.Context())
+	all, err := a.b.SetStatuses(c.Request.Context())
+	return only(c, all, func(s bridge.SetStatus) bridge.State { return s.State }), err
+}
+
+// only are the members of a list in the state that is asked for.
+func only[T any](c *gin.Context, all []T, state func(T) bridge.State) []T {
+	want := bridge.State(c.Query("state"))
+	return slices.DeleteFunc(all, func(x T) bool { return want != "" && state(x) != want })
 }
 
 func (a *api) set(c *gin.Context) (any, error) {
@@ -111,11 +118,7 @@ func versionAsked(c *gin.Context) (at time.Time, f rdfres.Format, err error) {
 			return at, f, fail(http.StatusBadRequest, "at="+s+" is no time like 2026-01-31T12:00:00Z", "")
 		}
 	}
-	as, given := c.GetQuery("as")
-	if given && !slices.Contains(formats, as) {
-		return at, f, fail(http.StatusBadRequest, "as="+as+" is none of "+strings.Join(formats, ", "), "")
-	}
-	return at, rdfres.Format(as), nil
+	return at, rdfres.Format(c.Query("as")), nil
 }
 
 // mirrorDescription answers with a mirror's description of one entity, now or at a time.

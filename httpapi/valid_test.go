@@ -150,6 +150,8 @@ func examples(t *testing.T, s schema) (out []any) {
 		out = s.Enum
 	case s.Type == "boolean":
 		out = []any{true, false}
+	case s.Type == "number", s.Type == "integer" && s.Maximum == nil:
+		out = []any{0, 1}
 	case s.Type == "integer":
 		out = []any{*s.Minimum, *s.Maximum}
 	case s.Type == "string" && s.Pattern != "":

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -30,7 +31,10 @@ func (e *HeldError) Error() string {
 		who = "another process"
 	}
 	if e.Admin != "" {
-		who += ", administered at http://" + e.Admin
+		who += ", administered at " + e.Admin
+		if !strings.Contains(e.Admin, "://") {
+			who = strings.TrimSuffix(who, e.Admin) + "http://" + e.Admin
+		}
 	}
 	return fmt.Sprintf("the state in %s is held by %s; use its API, stop it, or choose another state folder", e.Dir, who)
 }

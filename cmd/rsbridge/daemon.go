@@ -49,6 +49,7 @@ destination, a line each: STATE: set NAME: WHY. As application/json it answers
 			if err != nil {
 				return err
 			}
+			leftOut(a, cfg)
 			return a.serveUntil(cmd.Context(), cfg, "rsbridge run -c "+a.config, hup, nil)
 		}}
 }
@@ -167,6 +168,7 @@ func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string,
 	defer cancel()
 	server := httpapi.NewServer(ctx, command, a.log)
 	server.Telemetry = a.telemetry
+	server.Changes() // taken by the reloader
 	defer func() { cancel(); err = errors.Join(err, server.Wait()) }()
 	if err := server.Listen(cfg, b, listeners); err != nil {
 		return cfg, err
@@ -198,7 +200,7 @@ func (a *app) use(server *httpapi.Server, b *bridge.Bridge) (left func(), err er
 		where = append(where, "documents", b.Config().Public.BaseURL+"/")
 	}
 	if at.Admin != "" {
-		where = append(where, "admin", "http://"+at.Admin+"/")
+		where = append(where, "admin", b.Config().Admin.TLS.Scheme()+"://"+at.Admin+"/")
 	}
 	a.log.Info("serving", where...)
 	return left, nil
@@ -212,10 +214,10 @@ func (a *app) listen(cfg *bridge.Config) (httpapi.Listeners, error) {
 	}
 	public, admin := cfg.Public.Listen, cfg.Admin.Listen
 	if p, ok := a.ports[public]; ok {
-		if cfg.Public.BaseURL == "http://"+public {
-			cfg.Public.BaseURL = "http://" + p
+		derived := cfg.Public.BaseURL == cfg.Public.Origin()
+		if cfg.Public.Listen = p; derived {
+			cfg.Public.BaseURL = cfg.Public.Origin()
 		}
-		cfg.Public.Listen = p
 	}
 	if p, ok := a.ports["admin "+admin]; ok {
 		cfg.Admin.Listen = p

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/resourcesync/check"
 	"github.com/rsbridge/rsbridge/sparqlsrc"
@@ -241,7 +242,7 @@ func credentials(username, file, given string) (lines []string) {
 // probeSource gives the Capability Lists in a Source Description. An address without a
 // document of ResourceSync is an error.
 func (a *app) probeSource(ctx context.Context, source string) (sets []string, err error) {
-	if err := bridge.ReachSource(ctx, source, ""); err != nil {
+	if err := webclient.Reach(ctx, source, "", nil); err != nil {
 		return nil, err
 	}
 	web, err := newFetcher(nil)

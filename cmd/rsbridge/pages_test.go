@@ -167,7 +167,7 @@ type page struct {
 var (
 	fence     = regexp.MustCompile("^```(\\w*) ?(\\w*)$")
 	hidden    = regexp.MustCompile(`(?s)^<!-- test: (.*?) -->`)
-	exitCode  = regexp.MustCompile(`# exit code (\d)`)
+	exitCode  = regexp.MustCompile(`# exit code (\d+)`)
 	trailing  = regexp.MustCompile(`\s+#\s.*$`)
 	daemonCmd = regexp.MustCompile(`^rsbridge (run|expose|mirror|store serve)\b`)
 	variable  = regexp.MustCompile(`\$\{[A-Z0-9]+\}`)

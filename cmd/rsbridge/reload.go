@@ -24,6 +24,7 @@ type reloader struct {
 func (r *reloader) loop(ctx context.Context, hup <-chan os.Signal) (*bridge.Bridge, error) {
 	var now attempt
 	var tried *bridge.Bridge // it was to be opened again
+	changes := r.server.Changes()
 	for {
 		var reopen <-chan struct{}
 		if now.ended == nil && r.b != tried {
@@ -31,22 +32,32 @@ func (r *reloader) loop(ctx context.Context, hup <-chan os.Signal) (*bridge.Brid
 		}
 		select {
 		case <-ctx.Done():
-			err := r.end(now)
+			err := r.end(&now)
 			return r.b, err
 		case err := <-r.server.Failed():
-			err = errors.Join(err, r.end(now))
+			err = errors.Join(err, r.end(&now))
 			return r.b, err
 		case <-r.b.Again():
-			err := errors.Join(errAgain, r.end(now))
+			err := errors.Join(errAgain, r.end(&now))
 			return r.b, err
 		case got := <-now.ended:
-			r.b, now = got.b, attempt{}
+			r.b = got.b
+			now.settle(r.app, got)
 			r.app.manager.Reloaded()
-			if got.err != nil {
+			if now = (attempt{}); got.err != nil {
 				return r.b, got.err
 			}
+		case change := <-changes:
+			cfg, undo, err := r.declare(change.Next, now)
+			if change.Begun(err); err != nil {
+				continue
+			}
+			if err := r.end(&now); err != nil {
+				return r.b, err
+			}
+			now = now.next(r.begin(ctx, cfg, change.Ended), undo)
 		case <-reopen:
-			tried, now = r.b, r.begin(ctx, r.b.Config())
+			tried, now = r.b, r.begin(ctx, r.b.Config(), nil)
 		case <-hup:
 			r.app.manager.Reloading()
 			cfg, err := bridge.Load(r.app.config)
@@ -55,51 +66,111 @@ func (r *reloader) loop(ctx context.Context, hup <-chan os.Signal) (*bridge.Brid
 				r.app.manager.Reloaded()
 				continue
 			}
-			if err := r.end(now); err != nil { // this one replaces a waiting one
+			leftOut(r.app, cfg)
+			if err := r.end(&now); err != nil { // this one replaces a waiting one
 				return r.b, err
 			}
-			now = r.begin(ctx, cfg)
+			now = now.next(r.begin(ctx, cfg, nil), nil)
 		}
 	}
 }
 
 // attempt is a reload under way; the zero value is none.
 type attempt struct {
+	cfg   *bridge.Config
 	stop  context.CancelFunc
 	ended chan reloaded
+	undo  func() error // takes the declarations of users back, nil for none
 }
 
-// reloaded is the result of an attempt: the bridge in use.
+// reloaded is the result of an attempt: the bridge in use, and why it is not another one.
 type reloaded struct {
-	b   *bridge.Bridge
-	err error
+	b       *bridge.Bridge
+	refused error
+	err     error
 }
 
-func (r *reloader) begin(ctx context.Context, cfg *bridge.Config) attempt {
+// begin tries another configuration. tell hears whether it is in effect, as soon as it is; it may
+// be nil.
+func (r *reloader) begin(ctx context.Context, cfg *bridge.Config, tell func(error)) attempt {
 	ctx, stop := context.WithCancel(ctx)
-	t, b := attempt{stop, make(chan reloaded, 1)}, r.b
+	t, b := attempt{cfg: cfg, stop: stop, ended: make(chan reloaded, 1)}, r.b
+	inUse := func(err error) {
+		if tell != nil {
+			tell(err)
+			tell = nil
+		}
+	}
 	go func() { // ends with the context, or before
 		defer stop()
-		next, err := r.reload(ctx, b, cfg)
-		t.ended <- reloaded{next, err}
+		got := r.reload(ctx, b, cfg, inUse)
+		if got.refused != nil && ctx.Err() == nil {
+			inUse(got.refused)
+		}
+		t.ended <- got
 	}()
 	return t
 }
 
+// declare makes the configuration of a change, and keeps it. Its base is the one that waits.
+func (r *reloader) declare(next httpapi.Next, now attempt) (cfg *bridge.Config, undo func() error, err error) {
+	latest := r.b.Config()
+	if now.cfg != nil {
+		latest = now.cfg
+	}
+	cfg, save, undo, err := next(latest)
+	if err == nil {
+		err = save()
+	}
+	return cfg, undo, err
+}
+
+// next is the attempt that replaces this one. If it fails, the declarations of both are taken back.
+func (t attempt) next(a attempt, undo func() error) attempt {
+	if a.undo = undo; t.undo != nil {
+		a.undo = t.undo
+	}
+	return a
+}
+
+// settle takes declarations back that could not be opened.
+func (t attempt) settle(a *app, got reloaded) {
+	if got.refused == nil || t.undo == nil {
+		return
+	}
+	if err := t.undo(); err != nil {
+		a.log.Error("a declaration that cannot be opened is still in the state", "error", err)
+	}
+}
+
+// leftOut logs the declarations of users without effect.
+func leftOut(a *app, cfg *bridge.Config) {
+	faults, overruled := cfg.LeftOut()
+	for _, f := range faults {
+		a.log.Error("a declaration of the API is left out: declare it again, or take it back", "error", f.String())
+	}
+	for _, path := range overruled {
+		a.log.Warn("a declaration of the API has no effect: the configuration file declares the name too", "path", path)
+	}
+}
+
 // end stops a waiting reload, and waits for its end.
-func (r *reloader) end(t attempt) error {
+func (r *reloader) end(t *attempt) error {
 	if t.ended == nil {
 		return nil
 	}
 	t.stop()
 	got := <-t.ended
 	r.b = got.b
+	if got.refused == nil { // it was in effect already
+		t.undo = nil
+	}
 	return got.err
 }
 
 // reload uses another configuration in place of b's. After an error the daemon cannot go
 // on, and closes the returned bridge.
-func (r *reloader) reload(ctx context.Context, b *bridge.Bridge, cfg *bridge.Config) (*bridge.Bridge, error) {
+func (r *reloader) reload(ctx context.Context, b *bridge.Bridge, cfg *bridge.Config, inUse func(error)) reloaded {
 	log, what := r.app.log, "the new configuration"
 	if cfg == b.Config() {
 		what = "the change of a set" // the new bridge logs its work
@@ -110,7 +181,7 @@ func (r *reloader) reload(ctx context.Context, b *bridge.Bridge, cfg *bridge.Con
 	}
 	if err != nil {
 		log.Error(what+" cannot be opened; the old one stays", "error", err)
-		return b, nil
+		return reloaded{b: b, refused: err}
 	}
 	limitMemory(cfg.Embedded())
 	next, err := b.Reload(ctx, cfg, func(runs []jobs.Run) {
@@ -121,26 +192,30 @@ func (r *reloader) reload(ctx context.Context, b *bridge.Bridge, cfg *bridge.Con
 		log.Info(what+" waits for runs to end", "runs", strings.Join(names, ", "))
 	})
 	if next == nil {
-		return b, err
+		return reloaded{b, err, err}
 	}
 	if err != nil && ctx.Err() == nil {
 		log.Error(what+" cannot be opened; the old one stays", "error", err)
 	}
 	if next == b {
-		return b, nil
+		return reloaded{b: b, refused: err}
 	}
+	refused := err
 	if err != nil { // at the old listeners
 		if err := r.server.Listen(next.Config(), b, httpapi.Listeners{}); err != nil {
-			return next, errors.Join(err, b.Retire(next))
+			return reloaded{next, refused, errors.Join(err, b.Retire(next))}
 		}
 	} else if cfg != b.Config() {
 		log.Info("the configuration was read again")
 	}
 	left, err := r.app.use(r.server, next)
 	if err != nil {
-		return next, errors.Join(err, b.Retire(next))
+		return reloaded{next, err, errors.Join(err, b.Retire(next))}
+	}
+	if refused == nil {
+		inUse(nil)
 	}
 	next.Start(ctx)
 	left()
-	return next, b.Retire(next)
+	return reloaded{next, refused, b.Retire(next)}
 }

@@ -78,7 +78,7 @@ Exit codes: 0 done and equal, 1 failed, 2 wrong usage or configuration,
 	})
 	root.AddCommand(a.demo(), a.init(), a.check(), a.run(), a.expose(), a.mirror(),
 		a.scan(), a.sync(), a.audit(), a.status(), a.changes(), a.show(), a.diff(), a.accept(), a.rebase(), a.forget(), a.move(), a.verify(), backupCommand(a), restoreCommand(a),
-		a.store(), a.simulate(), a.export(), a.doctor(), a.explore(), a.validate(), a.version())
+		tokenCommand(a), actionsCommand(a), a.store(), a.simulate(), a.export(), a.doctor(), a.explore(), a.validate(), a.version())
 	completeNames(a, root)
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
@@ -137,7 +137,7 @@ var argKinds = map[string]string{
 	"PATH or URL...": "files or addresses of ResourceSync documents",
 	"SET or DEST":    "a set or destination of the configuration, or one removed from it",
 	"SET":            "a set of the configuration",
-	"NAME":           "a set or destination of the configuration",
+	"NAME":           "a set or destination of the configuration, or a token",
 	"ENTITY":         "the IRI of an entity",
 	"SOURCE":         "the address of a ResourceSync source",
 	"URL":            "the address of a ResourceSync source",
@@ -147,6 +147,8 @@ var argKinds = map[string]string{
 	"FILE":           "the file of a backup",
 	"QUERY":          "a SPARQL query",
 	"UPDATE":         "a SPARQL update, or - for standard input",
+
+	"NAME --role read, operate or admin": "the name of a new token",
 
 	"SET NEWNAME or DEST --to STORE": "a set and its new name, or a destination and its new store",
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +17,8 @@ import (
 	"github.com/rsbridge/rsbridge/httpapi"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/tlsfiles"
+	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -101,7 +104,12 @@ func looking(ctx context.Context, a *app, open func(context.Context, *bridge.Con
 
 // remoteSession is a session on the daemon that holds the state.
 func remoteSession(ctx context.Context, a *app, cfg *bridge.Config, held *bridge.HeldError) (session, error) {
-	c := httpapi.NewClient(held.Admin, string(cfg.Admin.Token))
+	c := httpapi.NewClient(held.Admin, localToken(cfg))
+	if secure := cfg.Admin.TLS.Own(); secure != nil {
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.TLSClientConfig = secure
+		c.HTTP.Transport = webclient.Named(t, "")
+	}
 	probe, stop := context.WithTimeout(ctx, holderPatience)
 	_, err := c.Status(probe)
 	stop()
@@ -111,7 +119,7 @@ func remoteSession(ctx context.Context, a *app, cfg *bridge.Config, held *bridge
 	if held.Public != "" { // the system may have given it another port
 		cfg.Public.Listen = held.Public
 	}
-	return remote{c, cfg.Public, a}, nil
+	return remote{c, cfg.Public, localReader(cfg), a}, nil
 }
 
 // session opens the configuration's state, or reaches the daemon holding it. Call end.
@@ -169,9 +177,17 @@ func servePublic(b *bridge.Bridge, a *app, l net.Listener) (stop func()) {
 			return func() {}
 		}
 	}
+	secure, err := b.Config().Public.TLS.Server(a.log)
+	if err != nil {
+		a.log.Warn("the documents are not served while this command runs", "listen", addr, "error", err)
+		return func() {}
+	}
 	srv := &http.Server{Handler: b.PublicHandler(), ReadHeaderTimeout: 10 * time.Second}
 	done := make(chan struct{})
-	go func() { defer close(done); _ = srv.Serve(l) }() // ends with Close
+	go func() {
+		defer close(done)
+		_ = srv.Serve(tlsfiles.Listener(l, func() *tls.Config { return secure })) // ends with Close
+	}()
 	return func() { srv.Close(); <-done }
 }
 
@@ -226,12 +242,29 @@ func (l local) Changes(ctx context.Context, set, since string) (bridge.Changes, 
 	return l.b.Changes(ctx, set, since, 10000)
 }
 
-func (l local) Public() http.RoundTripper { return inproc.Transport{Handler: l.b.PublicHandler()} }
+func (l local) Public() http.RoundTripper {
+	return authorized{localReader(l.b.Config()), inproc.Transport{Handler: l.b.PublicHandler()}}
+}
+
+// authorized sends the secret of this command.
+type authorized struct {
+	secret string
+	next   http.RoundTripper
+}
+
+func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
+	if a.secret != "" && r.Header.Get("Authorization") == "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+a.secret)
+	}
+	return a.next.RoundTrip(r)
+}
 
 // remote is a session with the daemon holding the state.
 type remote struct {
 	*httpapi.Client
 	public bridge.Public
+	reader string // the secret for protected sets
 	app    *app
 }
 
@@ -265,19 +298,24 @@ func (r remote) recorded(ctx context.Context, id uint64) (run jobs.Run, err erro
 	return s.(local).b.Runner().Get(ctx, id)
 }
 
-func (r remote) Public() http.RoundTripper { return atListener(r.public.Listen) }
+func (r remote) Public() http.RoundTripper { return authorized{r.reader, atListener(r.public)} }
 
 // atListener sends requests to the daemon's own listener, whatever stands before
 // it for others.
-type atListener string
+type atListener bridge.Public
 
 func (l atListener) RoundTrip(r *http.Request) (*http.Response, error) {
 	c := r.Clone(r.Context())
-	c.Host, c.URL.Scheme, c.URL.Host = r.URL.Host, "http", string(l)
-	if host, port, err := net.SplitHostPort(string(l)); err == nil && (host == "" || host == "0.0.0.0" || host == "::") {
+	c.Host, c.URL.Scheme, c.URL.Host = r.URL.Host, l.TLS.Scheme(), l.Listen
+	if host, port, err := net.SplitHostPort(l.Listen); err == nil && (host == "" || host == "0.0.0.0" || host == "::") {
 		c.URL.Host = net.JoinHostPort("localhost", port)
 	}
-	return http.DefaultTransport.RoundTrip(c)
+	if !l.TLS.On() {
+		return http.DefaultTransport.RoundTrip(c)
+	}
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig, t.DisableKeepAlives = l.TLS.Own(), true
+	return t.RoundTrip(c)
 }
 
 func (l local) Diff(ctx context.Context, set, entity, from, to string) (bridge.Diff, error) {

@@ -8,6 +8,7 @@ package fairconn
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -65,11 +66,19 @@ func New(l net.Listener, limits Limits, log *slog.Logger) *Listener {
 }
 
 // ConnState is http.Server's.
-func (l *Listener) ConnState(c net.Conn, state http.ConnState) { c.(*conn).to(state) }
+func (l *Listener) ConnState(c net.Conn, state http.ConnState) { below(c).to(state) }
 
 // ConnContext is http.Server's.
 func (l *Listener) ConnContext(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, c)
+	return context.WithValue(ctx, connKey{}, below(c))
+}
+
+// below is the connection of a listener, perhaps below TLS.
+func below(c net.Conn) *conn {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	return c.(*conn)
 }
 
 type connKey struct{}

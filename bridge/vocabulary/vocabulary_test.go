@@ -1,4 +1,4 @@
-package bridge
+package vocabulary
 
 import (
 	"errors"
@@ -30,14 +30,14 @@ func TestVocabularyCounts(t *testing.T) {
 		}
 		yield(rdfres.Description{}, boom)
 	}
-	c := newCounts()
+	c := New()
 	n := 0
-	for d, err := range c.through(found) {
+	for d, err := range c.Through(found) {
 		if n++; n == 4 != errors.Is(err, boom) || n < 4 && len(d.Triples) < 3 {
 			t.Errorf("%d: %v %v", n, d, err)
 		}
 	}
-	got := c.record()
+	got := c.Record()
 	want := publish.Vocabulary{Classes: 2, Properties: 2,
 		LargestClasses:    []publish.Count{{IRI: "http://example.org/C", Count: 3}, {IRI: "http://example.org/E", Count: 1}},
 		LargestProperties: []publish.Count{{IRI: rdfTypeIRI, Count: 7}, {IRI: "http://example.org/p", Count: 3}}}
@@ -47,7 +47,7 @@ func TestVocabularyCounts(t *testing.T) {
 	for i := range countedTerms + 1 {
 		c.add(c.classes, iri(fmt.Sprintf("http://example.org/class/%d", i)))
 	}
-	if got := c.record(); got.Classes != 0 {
+	if got := c.Record(); got.Classes != 0 {
 		t.Errorf("too many to count: %d", got.Classes)
 	}
 }

@@ -1,0 +1,135 @@
+package bridge
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/bridge/declared"
+	"github.com/rsbridge/rsbridge/internal/configfile"
+)
+
+// apart is what a configuration has from the API, beside its file.
+type apart struct {
+	file     []byte // the content of the configuration file
+	all      declared.Declarations
+	used     map[string]bool // by path: "sets.books"
+	faults   []Finding       // of those left out
+	overruls []string        // paths in the file too
+}
+
+// Errors of declarations.
+var (
+	ErrInFile = errors.New("it is declared in the configuration file: change it there")
+	ErrNoFile = errors.New("this bridge has no configuration file, and takes no declarations")
+)
+
+// apply adds the declarations of the API. The file is stronger: a name in both is the file's.
+func (c *Config) apply(all declared.Declarations) error {
+	raw, err := all.Document()
+	if err != nil {
+		return err
+	}
+	var more Config
+	_, faults, err := configfile.Read(raw, declared.File(c.State), &more)
+	if err != nil {
+		return err
+	}
+	c.apart.all, c.apart.used = all, map[string]bool{}
+	add(c, declared.Sets, &c.Sets, more.Sets)
+	add(c, declared.Destinations, &c.Destinations, more.Destinations)
+	c.leaveOut(faults)
+	return nil
+}
+
+func add[T any](c *Config, kind string, into *map[string]T, more map[string]T) {
+	for name, v := range more {
+		path := kind + "." + name
+		if _, inFile := (*into)[name]; inFile {
+			c.apart.overruls = append(c.apart.overruls, path)
+			continue
+		}
+		if *into == nil {
+			*into = map[string]T{}
+		}
+		(*into)[name], c.apart.used[path] = v, true
+	}
+}
+
+// leaveOut takes the declarations with faults out, and gives the faults of others. One of them stops
+// neither the file's parts nor the rest.
+func (c *Config) leaveOut(faults []Finding) (rest []Finding) {
+	for _, f := range faults {
+		kind, name, _ := strings.Cut(f.Key, ".")
+		name, _, _ = strings.Cut(name, ".")
+		path := kind + "." + name
+		if !c.apart.used[path] {
+			rest = append(rest, f)
+			continue
+		}
+		f.File, f.Line = declared.File(c.State), 0
+		c.apart.faults = append(c.apart.faults, f)
+		if kind == declared.Sets {
+			delete(c.Sets, name)
+		} else {
+			delete(c.Destinations, name)
+		}
+	}
+	return rest
+}
+
+// LeftOut are the faults of declarations of the API, which are left out, and Overruled the paths of
+// those declared in the file too.
+func (c *Config) LeftOut() (faults []Finding, overruled []string) {
+	return c.apart.faults, c.apart.overruls
+}
+
+// Declared gives the definition of a set or destination of the API, nil for one of the file.
+func (c *Config) Declared(kind, name string) json.RawMessage {
+	if !c.apart.used[kind+"."+name] {
+		return nil
+	}
+	return c.apart.all.Parts[kind][name]
+}
+
+// Declare gives the configuration with a definition of the API's; a nil one takes it away. save
+// keeps it, and undo takes that back. A fault of the definition is a *ConfigError.
+func (c *Config) Declare(kind, name string, definition json.RawMessage) (next *Config, save, undo func() error, err error) {
+	_, set := c.Sets[name]
+	_, dest := c.Destinations[name]
+	is := kind == declared.Sets && set || kind == declared.Destinations && dest
+	path, known := kind+"."+name, c.apart.all.Parts[kind][name] != nil
+	switch {
+	case c.apart.file == nil:
+		return nil, nil, nil, ErrNoFile
+	case is && !c.apart.used[path]:
+		return nil, nil, nil, fmt.Errorf("%s %s: %w", strings.TrimSuffix(kind, "s"), name, ErrInFile)
+	case definition == nil && !known:
+		return nil, nil, nil, fmt.Errorf("%s %s: %w", strings.TrimSuffix(kind, "s"), name, ErrUnknown)
+	}
+	all := c.apart.all.With(kind, name, definition)
+	if next, err = parse(c.apart.file, c.file, func(string) (declared.Declarations, error) { return all, nil }); err != nil {
+		return nil, nil, nil, err
+	}
+	var own []Finding
+	for _, f := range next.apart.faults {
+		if f.Key == path || strings.HasPrefix(f.Key, path+".") || strings.HasPrefix(f.Key, path+"[") {
+			own = append(own, f)
+		}
+	}
+	if len(own) > 0 {
+		return nil, nil, nil, &ConfigError{Findings: own}
+	}
+	before := c.apart.all
+	return next, func() error { return all.Write(next.State) }, func() error { return before.Write(next.State) }, nil
+}
+
+// absolute is a path of a configuration, relative to its folder.
+func absolute(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}

@@ -1,0 +1,45 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/rsbridge/rsbridge/internal/access"
+)
+
+const actionsPath = "/api/v1/actions"
+
+// Actions is a page of the log of actions. Next is the value of before for the next page, 0 at the
+// end.
+type Actions struct {
+	Actions []access.Action `json:"actions"`
+	Next    uint64          `json:"next"`
+}
+
+func (a *api) listActions(c *gin.Context) (any, error) {
+	most, err := limit(c, 100, 1000)
+	if err != nil {
+		return nil, err
+	}
+	before, err := number(c, "before")
+	if err != nil {
+		return nil, err
+	}
+	list, next, err := a.actions.Read(before, most)
+	return Actions{list, next}, err
+}
+
+// number reads a whole number, 0 if it is not given.
+func number(c *gin.Context, name string) (uint64, error) {
+	s, given := c.GetQuery(name)
+	if !given {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0, fail(http.StatusBadRequest, name+"="+s+" is no whole number of 0 or more", "")
+	}
+	return n, nil
+}

@@ -1,0 +1,105 @@
+package access
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Protect lets only readers with a token, by bearer or basic authentication, at the addresses of
+// protected sets. bases gives the base URLs of all sets: a proxy may take their paths away, or leave
+// them.
+func Protect(next http.Handler, u *Users, protected map[string]bool, bases func() []string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var sets []string
+		for _, name := range firsts(r.URL.EscapedPath(), bases()) {
+			if protected[name] {
+				sets = append(sets, name)
+			}
+		}
+		if len(sets) == 0 || r.Method == http.MethodOptions {
+			next.ServeHTTP(w, r)
+			return
+		}
+		user, known := reader(u, r)
+		for _, set := range sets {
+			if !known || !user.May(set) && user.key != localKey {
+				refuse(w, set, known)
+				return
+			}
+		}
+		w.Header().Add("Vary", "Authorization")
+		next.ServeHTTP(&private{ResponseWriter: w}, r)
+	})
+}
+
+// firsts are the first segments of a path below the root and below the bases.
+func firsts(path string, bases []string) []string {
+	first := func(rest string) string {
+		name, _, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
+		return name
+	}
+	out := []string{first(path)}
+	for _, base := range bases {
+		if at, err := url.Parse(base); err == nil && at.Path != "" {
+			if rest, below := strings.CutPrefix(path, at.EscapedPath()); below && strings.HasPrefix(rest, "/") {
+				out = append(out, first(rest))
+			}
+		}
+	}
+	return out
+}
+
+func reader(u *Users, r *http.Request) (User, bool) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if strings.EqualFold(scheme, "Bearer") {
+		return u.ByToken(strings.TrimLeft(token, " "))
+	}
+	if name, token, ok := r.BasicAuth(); ok {
+		user, known := u.ByToken(token)
+		return user, known && name == user.Name
+	}
+	return User{}, false
+}
+
+func refuse(w http.ResponseWriter, set string, known bool) {
+	w.Header().Set("Access-Control-Allow-Origin", "*")
+	w.Header().Set("Cache-Control", "no-store")
+	if known {
+		http.Error(w, "This token is not for the set "+set+".", http.StatusForbidden)
+		return
+	}
+	w.Header().Add("WWW-Authenticate", `Bearer realm="`+set+`"`)
+	w.Header().Add("WWW-Authenticate", `Basic realm="`+set+`", charset="UTF-8"`)
+	http.Error(w, "The set "+set+" is for readers with a token: send Authorization: Bearer TOKEN, or the token as the password of its name.", http.StatusUnauthorized)
+}
+
+// private keeps answers out of shared caches.
+type private struct {
+	http.ResponseWriter
+	written bool
+}
+
+func (p *private) WriteHeader(status int) {
+	if h := p.Header(); !p.written {
+		p.written = true
+		h.Set("Cache-Control", strings.ReplaceAll(h.Get("Cache-Control"), "public", "private"))
+		if h.Get("Cache-Control") == "" {
+			h.Set("Cache-Control", "private")
+		}
+	}
+	p.ResponseWriter.WriteHeader(status)
+}
+
+func (p *private) Write(b []byte) (int, error) {
+	if !p.written {
+		p.WriteHeader(http.StatusOK)
+	}
+	return p.ResponseWriter.Write(b)
+}
+
+// Flush is for writers that look for http.Flusher.
+func (p *private) Flush() { _ = http.NewResponseController(p.ResponseWriter).Flush() }
+
+// Unwrap is for http.ResponseController.
+func (p *private) Unwrap() http.ResponseWriter { return p.ResponseWriter }

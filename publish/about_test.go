@@ -22,7 +22,7 @@ func TestAbout(t *testing.T) {
 	w := newWorld(t, SetConfig{Format: rdfres.JSONLD, Title: "Places", Description: "Of all sorts", Licence: "http://licence.example/", Publisher: "http://publisher.example/",
 		Prefix: "http://example.org/", RotateEntries: 1, Capabilities: []string{"resourcelist", "changelist", "resourcedump", "changedump"},
 		Coverage: func(context.Context) Coverage {
-			return Coverage{Triples: 9, Covered: 9, Vocabulary: Vocabulary{Classes: 1, Properties: 3, LargestClasses: []Count{{"http://example.org/C", 2}}, LargestProperties: []Count{{"http://example.org/p", 4}}}}
+			return Coverage{Triples: 9, Covered: 9, Vocabulary: Vocabulary{Classes: 1, Properties: 3, LargestClasses: []Count{{IRI: "http://example.org/C", Count: 2}}, LargestProperties: []Count{{IRI: "http://example.org/p", Count: 4}}}}
 		}})
 	w.scan(map[string]int{berlin: 0, "http://example.org/Rome": 0}, false, rdfres.JSONLD)
 	w.publish()

@@ -124,7 +124,7 @@ func (s *set) moved(ctx context.Context, view *changetrack.View, after uint64) (
 	if err := json.Unmarshal([]byte(c.Note), &m); err != nil || m.To.Base == "" {
 		return nil, fmt.Errorf("change %d of the log does not say to which addresses the set moves: %q (%v)", c.Sequence, clip.Middle(c.Note), err)
 	}
-	next := &set{p: s.p, cfg: s.cfg, kv: s.kv, files: s.files, sizes: s.sizes, locks: s.locks, inventory: inventory.New(s.kv)}
+	next := &set{p: s.p, cfg: s.cfg, kv: s.kv, files: s.files, sizes: s.sizes, locks: s.locks, inventory: inventory.New(s.kv), names: s.names}
 	former := s.at.former
 	if m.To.Prefix != s.at.Prefix {
 		former = slices.DeleteFunc(append([]string{s.at.Prefix}, former...), func(p string) bool { return p == m.To.Prefix })

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/accept"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/publish/naming"
@@ -84,10 +85,12 @@ func (s *set) serveDescription(w http.ResponseWriter, r *http.Request, snap *sna
 		return err
 	}
 	name, format, other := offer.BySuffix(rest)
-	if other {
+	switch {
+	case other:
 		return errNoDocument
-	}
-	if format != "" && r.URL.RawQuery == "" { // the usual request of mirrors
+	case format == offer.HTML:
+		return s.servePage(w, r, snap, name, offer.Suffix(format))
+	case format != "" && r.URL.RawQuery == "": // the usual request of mirrors
 		key := s.cfg.Name + "\x00" + strconv.FormatUint(snap.gen.Number, 36) + "\x00" + rest
 		d, err := s.p.hot.Get(r.Context(), key, func() (*document, error) {
 			return s.description(r.Context(), snap, name, format, "")
@@ -96,6 +99,10 @@ func (s *set) serveDescription(w http.ResponseWriter, r *http.Request, snap *sna
 	}
 	if format != "" {
 		d, err := s.description(r.Context(), snap, name, format, r.URL.Query().Get("version"))
+		if err == nil && r.URL.Query().Get("as") == "text" { // to be read in a browser
+			own := *d
+			own.contentType, d = "text/plain; charset=utf-8", &own
+		}
 		return s.p.send(w, r, d, err)
 	}
 	return s.negotiated(w, r, snap, name)
@@ -144,23 +151,29 @@ func (s *set) linked(ctx context.Context, snap *snapshot, name, suffix string, s
 
 // negotiated answers at the address without suffix (RFC 9110, section 12).
 func (s *set) negotiated(w http.ResponseWriter, r *http.Request, snap *snapshot, name string) error {
-	version := r.URL.Query().Get("version")
+	version, h := r.URL.Query().Get("version"), w.Header()
+	h.Add("Vary", "Accept")
 	st, v, err := s.choose(r.Context(), snap, name, "", version)
+	if page, named := accept.Weight(r.Header["Accept"], "text/html"); err != nil && named && page > 0 {
+		return s.servePage(w, r, snap, name, "") // a deleted one has a page
+	}
 	if err != nil {
 		return err
 	}
-	h := w.Header()
-	h.Add("Vary", "Accept")
 	formats := offer.Formats(v)
 	format, ok := offer.Negotiate(r.Header["Accept"], formats)
 	if !ok {
 		return notAcceptable(s.at.generic(st.Entity), formats)
 	}
+	h.Set("Content-Location", s.at.generic(st.Entity)+offer.Suffix(format)+versionQuery(v, version != ""))
+	if format == offer.HTML {
+		return s.servePage(w, r, snap, name, "")
+	}
 	d, err := s.linked(r.Context(), snap, name, "", &st, v, format, version != "")
 	if err != nil {
+		h.Del("Content-Location")
 		return err
 	}
-	h.Set("Content-Location", s.at.generic(st.Entity)+offer.Suffix(format)+versionQuery(v, version != ""))
 	s.p.answer(w, r, d)
 	return nil
 }
@@ -248,16 +261,12 @@ func (s *set) represent(ctx context.Context, snap *snapshot, st *changetrack.Sta
 	if format == v.Format {
 		blob, err := snap.view.Representation(ctx, st.Entity, v.Sequence)
 		if errors.Is(err, kv.ErrNotFound) {
-			return nil, notFound("The version %d of this description is not kept.", v.Sequence).
-				hint("The versions that are kept are listed at %s.", s.at.timeMap(st.Entity, ""))
+			return nil, s.notKept(st, v.Sequence)
 		}
 		if err != nil {
 			return nil, err
 		}
 		return &document{etag: v.Fixity.SHA256.String()[:32], contentType: offer.ContentType(format), modified: v.Time, immutable: memento, body: blob}, nil
-	}
-	if format == offer.HTML {
-		return s.page(ctx, snap, st, v, memento)
 	}
 	key := nameTag("as %s %s %s %s", layout, v.Fixity.SHA256, v.Format, format)
 	d, err := s.p.cache.Get(ctx, key, func() (*document, error) {

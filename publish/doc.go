@@ -50,6 +50,10 @@
 //	/SET/timegate/NAME, /SET/timemap/NAME, each also with the suffix of a format
 //	/SET/patch/SEQUENCE.json, .rdfp
 //
+// and the pages beside them (package pages): NAME.html, NAME.2.html and so on for each document
+// NAME.xml, /sourcedescription.html, /SET/history/NAME, /SET/compare/NAME?from=&to=,
+// /SET/search?q=, /SET/browse.
+//
 // Our attributes (namespace urn:rsbridge:terms): roots carry sequence, the last position of the
 // document in the log, and generation if it belongs to one. Entries of indexes carry the sequence
 // of their part. Entries carry graph and the sequence of their change; an entry without a describes
@@ -72,6 +76,8 @@
 //	d            the Resource Dump, JSON (dumpRecord)
 //	D NUMBER SEQ a Change Dump package of Change List NUMBER up to SEQ, JSON
 //	             (packageRecord)
+//	H            changes by day and kind, JSON (package days)
+//	E, M, N      names of entities (package search)
 //	z            the highest numbers of generations and Change Lists before the lists
 //	             began anew, and the new addresses, JSON (anewRecord);
 //	             numbers are never used twice

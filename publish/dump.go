@@ -467,8 +467,8 @@ func (a *place) packageEntry(p *packageRecord, m resourcesync.Meta) resourcesync
 	return resourcesync.Entry{Loc: a.url + "/" + p.File, HasMeta: true, Meta: m, Links: []resourcesync.Link{contents}}
 }
 
-// serveDumpFile serves a package or the copy of a manifest named by a record, whole or in ranges.
-func (s *set) serveDumpFile(w http.ResponseWriter, r *http.Request, path string) error {
+// packageOf is the record of a package, by the path of its file or of the copy of its manifest; nil for none.
+func (s *set) packageOf(path string) *packageRecord {
 	var rec *packageRecord
 	match := func(ps []packageRecord) {
 		for i := range ps {
@@ -491,6 +491,12 @@ func (s *set) serveDumpFile(w http.ResponseWriter, r *http.Request, path string)
 			match(r.Packages)
 		}
 	}
+	return rec
+}
+
+// serveDumpFile serves a package or the copy of a manifest named by a record, whole or in ranges.
+func (s *set) serveDumpFile(w http.ResponseWriter, r *http.Request, path string) error {
+	rec := s.packageOf(path)
 	if rec == nil {
 		return &statusError{code: http.StatusGone, reason: "This package is not kept (any more).",
 			detail: []string{fmt.Sprintf("What is offered is listed at %s.", s.at.capabilityList())}}

@@ -11,6 +11,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/publish/naming"
+	"github.com/rsbridge/rsbridge/publish/pages"
 )
 
 // A renamed or forgotten set leaves its name: requests are redirected to the new name, or answered
@@ -152,6 +153,6 @@ func (p *Publisher) formerSet(r *http.Request, name, rest string) error {
 		}
 		return &statusError{code: http.StatusMovedPermanently, reason: "This set has another name.", location: naming.HeaderSafe(to), detail: []string{naming.HeaderSafe(to)}}
 	}
-	e := &statusError{code: http.StatusGone, reason: fmt.Sprintf("The set %s was removed on %s UTC.", name, humanTime(f.At))}
+	e := &statusError{code: http.StatusGone, reason: fmt.Sprintf("The set %s was removed on %s UTC.", name, pages.At(f.At).Text)}
 	return e.hint("The sets of this source are listed at %s.", p.wellKnown())
 }

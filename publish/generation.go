@@ -12,6 +12,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/days"
 	"github.com/rsbridge/rsbridge/publish/partition"
 	"github.com/rsbridge/rsbridge/publish/patch"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -250,6 +251,9 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 		s.p.put(s)
 		before.replace(nil)
 	}
+	if err := s.names.Follow(ctx); err != nil {
+		s.p.log.Error("the index of names does not follow", "set", s.cfg.Name, "error", err)
+	}
 	s.p.log.Info("published", "set", s.cfg.Name, "generation", w.gen.Number, "sequence", w.gen.Sequence, "changes", w.changes, "patches", w.patches,
 		"parts", len(w.parts), "lists", len(w.lists), "seconds", s.p.now().Sub(started).Seconds())
 	return s, w.gen.public(), nil
@@ -274,8 +278,9 @@ type generationWriter struct {
 	parts partition.Parts
 	lists []listRecord
 
-	before  *genRecord              // nil: the lists begin
-	delta   inventoryDelta          // nil: too much has changed
+	before  *genRecord     // nil: the lists begin
+	delta   inventoryDelta // nil: too much has changed
+	days    days.Counter
 	touched map[int]partition.Touch // part: its added and removed entries
 	dirty   map[uint64]bool
 	chunk   []byte // entries of the open list not yet in the batch
@@ -390,6 +395,9 @@ func (w *generationWriter) run(ctx context.Context) error {
 			}
 		}
 	}
+	if err := w.days.Write(ctx, w.set.kv, w.batch); err != nil {
+		return err
+	}
 	if err := setJSON(w.batch, []byte("g"), &w.gen); err != nil {
 		return err
 	}
@@ -405,6 +413,7 @@ func (w *generationWriter) take(ctx context.Context, patches *patch.Queue) error
 	if c.OfEntity() {
 		w.delta = w.delta.note(&c)
 	}
+	w.days.Count(&c)
 	entries, err := w.set.entries.ofChange(ctx, &source{w.view, w.alternates}, &c, offered)
 	if err != nil {
 		return err

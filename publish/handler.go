@@ -64,8 +64,13 @@ func (p *Publisher) route(w http.ResponseWriter, r *http.Request) error {
 	case "", "/":
 		return p.serveHome(w, r)
 	case "/.well-known/resourcesync":
+		if r.URL.RawQuery == "" && navigates(r) {
+			return seePage(w, p.base+"/sourcedescription.xml")
+		}
 		d, err := p.sourceDescription(0)
 		return p.send(w, r, d, err)
+	case "/favicon.ico", "/favicon.svg":
+		return p.serveFavicon(w, r)
 	case "/.well-known/void":
 		w.Header().Set("Location", p.base+"/about")
 		w.WriteHeader(http.StatusFound)
@@ -79,10 +84,16 @@ func (p *Publisher) route(w http.ResponseWriter, r *http.Request) error {
 		digits, ok := strings.CutSuffix(digits, ".xml")
 		n, known := pageNumber(digits)
 		if !ok || !known {
-			return errNoDocument
+			return p.serveSourceTable(w, r, path)
+		}
+		if r.URL.RawQuery == "" && navigates(r) {
+			return seePage(w, p.sourceDescriptionPart(n))
 		}
 		d, err := p.sourceDescription(n)
 		return p.send(w, r, d, err)
+	}
+	if strings.HasPrefix(path, "/sourcedescription.") {
+		return p.serveSourceTable(w, r, path)
 	}
 	name, rest, more := strings.Cut(path[1:], "/")
 	s, snap := p.present(r.Context(), name)
@@ -106,7 +117,14 @@ func (p *Publisher) route(w http.ResponseWriter, r *http.Request) error {
 func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path string) error {
 	ctx := r.Context()
 	head, rest, more := strings.Cut(path, "/")
+	if document, xml := strings.CutSuffix(path, ".xml"); xml && r.URL.RawQuery == "" && (!more || !entityFolder(head)) && navigates(r) {
+		return seePage(w, s.at.url+"/"+document+".xml")
+	}
 	switch head {
+	case "capabilitylist.html":
+		if !more {
+			return s.serveTable(w, r, snap, path)
+		}
 	case "capabilitylist.xml":
 		if !more {
 			return s.serveCapabilityList(w, r, snap)
@@ -121,13 +139,17 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 	}
 	if more {
 		switch head {
-		case "r", "timegate", "timemap":
+		case "r", "timegate", "timemap", "history", "compare":
 			serve := s.serveDescription
 			switch head {
 			case "timegate":
 				serve = s.serveTimeGate
 			case "timemap":
 				serve = s.serveTimeMap
+			case "history", "compare":
+				serve = func(w http.ResponseWriter, r *http.Request, snap *snapshot, rest string) error {
+					return s.serveHistory(w, r, snap, head, rest)
+				}
 			}
 			err := serve(w, r, snap, rest)
 			if moved := (*movedError)(nil); errors.As(err, &moved) {
@@ -139,16 +161,35 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 		case "inventory":
 			d, err := snap.inventoryNode(ctx, rest)
 			return s.p.send(w, r, d, err)
-		case "archives":
+		case "archives", "resourcedump", "changedump":
+			if strings.HasSuffix(path, ".html") {
+				return s.serveTable(w, r, snap, path)
+			}
+			if head != "archives" {
+				return s.serveDumpFile(w, r, path)
+			}
 			d, err := s.archive.document(rest)
 			return s.p.send(w, r, d, err)
-		case "resourcedump", "changedump":
-			return s.serveDumpFile(w, r, path)
 		}
 		return errNoDocument
 	}
+	switch {
+	case head == "search", head == "browse":
+		return s.serveNames(w, r, snap, head)
+	case strings.HasSuffix(path, ".html"):
+		return s.serveTable(w, r, snap, path)
+	}
 	d, err := snap.document(ctx, path)
 	return s.p.send(w, r, d, err)
+}
+
+// entityFolder tells the folders below /SET/ with names of entities from those with documents.
+func entityFolder(head string) bool {
+	switch head {
+	case "r", "timegate", "timemap", "history", "compare", "patch", "inventory":
+		return true
+	}
+	return false
 }
 
 // pageNumber reads the number of a part of an index.

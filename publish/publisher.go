@@ -19,9 +19,12 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/catalogue"
 	"github.com/rsbridge/rsbridge/publish/inventory"
 	"github.com/rsbridge/rsbridge/publish/naming"
+	"github.com/rsbridge/rsbridge/publish/pages"
 	"github.com/rsbridge/rsbridge/publish/partition"
+	"github.com/rsbridge/rsbridge/publish/search"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -70,19 +73,11 @@ type Coverage struct {
 	Vocabulary       Vocabulary
 }
 
-// Vocabulary counts the classes and properties of a set; zero if unknown. The largest come first.
-type Vocabulary struct {
-	Classes           int64   `json:"classes"`
-	Properties        int64   `json:"properties"`
-	LargestClasses    []Count `json:"largest_classes,omitempty"`    // with their entities
-	LargestProperties []Count `json:"largest_properties,omitempty"` // with their triples
-}
-
-// Count is how often there is something.
-type Count struct {
-	IRI   string `json:"iri"`
-	Count int64  `json:"count"`
-}
+// The numbers of classes and properties.
+type (
+	Vocabulary = catalogue.Vocabulary
+	Count      = catalogue.Count
+)
 
 // Options of Open.
 type Options struct {
@@ -115,7 +110,8 @@ type Publisher struct {
 
 	former map[string]formerRecord // gone sets, by name
 
-	sourceSets int // sets in one Source Description
+	sourceSets int    // sets in one Source Description
+	pagePolicy string // Content-Security-Policy
 
 	mu    sync.RWMutex             // guards sets
 	sets  map[string]*set          // each as it is at its present addresses
@@ -135,6 +131,7 @@ type set struct {
 	sizes sizes
 	*locks
 	inventory *inventory.Tree // guarded by publishing
+	names     *search.Index
 
 	mu  sync.RWMutex // guards cur
 	cur *generation  // nil before the first complete scan
@@ -254,7 +251,7 @@ func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Pu
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" || base.User != nil {
 		return nil, fmt.Errorf("publish: base URL %q: want http(s)://host[:port][/path]", o.BaseURL)
 	}
-	p := &Publisher{base: base.String(), o: o, log: o.Logger, now: o.Now, sets: map[string]*set{}, sourceSets: sourceSets}
+	p := &Publisher{base: base.String(), o: o, log: o.Logger, now: o.Now, sets: map[string]*set{}, sourceSets: sourceSets, pagePolicy: pages.Policy(base.String())}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
@@ -342,7 +339,7 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 	if err := cfg.Links.prepare(); err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
-	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), files: &folder{set: cfg.Name, log: p.log, ask: p.o.Missing, dry: p.o.Dry}, locks: &locks{}, inventory: inventory.New(setKeys(store, cfg.Name)),
+	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), files: &folder{set: cfg.Name, log: p.log, ask: p.o.Missing, dry: p.o.Dry}, locks: &locks{}, inventory: inventory.New(setKeys(store, cfg.Name)), names: search.New(setKeys(store, cfg.Name), cfg.Log),
 		sizes: sizes{dumpDocEntries, mostLists, timeMapVersions, mostEntries, partition.Size{Entries: cfg.PartEntries, Many: partition.Many, Bytes: partBytes}}}
 	at, former, known, err := readAddresses(ctx, s.kv)
 	if err != nil {
@@ -382,6 +379,7 @@ func (p *Publisher) Close() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.sets)) { // the map itself stays as it is from here on
 		s := p.lockPublishing(name)
+		s.names.Close()
 		s.replace(nil)
 		s.publishing.Unlock()
 	}

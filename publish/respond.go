@@ -2,12 +2,11 @@ package publish
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"html/template"
-	"io"
+	"html"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/accept"
 	"github.com/rsbridge/rsbridge/publish/offer"
 	"github.com/rsbridge/rsbridge/publish/packing"
+	"github.com/rsbridge/rsbridge/publish/pages"
 )
 
 // errNoDocument: there is no document at an address.
@@ -27,6 +27,24 @@ type statusError struct {
 	detail []string // advice, line by line
 
 	location, link string // headers, or ""
+	page           []byte // for people, instead of the reason; nil: none
+}
+
+const problemType = "application/problem+json"
+
+// problem is the error for programs.
+func (e *statusError) problem() []byte {
+	body, err := json.Marshal(struct {
+		Type   string `json:"type"`
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Detail string `json:"detail"`
+		Hint   string `json:"hint,omitempty"`
+	}{"about:blank", http.StatusText(e.code), e.code, e.reason, strings.Join(e.detail, "\n")})
+	if err != nil {
+		panic(err) // strings and a number
+	}
+	return append(body, '\n')
 }
 
 func (e *statusError) Error() string { return e.reason }
@@ -65,9 +83,6 @@ func notModified(r *http.Request, etag string, modified, now time.Time) bool {
 	return err == nil && !modified.Truncate(time.Second).After(since)
 }
 
-// pagePolicy lets pages do nothing but be read: no scripts, no loading.
-const pagePolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
 var gzipHead = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}
 
 // answer sends a document: conditional, packed for clients accepting it. It keeps headers already
@@ -103,7 +118,7 @@ func (p *Publisher) answer(w http.ResponseWriter, r *http.Request, d *document) 
 	}
 	h.Set("Content-Type", d.contentType)
 	if d.contentType == offer.HTMLType {
-		h.Set("Content-Security-Policy", pagePolicy)
+		h.Set("Content-Security-Policy", p.pagePolicy)
 	}
 	if packed {
 		body, err := d.body.Deflate()
@@ -135,7 +150,7 @@ func (p *Publisher) answer(w http.ResponseWriter, r *http.Request, d *document) 
 	}
 }
 
-// fail answers with an error: a page for a browser, lines of text for others.
+// fail answers with an error: a page for a browser, a problem document (RFC 9457) for others.
 func (p *Publisher) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var se *statusError
 	switch {
@@ -161,49 +176,30 @@ func (p *Publisher) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if se.link != "" {
 		h.Set("Link", se.link)
 	}
-	var body string
-	if q, named := accept.Weight(r.Header["Accept"], "text/html"); named && q > 0 {
-		h.Set("Content-Type", offer.HTMLType)
-		h.Set("Content-Security-Policy", pagePolicy)
+	body := se.page
+	if q, named := accept.Weight(r.Header["Accept"], "text/html"); body == nil && named && q > 0 {
 		body = p.errorPage(se)
+	}
+	if body != nil {
+		h.Set("Content-Type", offer.HTMLType)
+		h.Set("Content-Security-Policy", p.pagePolicy)
 	} else {
-		h.Set("Content-Type", "text/plain; charset=utf-8")
-		body = se.reason + "\n" + strings.Join(se.detail, "\n")
-		if len(se.detail) > 0 {
-			body += "\n"
-		}
+		h.Set("Content-Type", problemType)
+		body = se.problem()
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(se.code)
 	if r.Method != http.MethodHead {
-		io.WriteString(w, body)
+		w.Write(body)
 	}
 }
 
-var addressInText = regexp.MustCompile(`https?://[^\s<>"]*[^\s<>".,;]`)
-
-// withLinks is a text with links for its addresses.
-func withLinks(text string) template.HTML {
-	var b strings.Builder
-	done := 0
-	for _, m := range addressInText.FindAllStringIndex(text, -1) {
-		address := template.HTMLEscapeString(text[m[0]:m[1]])
-		b.WriteString(template.HTMLEscapeString(text[done:m[0]]) + `<a href="` + address + `">` + address + "</a>")
-		done = m[1]
-	}
-	return template.HTML(b.String() + template.HTMLEscapeString(text[done:]))
-}
-
-func (p *Publisher) errorPage(e *statusError) string {
-	var b strings.Builder
-	var detail []template.HTML
-	for _, line := range e.detail {
-		detail = append(detail, withLinks(line))
-	}
-	data := map[string]any{"Title": fmt.Sprintf("%d %s", e.code, http.StatusText(e.code)), "Reason": e.reason, "Detail": detail, "Home": p.base + "/", "Style": pageStyle}
-	if err := pageTemplates.ExecuteTemplate(&b, "error.html", data); err != nil {
+func (p *Publisher) errorPage(e *statusError) []byte {
+	problem := &pages.Problem{Frame: pages.Frame{Title: fmt.Sprintf("%d %s", e.code, http.StatusText(e.code)), Site: p.site()}, Reason: e.reason, Detail: e.detail}
+	page, err := problem.Write()
+	if err != nil {
 		p.log.Error("writing an error page", "error", err)
-		return "<!DOCTYPE html><title>Error</title><p>" + template.HTMLEscapeString(e.reason)
+		return []byte("<!DOCTYPE html><html lang=en><title>Error</title><p>" + html.EscapeString(e.reason))
 	}
-	return b.String()
+	return page
 }

@@ -56,13 +56,6 @@ func staysStatic(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// describeEndpoint names the SPARQL endpoint of the set.
-func (s *set) describeEndpoint(g *statements, w http.ResponseWriter, r *http.Request) {
-	if s.cfg.SPARQL != "" && !staysStatic(w, r) {
-		g.iri(s.at.dataset(), nsVoID+"sparqlEndpoint", s.cfg.SPARQL)
-	}
-}
-
 // serviceLinks are the links to services in a Link header: "", or beginning with
 // a comma.
 func (a *place) serviceLinks(services []Service) string {
@@ -75,31 +68,6 @@ func (a *place) serviceLinks(services []Service) string {
 		b.WriteString(`, <` + a.url + x.Self + `>; rel="` + rel + `"; type="` + x.Type + `"; title="` + x.Title + `"`)
 	}
 	return b.String()
-}
-
-// describeServices describes services for catalogues (DCAT 3, 6.6): each serves the dataset, and is
-// the access of a distribution of it.
-func (a *place) describeServices(g *statements, services []Service) {
-	d := a.dataset()
-	for _, x := range services {
-		service, access := a.about()+"#"+x.Name, a.about()+"#"+x.Name+"-access"
-		g.iri(service, nsRDF+"type", nsDCAT+"DataService")
-		g.text(service, nsDCT+"title", x.Title)
-		g.text(service, nsDCT+"description", x.Text)
-		g.iri(service, nsDCAT+"endpointURL", a.url+x.Endpoint)
-		if x.Self != x.Endpoint {
-			g.iri(service, nsDCAT+"endpointDescription", a.url+x.Self)
-		}
-		g.iri(service, nsDCT+"conformsTo", x.ConformsTo)
-		g.iri(service, nsDCAT+"servesDataset", d)
-		g.iri(d, nsDCAT+"distribution", access)
-		g.iri(access, nsRDF+"type", nsDCAT+"Distribution")
-		g.text(access, nsDCT+"title", x.Title)
-		g.iri(access, nsDCAT+"mediaType", nsIANA+x.Type)
-		g.iri(access, nsDCAT+"accessURL", a.url+x.Self)
-		g.iri(access, nsDCAT+"accessService", service)
-		g.iri(access, nsDCT+"conformsTo", x.ConformsTo)
-	}
 }
 
 // serveCapabilityList answers with the list. Its Link header names the services, since the list may

@@ -37,3 +37,14 @@ func Label(entity Term, ts []Triple) string {
 	}
 	return best
 }
+
+// Labels are all names of an entity in its description, in all languages.
+func Labels(entity Term, ts []Triple) (labels []string) {
+	for _, t := range ts {
+		if t.S == entity && t.O.Kind() == KindLiteral && slices.Contains(labelProperties, t.P.IRI()) {
+			text, _, _ := t.O.Literal()
+			labels = append(labels, text)
+		}
+	}
+	return labels
+}

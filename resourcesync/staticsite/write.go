@@ -212,7 +212,28 @@ func (s *site) document(ctx context.Context, address string) error {
 		return err
 	}
 	if t, err := http.ParseTime(res.Header.Get("Last-Modified")); err == nil {
-		return os.Chtimes(out.Name(), t, t)
+		if err := os.Chtimes(out.Name(), t, t); err != nil {
+			return err
+		}
+	}
+	return s.tables(ctx, address)
+}
+
+// tables writes the pages of a document for people, if the source has any: NAME.html, NAME.2.html, and
+// so on.
+func (s *site) tables(ctx context.Context, address string) error {
+	base, ok := strings.CutSuffix(address, ".xml")
+	for n := 1; ok; n++ {
+		page := base + ".html"
+		if n > 1 {
+			page = fmt.Sprintf("%s.%d.html", base, n)
+		}
+		found, err := s.fetch(ctx, page, nil)
+		if err != nil || !found {
+			return err
+		}
+		s.rep.Resources++
+		s.read[page] = true
 	}
 	return nil
 }
@@ -311,56 +332,59 @@ func (s *site) links(ctx context.Context, e *resourcesync.Entry) error {
 	return nil
 }
 
-// resource writes the file of an address. With must the file has to be there, as meta promises. A
-// file with the promised content is not fetched.
+// resource writes the file of an address. With must the file has to be there, as meta promises.
 func (s *site) resource(ctx context.Context, address string, meta *resourcesync.Meta, must bool) error {
+	found, err := s.fetch(ctx, address, meta)
+	if err == nil && must && !found {
+		return fmt.Errorf("%s is not there: %w", address, ErrMoved)
+	}
+	return err
+}
+
+// fetch writes the file of an address, if the source has it. A file with the promised content is not
+// fetched.
+func (s *site) fetch(ctx context.Context, address string, meta *resourcesync.Meta) (found bool, err error) {
 	name, err := s.file(address)
 	if err != nil {
-		return err
+		return false, err
 	}
 	file := filepath.Join(s.o.Dir, name)
 	if meta != nil && meta.Hash.SHA256 != "" {
 		if sum, n, err := digest(file); err == nil && sum == meta.Hash.SHA256 && n == meta.Length {
 			s.step()
-			return nil
+			return true, nil
 		}
 	}
 	res, err := s.get(ctx, address)
-	if err != nil {
-		return err
-	}
-	if res == nil {
-		if must {
-			return fmt.Errorf("%s is not there: %w", address, ErrMoved)
-		}
-		return nil
+	if err != nil || res == nil {
+		return false, err
 	}
 	defer res.Body.Close()
 	tmp, err := create(filepath.Join(s.stage, ".part"))
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer tmp.Close()
 	hash := sha256.New()
 	n, err := io.Copy(io.MultiWriter(tmp, hash), res.Body)
 	if err = errors.Join(err, tmp.Close()); err != nil {
-		return fmt.Errorf("%s: %w", address, err)
+		return false, fmt.Errorf("%s: %w", address, err)
 	}
 	sum := hex.EncodeToString(hash.Sum(nil))
 	if meta != nil && meta.Hash.SHA256 != "" && sum != meta.Hash.SHA256 {
-		return fmt.Errorf("%s has other bytes than its list promises: %w", address, ErrMoved)
+		return false, fmt.Errorf("%s has other bytes than its list promises: %w", address, ErrMoved)
 	}
 	s.step()
 	if have, _, err := digest(file); err == nil && have == sum {
-		return nil
+		return true, nil
 	}
 	if t, err := http.ParseTime(res.Header.Get("Last-Modified")); err == nil {
 		if err := os.Chtimes(tmp.Name(), t, t); err != nil {
-			return err
+			return false, err
 		}
 	}
 	s.wrote(n)
-	return place(tmp.Name(), file)
+	return true, place(tmp.Name(), file)
 }
 
 func (s *site) step() {

@@ -1,0 +1,520 @@
+// Package search keeps the names of a set's entities in alphabetic order: for pages with a search
+// box and an alphabet.
+//
+// Names are labels and local names, without case and accents. Each of their words leads to the
+// entity, so a search by the beginning of a word reads a few neighbouring keys, in a set of any
+// size. The index follows the log: it reads each present description once, in the background, from
+// the first question on. Nothing is made for a set nobody asks about.
+//
+// # Records
+//
+//	M            the position in the log, JSON (position)
+//	E KEY        the names of an entity, separated by zero bytes; KEY is its rdfres.EntityKey
+//	N a NAME 0 KEY   the alphabet: NAME is folded and cut
+//	N w WORDS 0 KEY  the search: WORDS are a name from one of its words on
+package search
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/rdfres/codec"
+)
+
+const (
+	version    = 1
+	nameBytes  = 96      // of a folded name in a key
+	mostNames  = 12      // of an entity
+	mostWords  = 8       // of a name
+	mostBytes  = 1 << 20 // of a description read for its labels
+	batchBytes = 2 << 20
+	mostSteps  = 5000 // keys read for an answer
+	keyBytes   = len(rdfres.Digest{})
+)
+
+// position is how far the index is.
+type position struct {
+	Version  int    `json:"v"`
+	Sequence uint64 `json:"sequence"`       // changes up to here are in it
+	Next     string `json:"next,omitempty"` // key of the next entity of the first reading, hexadecimal
+	Done     int64  `json:"done,omitempty"` // entities of the first reading
+	Whole    bool   `json:"whole"`          // the first reading has ended
+}
+
+// Index is the index of one set. Safe for concurrent use.
+type Index struct {
+	records kv.Store
+	log     *changetrack.Log
+	ctx     context.Context
+	stop    context.CancelFunc
+
+	mu      sync.Mutex // guards all below
+	running chan struct{}
+	again   bool
+	err     error
+}
+
+// New is the index of a log. records is the key space of the set.
+func New(records kv.Store, log *changetrack.Log) *Index {
+	ctx, stop := context.WithCancel(context.Background())
+	return &Index{records: records, log: log, ctx: ctx, stop: stop}
+}
+
+// Close ends the work and waits for it.
+func (x *Index) Close() {
+	x.stop()
+	x.mu.Lock()
+	running := x.running
+	x.mu.Unlock()
+	if running != nil {
+		<-running
+	}
+}
+
+// Follow brings an existing index to the end of the log, in the background.
+func (x *Index) Follow(ctx context.Context) error {
+	switch _, err := x.position(ctx); {
+	case errors.Is(err, kv.ErrNotFound): // nobody has asked yet
+		return nil
+	case err != nil:
+		return err
+	}
+	x.begin()
+	return nil
+}
+
+// begin starts a run, or lets the running one look again; the channel is closed at its end.
+func (x *Index) begin() <-chan struct{} {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.running != nil {
+		x.again = true
+		return x.running
+	}
+	done := make(chan struct{})
+	if x.ctx.Err() != nil { // it was closed
+		close(done)
+		return done
+	}
+	x.running, x.again = done, false
+	go func() {
+		for {
+			err := x.update(x.ctx)
+			x.mu.Lock()
+			if x.err = err; err != nil || !x.again {
+				x.running = nil
+				close(done)
+				x.mu.Unlock()
+				return
+			}
+			x.again = false
+			x.mu.Unlock()
+		}
+	}()
+	return done
+}
+
+// Ready brings the index to the end of the log and waits for it as long as ctx lasts. done counts the entities
+// of an unfinished first reading.
+func (x *Index) Ready(ctx context.Context) (done int64, whole bool, err error) {
+	head, _ := x.log.Head()
+	at, err := x.position(ctx)
+	if err == nil && at.Whole && at.Sequence == head {
+		return at.Done, true, nil
+	}
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return 0, false, err
+	}
+	select {
+	case <-x.begin():
+	case <-ctx.Done():
+	}
+	x.mu.Lock()
+	err = x.err
+	x.mu.Unlock()
+	if err != nil {
+		return 0, false, err
+	}
+	at, err = x.position(context.WithoutCancel(ctx))
+	if errors.Is(err, kv.ErrNotFound) {
+		return 0, false, nil
+	}
+	return at.Done, at.Whole, err
+}
+
+func (x *Index) position(ctx context.Context) (at position, err error) {
+	data, err := x.records.Get(ctx, []byte("M"))
+	if err != nil {
+		return at, err
+	}
+	if err := json.Unmarshal(data, &at); err != nil {
+		return at, fmt.Errorf("position of the index of names: %w", err)
+	}
+	return at, nil
+}
+
+// update reads the changes since the position, or all present entities the first time.
+func (x *Index) update(ctx context.Context) error {
+	view := x.log.View(ctx)
+	defer view.Close()
+	if err := view.Err(); err != nil {
+		return err
+	}
+	at, err := x.position(ctx)
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return err
+	}
+	head, _ := view.Head()
+	tail, _ := view.Tail()
+	w := &writer{index: x, view: view, batch: x.records.Batch(), at: at}
+	defer w.batch.Close()
+	if at.Version != version || tail > at.Sequence || head < at.Sequence { // there is none, or it does not follow
+		w.batch.DeleteRange([]byte("E"), []byte("F"))
+		w.batch.DeleteRange([]byte("N"), []byte("O"))
+		w.at = position{Version: version, Sequence: head}
+		if err := w.commit(ctx); err != nil {
+			return err
+		}
+	}
+	if !w.at.Whole {
+		if err := w.whole(ctx); err != nil {
+			return err
+		}
+	}
+	seen := map[rdfres.Digest]bool{}
+	for c, err := range view.Changes(ctx, w.at.Sequence) {
+		if err != nil {
+			return err
+		}
+		if key := rdfres.EntityKey(c.Entity); c.OfEntity() && !seen[key] {
+			seen[key] = true
+			st, err := view.Entity(ctx, c.Entity)
+			if err != nil && !errors.Is(err, kv.ErrNotFound) {
+				return err
+			}
+			if err := w.put(ctx, key, &st); err != nil {
+				return err
+			}
+		}
+		if w.at.Sequence = c.Sequence; w.batch.Size() >= batchBytes || len(seen) >= 100000 {
+			clear(seen) // put reads what is committed
+			if err := w.commit(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if w.at.Sequence = max(w.at.Sequence, head); w.at == at {
+		return nil
+	}
+	return w.commit(ctx)
+}
+
+// writer brings entities into the index.
+type writer struct {
+	index *Index
+	view  *changetrack.View
+	batch kv.Batch
+	at    position
+}
+
+func (w *writer) commit(ctx context.Context) error {
+	data, err := json.Marshal(&w.at)
+	if err != nil {
+		return err
+	}
+	w.batch.Set([]byte("M"), data)
+	return w.batch.Commit(ctx, false)
+}
+
+// whole reads the present entities, from the one after the last reading on.
+func (w *writer) whole(ctx context.Context) error {
+	from, err := rdfres.ParseDigest(w.at.Next)
+	if err != nil {
+		from = rdfres.Digest{}
+	}
+	for st, err := range w.view.Current(ctx, from, rdfres.Digest{}) {
+		if err != nil {
+			return err
+		}
+		key := rdfres.EntityKey(st.Entity)
+		if w.batch.Size() >= batchBytes {
+			w.at.Next = key.String()
+			if err := w.commit(ctx); err != nil {
+				return err
+			}
+		}
+		if err := w.put(ctx, key, &st); err != nil {
+			return err
+		}
+		w.at.Done++
+	}
+	w.at.Whole, w.at.Next = true, ""
+	return w.commit(ctx)
+}
+
+func entityKey(key rdfres.Digest) []byte { return append([]byte("E"), key[:]...) }
+
+// put replaces the names of an entity; one without a present version has none.
+func (w *writer) put(ctx context.Context, key rdfres.Digest, st *changetrack.State) error {
+	var names []string
+	if st.Current != nil {
+		var err error
+		if names, err = w.names(ctx, st); err != nil {
+			return err
+		}
+	}
+	old, err := w.index.records.Get(ctx, entityKey(key))
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+	case err != nil:
+		return err
+	case string(old) == strings.Join(names, "\x00"):
+		return nil
+	default:
+		for k := range keys(strings.Split(string(old), "\x00"), key) {
+			w.batch.Delete(k)
+		}
+		w.batch.Delete(entityKey(key))
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	for k := range keys(names, key) {
+		w.batch.Set(k, nil)
+	}
+	w.batch.Set(entityKey(key), []byte(strings.Join(names, "\x00")))
+	return nil
+}
+
+// names are the names of an entity, its label for people first. One without a label has its local name.
+func (w *writer) names(ctx context.Context, st *changetrack.State) ([]string, error) {
+	var names []string
+	add := func(name string) {
+		name = strings.Join(strings.Fields(strings.ReplaceAll(name, "\x00", " ")), " ")
+		if len(name) > 2*nameBytes {
+			name = strings.ToValidUTF8(name[:2*nameBytes], "")
+		}
+		if name != "" && len(names) < mostNames && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if st.Current.Fixity.Length <= mostBytes {
+		blob, err := w.view.Representation(ctx, st.Entity, st.Current.Sequence)
+		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return nil, err
+		}
+		if err == nil {
+			data, err := blob.Bytes()
+			if err != nil {
+				return nil, err
+			}
+			ts, err := codec.Decode(st.Current.Format, data, rdfres.ReadOptions{Name: st.Entity})
+			if err != nil {
+				return nil, err
+			}
+			subject := rdfres.NewIRI(st.Entity)
+			add(rdfres.Label(subject, ts))
+			for _, label := range rdfres.Labels(subject, ts) {
+				add(label)
+			}
+		}
+	}
+	add(LocalName(st.Entity))
+	return names, nil
+}
+
+// LocalName is the last part of an IRI.
+func LocalName(iri string) string {
+	s := strings.TrimRight(iri, "/#")
+	if i := strings.LastIndexAny(s, "/#:"); i >= 0 && i+1 < len(s) {
+		s = s[i+1:]
+	}
+	return strings.ReplaceAll(s, "_", " ")
+}
+
+// keys are the keys of the names of an entity.
+func keys(names []string, key rdfres.Digest) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		made := func(kind byte, text string) []byte {
+			return append(append(append([]byte{'N', kind}, clipped(text)...), 0), key[:]...)
+		}
+		for i, name := range names {
+			folded := Fold(name)
+			if folded == "" {
+				continue
+			}
+			if i == 0 && !yield(made('a', folded)) {
+				return
+			}
+			for n, rest := 0, folded; n < mostWords; n++ {
+				if !yield(made('w', rest)) {
+					return
+				}
+				_, after, more := strings.Cut(rest, " ")
+				if !more {
+					break
+				}
+				rest = after
+			}
+		}
+	}
+}
+
+func clipped(text string) string {
+	if len(text) <= nameBytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:nameBytes], "")
+}
+
+// Fold is a name as it is compared: small letters and digits without accents, with one blank between
+// words.
+func Fold(name string) string {
+	var b strings.Builder
+	blank := false
+	for _, r := range norm.NFKD.String(name) {
+		switch {
+		case unicode.Is(unicode.Mn, r) && r < 0x600: // accents of the Latin, Greek and Cyrillic scripts
+		case unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r):
+			if blank && b.Len() > 0 {
+				b.WriteByte(' ')
+			}
+			blank = false
+			b.WriteRune(unicode.ToLower(r))
+		default:
+			blank = true
+		}
+	}
+	return norm.NFC.String(b.String())
+}
+
+// Hit is an entity with its name. Mark goes on after it.
+type Hit struct {
+	Key   rdfres.Digest
+	Label string
+	Mark  string
+}
+
+// Browse gives names of the alphabet from a folded beginning on, and after a Mark. It ends where the beginning
+// does.
+func (x *Index) Browse(ctx context.Context, beginning, mark string, most int) ([]Hit, error) {
+	lo := append([]byte("Na"), beginning...)
+	hi := kv.PrefixEnd(lo)
+	if after := append([]byte("Na"), mark...); mark != "" && bytes.Compare(after, lo) >= 0 {
+		lo = append(after, 0)
+	}
+	var hits []Hit
+	for pair, err := range x.records.Scan(ctx, lo, hi) {
+		if err != nil {
+			return nil, err
+		}
+		hit, ok := x.hit(ctx, pair.Key)
+		if !ok {
+			continue
+		}
+		if hits = append(hits, hit); len(hits) >= most {
+			break
+		}
+	}
+	return hits, nil
+}
+
+// hit reads the entity of a key.
+func (x *Index) hit(ctx context.Context, k []byte) (Hit, bool) {
+	if len(k) < 3+keyBytes {
+		return Hit{}, false
+	}
+	h := Hit{Mark: string(k[2:])}
+	copy(h.Key[:], k[len(k)-keyBytes:])
+	names, err := x.records.Get(ctx, entityKey(h.Key))
+	h.Label, _, _ = strings.Cut(string(names), "\x00")
+	return h, err == nil
+}
+
+// Letters are the first letters of the alphabet, at most so many. Each costs one look.
+func (x *Index) Letters(ctx context.Context, most int) ([]string, error) {
+	var letters []string
+	lo, hi := []byte("Na"), []byte("Nb")
+	for len(letters) < most {
+		found := false
+		for pair, err := range x.records.Scan(ctx, lo, hi) {
+			if err != nil {
+				return nil, err
+			}
+			r, n := utf8.DecodeRune(pair.Key[2:])
+			letters, found = append(letters, string(r)), true
+			lo = kv.PrefixEnd(slices.Clone(pair.Key[:2+n]))
+			break
+		}
+		if !found {
+			break
+		}
+	}
+	return letters, nil
+}
+
+// Find gives entities with names that hold words with these beginnings. cut tells that there may be more.
+func (x *Index) Find(ctx context.Context, query string, most int) (hits []Hit, cut bool, err error) {
+	words := strings.Fields(Fold(query))
+	if len(words) == 0 {
+		return nil, false, nil
+	}
+	words = words[:min(len(words), mostWords)]
+	seen := map[rdfres.Digest]bool{}
+	steps := 0
+	// Names with the words in their order come first, then any order from the longest word on.
+	longest := slices.MaxFunc(words, func(a, b string) int { return len(a) - len(b) })
+	for _, beginning := range []string{strings.Join(words, " "), longest} {
+		lo := append([]byte("Nw"), clipped(beginning)...)
+		for pair, err := range x.records.Scan(ctx, lo, kv.PrefixEnd(lo)) {
+			if err != nil {
+				return nil, false, err
+			}
+			if steps++; len(hits) >= most || steps > mostSteps {
+				return hits, true, nil
+			}
+			hit, ok := x.hit(ctx, pair.Key)
+			if !ok || seen[hit.Key] {
+				continue
+			}
+			if len(words) > 1 && beginning == longest && !x.holds(ctx, hit.Key, words) {
+				continue
+			}
+			seen[hit.Key] = true
+			hits = append(hits, hit)
+		}
+		if len(words) == 1 {
+			break
+		}
+	}
+	return hits, false, nil
+}
+
+// holds tells whether the names of an entity hold words with all beginnings.
+func (x *Index) holds(ctx context.Context, key rdfres.Digest, beginnings []string) bool {
+	names, err := x.records.Get(ctx, entityKey(key))
+	if err != nil {
+		return false
+	}
+	words := strings.Fields(Fold(strings.ReplaceAll(string(names), "\x00", " ")))
+	for _, b := range beginnings {
+		if !slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, b) }) {
+			return false
+		}
+	}
+	return true
+}

@@ -20,7 +20,7 @@ func TestServiceManager(t *testing.T) {
 	processes(t)
 	dir := t.TempDir()
 	conf := filepath.Join(dir, "rsbridge.yaml")
-	text := fmt.Sprintf("state: ./state\npublic: {listen: %q}\nadmin: {listen: %q}\nstores: {o: {embedded: ./store}}\nsets: {data: {store: o, schedule: \"@every 24h\"}}\n", freeAddr(t), freeAddr(t))
+	text := fmt.Sprintf("state: ./state\npublic: {listen: %q}\nadmin: {listen: %q}\nstores: {o: {embedded: ./store}}\nsets: {data: {store: o, schedule: \"\"}}\n", freeAddr(t), freeAddr(t))
 	write := func(text string) {
 		t.Helper()
 		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {

@@ -252,24 +252,16 @@ func parse(raw []byte, file string, more func(state string) (declared.Declaratio
 	cfg.file, cfg.line, cfg.State = file, lines, absolute(dir, cfg.State)
 	all, err := more(cfg.State)
 	if err == nil {
-		err = cfg.apply(all)
+		var wrong []Finding
+		wrong, err = cfg.apply(all)
+		faults = append(faults, wrong...)
 	}
 	if err != nil {
 		faults = append(faults, Finding{File: declared.File(cfg.State), Key: "file", Message: err.Error()})
 	}
-	faults = append(faults, cfg.leaveOut(cfg.resolve(dir))...)
-	told := map[string]bool{}
-	for _, f := range faults {
-		told[f.Key] = true
-	}
-	found := cfg.check()
-	if found = cfg.leaveOut(found); len(cfg.apart.faults) > 0 {
-		found = cfg.leaveOut(cfg.check()) // those of the file that need one of them
-	}
-	for _, f := range found {
-		if !told[f.Key] { // a setting refused by the reader has its default, or is wrong twice
-			faults = append(faults, f)
-		}
+	faults = cfg.leaveOut(cfg.andChecked(append(faults, cfg.resolve(dir)...)))
+	if len(cfg.apart.faults) > 0 {
+		faults = cfg.andChecked(faults) // parts of the file that need one of them
 	}
 	if len(faults) > 0 {
 		slices.SortStableFunc(faults, func(a, b Finding) int { return a.Line - b.Line })

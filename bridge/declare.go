@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rsbridge/rsbridge/bridge/declared"
@@ -27,21 +28,37 @@ var (
 )
 
 // apply adds the declarations of the API. The file is stronger: a name in both is the file's.
-func (c *Config) apply(all declared.Declarations) error {
+func (c *Config) apply(all declared.Declarations) ([]Finding, error) {
 	raw, err := all.Document()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var more Config
 	_, faults, err := configfile.Read(raw, declared.File(c.State), &more)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c.apart.all, c.apart.used = all, map[string]bool{}
 	add(c, declared.Sets, &c.Sets, more.Sets)
 	add(c, declared.Destinations, &c.Destinations, more.Destinations)
-	c.leaveOut(faults)
-	return nil
+	return slices.DeleteFunc(faults, func(f Finding) bool { return !c.apart.used[pathOf(f.Key)] }), nil
+}
+
+// pathOf is the path of the set or destination with a key.
+func pathOf(key string) string {
+	kind, name, _ := strings.Cut(key, ".")
+	name, _, _ = strings.Cut(name, ".")
+	return kind + "." + name
+}
+
+// andChecked adds the faults across fields. A setting with a fault has its default, or would be wrong
+// twice.
+func (c *Config) andChecked(faults []Finding) []Finding {
+	told := map[string]bool{}
+	for _, f := range faults {
+		told[f.Key] = true
+	}
+	return append(faults, slices.DeleteFunc(c.check(), func(f Finding) bool { return told[f.Key] })...)
 }
 
 func add[T any](c *Config, kind string, into *map[string]T, more map[string]T) {
@@ -62,16 +79,14 @@ func add[T any](c *Config, kind string, into *map[string]T, more map[string]T) {
 // neither the file's parts nor the rest.
 func (c *Config) leaveOut(faults []Finding) (rest []Finding) {
 	for _, f := range faults {
-		kind, name, _ := strings.Cut(f.Key, ".")
-		name, _, _ = strings.Cut(name, ".")
-		path := kind + "." + name
+		path := pathOf(f.Key)
 		if !c.apart.used[path] {
 			rest = append(rest, f)
 			continue
 		}
 		f.File, f.Line = declared.File(c.State), 0
 		c.apart.faults = append(c.apart.faults, f)
-		if kind == declared.Sets {
+		if kind, name, _ := strings.Cut(path, "."); kind == declared.Sets {
 			delete(c.Sets, name)
 		} else {
 			delete(c.Destinations, name)

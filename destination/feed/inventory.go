@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
@@ -34,7 +35,7 @@ type Inventory struct {
 	Copied   bool                 // by its own words it comes from a cache
 	Hole     bool                 // the changes do not reach back to the list, or do not tell whether they do
 	Missing  *GapError            // no changes were added, since lists of them are missing
-	void     [2]uint64            // additions from the one order to before the other do not count
+	void     [][2]uint64          // additions from the one order to before the other do not count
 	Sparing  bool                 // entries without a telling measure are the same: no more is to be found out
 	Passed   map[ledger.Hash]bool // superseded changes after the list; nil: not needed
 
@@ -75,7 +76,17 @@ func (v *Inventory) Len() int64 { return v.sorter.Len() }
 func (v *Inventory) Mark() uint64 { return v.order }
 
 // Undo takes back the additions since a mark.
-func (v *Inventory) Undo(mark uint64) { v.void = [2]uint64{mark, v.order} }
+func (v *Inventory) Undo(mark uint64) {
+	for n := len(v.void); n > 0 && v.void[n-1][1] >= mark; n-- {
+		mark = min(mark, v.void[n-1][0])
+		v.void = v.void[:n-1]
+	}
+	v.void = append(v.void, [2]uint64{mark, v.order})
+}
+
+func (v *Inventory) undone(order uint64) bool {
+	return slices.ContainsFunc(v.void, func(of [2]uint64) bool { return of[0] <= order && order < of[1] })
+}
 
 // absurd is a time so far ahead of both clocks: no difference of zones explains it.
 const absurd = 24 * time.Hour
@@ -234,7 +245,7 @@ func (v *Inventory) Items() iter.Seq2[ledger.Hash, itemOr] {
 				yield(ledger.Hash{}, itemOr{Err: err})
 				return
 			}
-			if n := binary.BigEndian.Uint64(rec.Key[16:]); n >= v.void[0] && n < v.void[1] {
+			if v.undone(binary.BigEndian.Uint64(rec.Key[16:])) {
 				continue
 			}
 			if last != nil && string(rec.Key[:16]) != string(have[:]) && !emit() {

@@ -253,3 +253,34 @@ func wrongDocument(s *testSource, r *rand.Rand) (name string, back func()) {
 	}
 	return name + " in " + path, func() { s.hook = before }
 }
+
+// A foreign change stands once in the midst of a list with numbers, which tells not where it begins. It goes
+// when the list is right again, though no number of before tells another change.
+func TestForeignChangeBesideNumbers(t *testing.T) {
+	w := web{}
+	w.resources(8)
+	w.put("/foreign.nt", nt("foreign", "1"))
+	list := func(rows ...string) {
+		w.list("/changes", "urlset", "changelist", `xmlns:rsb="urn:rsbridge:terms"`, rows...)
+	}
+	var rows []string
+	for i := range 8 {
+		rows = append(rows, urlOf(fmt.Sprintf("/r/%d.nt", i), fmt.Sprintf(`<rs:md change="created" datetime="2025-02-01T00:00:0%dZ" rsb:sequence="%d" xmlns:rsb="urn:rsbridge:terms"/>`, i, i+1)))
+	}
+	list(rows[:6]...)
+	b := webBench(t, w, "/changes")
+	if rep := b.sync(); !rep.InSync || rep.Created != 6 {
+		t.Fatalf("%+v", rep)
+	}
+	list(slices.Insert(slices.Clone(rows), 3, urlOf("/foreign.nt", `<rs:md change="created" datetime="2025-02-01T00:00:02Z" rsb:sequence="9" xmlns:rsb="urn:rsbridge:terms"/>`))...)
+	b.sync()
+	list(rows...)
+	for range 3 {
+		if rep := b.sync(); rep.InSync && slices.ContainsFunc(b.mir.lines(graphA), func(l string) bool { return strings.Contains(l, "foreign") }) {
+			t.Fatalf("in sync, with a foreign resource: %+v", rep)
+		}
+	}
+	if rep := b.sync(); !rep.InSync || len(b.mir.lines(graphA)) != 8 {
+		t.Errorf("%+v %v", rep, b.mir.lines(graphA))
+	}
+}

@@ -31,7 +31,8 @@ type Change struct {
 	seen     *seen     // at the end: the looks of the list, nil with numbers
 	said     *said     // at the end: the changes of the list, nil without numbers
 	all      tally     // at the end: its entries, briefly
-	Shrunk   bool      // at the end: the list lacks entries that it began with
+	first    uint32    // at the end: the first of them
+	Shrunk   bool      // at the end: the list has not kept what it had, see growth
 	looks    earlier   // at the end
 	tail     bool      // at the end: the list was read from the cursor on alone
 }
@@ -353,7 +354,8 @@ func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, 
 		before, end.tail = from.Position-1, true
 		end.position, end.state = before+scan.count, listState{URL: dl.URL}
 	}
-	end.all, end.Shrunk = scan.seen.told.all, scan.seen.shrunk(h.Meta.From)
+	grown := &scan.seen.told.grown
+	end.all, end.first, end.Shrunk = grown.now, grown.first, !dl.tail && grown.shrunk(scan.seen.falls)
 	if end.said = scan.seen.told.end(dl.tail); !scan.numbered {
 		end.seen = scan.seen.end(dl.URL, h.Meta.From)
 	}
@@ -533,6 +535,9 @@ func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*cha
 	}
 	if from.Said != nil {
 		s.seen.told.was = *from.Said
+	}
+	if i := slices.IndexFunc(from.Heard, func(h heard) bool { return h.URL == dl.URL }); i >= 0 {
+		s.seen.told.grown.was = from.Heard[i]
 	}
 	if from.trail != nil {
 		s.seen.trail = *from.trail

@@ -18,8 +18,47 @@ import (
 // heard is a list read before.
 type heard struct {
 	listPart
-	All tally     `json:"all"` // its entries, briefly
-	At  time.Time `json:"at"`  // when it was first seen so
+	All   tally     `json:"all"`             // its entries, briefly
+	First uint32    `json:"first,omitempty"` // the first of them
+	At    time.Time `json:"at"`              // when it was first seen so
+}
+
+// growth compares a list with what it was: it has grown, if all of that stands at its beginning, or at its
+// end where the newest are first.
+type growth struct {
+	was    heard
+	now    tally
+	first  uint32
+	begins bool    // with all of it
+	before []tally // the entries before each one like its first
+}
+
+// maxLikeFirst bounds those.
+const maxLikeFirst = 16
+
+func (g *growth) look(digest uint64) {
+	brief := uint32(digest >> 32)
+	if g.now.N == 0 {
+		g.first = brief
+	}
+	if brief == g.was.First && len(g.before) < maxLikeFirst {
+		g.before = append(g.before, g.now)
+	}
+	g.now.add(digest)
+	g.begins = g.begins || g.now == g.was.All
+}
+
+// shrunk tells that entries of before are gone, or others stand between them: retention took them, or one
+// of the two lists is wrong.
+func (g *growth) shrunk(newestFirst bool) bool {
+	switch {
+	case g.begins || g.was.All.N == 0:
+		return false
+	case !newestFirst:
+		return true
+	}
+	ends := func(b tally) bool { return tally{g.now.N - b.N, g.now.Sum - b.Sum} == g.was.All }
+	return !slices.ContainsFunc(g.before, ends)
 }
 
 // maxHeard bounds them: they are written with each batch.
@@ -32,7 +71,7 @@ func (c *cursor) hear(end *Change) {
 	if !c.hears || end.state.Package {
 		return
 	}
-	h := heard{listPart{URL: end.state.URL, ETag: end.state.ETag, Modified: end.state.Modified, Digest: end.state.Digest}, end.all, end.Served.UTC()}
+	h := heard{listPart{URL: end.state.URL, ETag: end.state.ETag, Modified: end.state.Modified, Digest: end.state.Digest}, end.all, end.first, end.Served.UTC()}
 	c.Heard = slices.DeleteFunc(slices.Clone(c.Heard), func(k heard) bool {
 		if k.URL == h.URL && k.All == h.All {
 			h.At = k.At

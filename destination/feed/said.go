@@ -20,12 +20,12 @@ type repeater struct {
 	was, now   said
 	again      tally // the entries with the numbers of was
 	unnumbered int
-	all        tally // with and without a number
+	grown      growth // with and without a number
 }
 
 func (r *repeater) look(it *Item) {
 	n, digest := it.Sequence, briefly(it)
-	r.all.add(digest)
+	r.grown.look(digest)
 	if n == 0 {
 		r.unnumbered++
 		return

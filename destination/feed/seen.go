@@ -238,19 +238,6 @@ func (p *placing) follows(back, passed []uint64) bool {
 
 func sameLoc(h uint64) func(uint64) bool { return func(o uint64) bool { return o>>32 == h>>32 } }
 
-// shrunk tells that the list lacks entries that it began with: retention took them, or it was wrong. Where
-// no entry has a time, nothing else tells that one in the midst is another. A list that begins earlier than
-// before was wrong, or is.
-func (l *looker) shrunk(begin time.Time) bool {
-	switch {
-	case l.was == nil:
-		return false
-	case begin.Before(l.was.Begin):
-		return true
-	}
-	return !l.kept() && (l.now.First != l.was.First || l.was.Time.IsZero())
-}
-
 // late is a gap when changes have come in before the newest time of before, or others are gone. A
 // list without its first entries cannot tell; an ended one does not lose them.
 func (l *looker) late(begin time.Time, ended bool) error {

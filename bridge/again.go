@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/history"
 	"github.com/rsbridge/rsbridge/bridge/storelog"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv/guardfs"
@@ -20,6 +21,7 @@ const roomPause = 2 * time.Second
 type behind struct {
 	unwatch   context.CancelFunc // ends watchRoom
 	followers storelog.Group
+	samples   *history.Sampler // nil: none are taken
 
 	mu      sync.Mutex // guards waiting
 	waiting []*mirror  // started with the first publication of their source, one of our sets
@@ -67,8 +69,10 @@ func (m *mirror) waits() bool {
 	})
 }
 
-// follow follows the logs of the stores of all sets, until end.
-func (b *behind) follow(ctx context.Context, sets map[string]*set) {
+// follow follows the logs of the stores of all sets, and takes samples, until end.
+func (b *behind) follow(ctx context.Context, sets map[string]*set, samples *history.Sampler) {
+	b.samples = samples
+	samples.Start(ctx)
 	for _, s := range sets {
 		if f := storeLog(s); f != nil {
 			b.followers.Go(ctx, f)
@@ -81,6 +85,7 @@ func (b *behind) end() {
 		b.unwatch()
 	}
 	b.followers.End()
+	b.samples.End()
 }
 
 // IsFull tells whether an error comes from a disk without room.

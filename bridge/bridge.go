@@ -86,6 +86,8 @@ var (
 	prefixJobs  = []byte("jobs/")
 	prefixPush  = []byte("push/")
 	prefixOwn   = []byte("bridge/")
+
+	prefixSamples = []byte("samples/")
 )
 
 // Open takes the state folder and opens everything in cfg: stores, logs,
@@ -297,7 +299,7 @@ func (b *Bridge) Start(ctx context.Context) {
 		}
 	}
 	b.behind.start(b.dests)
-	b.behind.follow(context.WithoutCancel(ctx), b.sets) // until Close: ctx may be of a reload, and ends with it
+	b.behind.follow(context.WithoutCancel(ctx), b.sets, sampler(b)) // until Close: ctx may be of a reload, and ends with it
 	for _, name := range b.ConfiguredSets() {
 		if err := b.sets[name].beginDue(ctx); err != nil {
 			b.log.Error("what was named is not begun again; the next full scan has it", "set", name, "error", err)

@@ -77,7 +77,7 @@ socket.onmessage = e => heard("socket", e.data);
 
 // TestBrowser opens the pages for people in a real browser, as a reader would:
 // from the start page to the set, to an entity, to its history, to a difference,
-// to another entity by its link; then the dashboard, whose button starts a scan.
+// to another entity by its link; then the dashboard, with a button that starts a scan.
 // RSBRIDGE_SCREENSHOTS names a folder for pictures of them, narrow and wide, light
 // and dark.
 func TestBrowser(t *testing.T) {
@@ -177,6 +177,10 @@ func TestBrowser(t *testing.T) {
 	link := func(words string) chromedp.Action[chromedp.Void] { return click(`//a[contains(., "` + words + `")]`) }
 	shown := func(xpath string) chromedp.Action[chromedp.Void] { return chromedp.WaitVisible(chromedp.Search(xpath)) }
 
+	says := func(words string) chromedp.Action[chromedp.Void] {
+		return chromedp.Poll[chromedp.Void](fmt.Sprintf("document.body.innerText.includes(%q)", words))
+	}
+
 	do("start page", chromedp.Navigate(pub.URL))
 	sees("Painters", "2 descriptions")
 	do("set page", link("Painters"), shown(`//h2[contains(., "What it holds")]`))
@@ -214,16 +218,21 @@ func TestBrowser(t *testing.T) {
 	do("heard changes", shown(`//pre[@id="done"]`))
 	sees("events created http://example.org/Cranach", "socket created http://example.org/Cranach")
 
-	do("dashboard", chromedp.Navigate(adm.URL), shown(`//button[contains(., "Scan")]`))
+	do("dashboard", chromedp.Navigate(adm.URL), shown(`//h2[contains(., "Sets and mirrors")]`))
 	sees("former", "rsbridge forget former", "copy", "its mirror is not updated: put it back, or rsbridge forget copy")
-	do("scan by its button", click(`//button[contains(., "Scan")]`), shown(`//tr[contains(., "scan:data") and contains(., "done")]`))
+	do("set of the dashboard", click(`//a[.="data"]`), shown(`//button[contains(., "Scan now")]`))
+	do("scan by its button", click(`//button[contains(., "Scan now")]`), says("Scan of data begins"), says("by dashboard"))
 
-	// Behind a token, which is in the address that is opened, and below another path.
+	// Behind a login, and below another path.
 	guarded := httpapi.New(b, httpapi.Options{Token: "secret"})
 	below := http.StripPrefix("/ops", guarded)
 	adm2 := serve(&below)
-	do("dashboard behind a token", chromedp.Navigate(strings.Replace(adm2.URL, "://", "://reader:secret@", 1)+"/ops/"), shown(`//button[contains(., "Scan")]`))
-	do("scan behind a token", click(`//button[contains(., "Scan")]`), shown(`//p[contains(., "scan:data")]`))
+	do("login", chromedp.Navigate(adm2.URL+"/ops/sets/data"), shown(`//input[@id="token"]`))
+	do("dashboard behind a token", chromedp.SendKeys(chromedp.CSS("#token"), "secret"), click(`//button[contains(., "Log in")]`), shown(`//button[contains(., "Log out")]`))
+	do("overview behind a token", chromedp.Navigate(adm2.URL+"/ops/"), shown(`//h2[contains(., "Sets and mirrors")]`))
+	do("set behind a token", click(`//a[.="data"]`), shown(`//button[contains(., "Scan now")]`))
+	do("scan behind a token", click(`//button[contains(., "Scan now")]`), says("Scan of data begins"))
+	do("logout", click(`//button[contains(., "Log out")]`), shown(`//input[@id="token"]`))
 }
 
 // takeOut publishes and mirrors a set that the configuration no longer has.

@@ -249,7 +249,7 @@ func TestBeside(t *testing.T) {
 		t.Fatalf("openapi %s with %d paths", doc.OpenAPI, len(doc.Paths))
 	}
 	page := w.get("/", nil)
-	if !strings.Contains(string(page.body), "<title>rsbridge") || page.Header.Get("Content-Security-Policy") == "" {
+	if !strings.Contains(string(page.body), "rsbridge</title>") || page.Header.Get("Content-Security-Policy") == "" {
 		t.Errorf("the dashboard: %v", page.Header)
 	}
 	paths := []string{"/", "/healthz", "/readyz", "/metrics", "/openapi.json"}

@@ -6,11 +6,13 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/httpapi/dashboard"
 	"github.com/rsbridge/rsbridge/httpapi/metrics"
 	"github.com/rsbridge/rsbridge/internal/accept"
 	"github.com/rsbridge/rsbridge/internal/access"
@@ -100,7 +102,20 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 	}
 	get(closed, "/metrics", gin.WrapH(o.Telemetry.Handler(metrics.Of(b))))
 	get(closed, "/openapi.json", func(c *gin.Context) { c.PureJSON(http.StatusOK, a.openAPI()) })
-	get(closed, "/", dashboard)
+	board := dashboard.New(b, a.log)
+	pages := func(c *gin.Context) {
+		if a.users.Closed() {
+			c.Request = c.Request.WithContext(dashboard.WithUser(c.Request.Context(), userOf(c).Name))
+		}
+		board.ServeHTTP(c.Writer, c.Request)
+	}
+	for _, pattern := range dashboard.Patterns {
+		if pattern != "/" && strings.HasSuffix(pattern, "/") {
+			pattern += "*rest"
+		}
+		get(closed, pattern, pages)
+		closed.POST(pattern, pages)
+	}
 	for name := range b.Config().Stores {
 		if h := b.StoreHandler(name); h != nil {
 			at := "/stores/" + name

@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"bytes"
+	"crypto/sha256"
 	_ "embed"
+	"encoding/base64"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -134,4 +136,12 @@ func leadTo(c *gin.Context, next string) {
 	}
 	c.Header("Location", at)
 	c.Status(http.StatusSeeOther)
+}
+
+// hashOf is the hash of the first element of a tag in a page, for its policy.
+func hashOf(page []byte, tag string) string {
+	_, rest, _ := bytes.Cut(page, []byte("<"+tag+">"))
+	text, _, _ := bytes.Cut(rest, []byte("</"+tag+">"))
+	sum := sha256.Sum256(text)
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }

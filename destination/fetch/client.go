@@ -17,6 +17,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/rsbridge/rsbridge/internal/attempts"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/webclient"
@@ -377,9 +378,9 @@ const mostSilent = 2
 // used up. Pauses grow; Retry-After is honoured up to the longest pause, and
 // ends the attempts beyond it.
 func (f *Client) repeat(ctx context.Context, r Request, attempt func() (progress bool, err error)) error {
-	attempts := r.Attempts
-	if attempts == 0 {
-		attempts = f.lim.Attempts
+	most := r.Attempts
+	if most == 0 {
+		most = f.lim.Attempts
 	}
 	pause := f.lim.Pause
 	silent := 0 // attempts that nobody answered
@@ -387,6 +388,9 @@ func (f *Client) repeat(ctx context.Context, r Request, attempt func() (progress
 		progress, err := attempt()
 		if err == nil {
 			f.failures.Store(0)
+			if try > 1 {
+				attempts.Tell(ctx, attempts.Failed{})
+			}
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -404,7 +408,7 @@ func (f *Client) repeat(ctx context.Context, r Request, attempt func() (progress
 			silent++
 		}
 		wait := max(pause, fe.Wait)
-		if try >= attempts || silent >= mostSilent || wait > f.lim.PauseMax {
+		if try >= most || silent >= mostSilent || wait > f.lim.PauseMax {
 			if fe.Wait > f.lim.PauseMax {
 				fe.Err = fmt.Errorf("%w; it asks to come back after %s", fe.Err, fe.Wait)
 			}
@@ -414,7 +418,9 @@ func (f *Client) repeat(ctx context.Context, r Request, attempt func() (progress
 			return err
 		}
 		f.log.Debug("fetch: again after a pause", "url", r.URL, "try", try, "pause", wait, "error", err)
-		if err := f.Sleep(ctx, wait+rand.N(wait/4+1)); err != nil {
+		wait += rand.N(wait/4 + 1)
+		attempts.Tell(ctx, attempts.Failed{Attempt: try + 1, At: f.now().Add(wait), Why: err.Error()})
+		if err := f.Sleep(ctx, wait); err != nil {
 			return err
 		}
 		pause = min(pause*2, f.lim.PauseMax)

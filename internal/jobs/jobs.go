@@ -23,6 +23,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -64,6 +65,12 @@ type Run struct {
 	Stage   string          `json:"stage,omitempty"`
 	Done    int64           `json:"done,omitempty"`
 	Total   int64           `json:"total,omitempty"`
+	// Began is when the present stage began; Stages are those before it, and all once the run has
+	// ended.
+	Began  time.Time `json:"stage_began,omitzero"`
+	Stages []Stage   `json:"stages,omitempty"`
+	// Waiting tells of a failed request of the run, until it is answered.
+	Waiting *Waiting        `json:"waiting,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
 	Error   string          `json:"error,omitempty"`
 	// Unreachable tells that it failed because a server did not answer: the job
@@ -71,6 +78,51 @@ type Run struct {
 	Unreachable bool `json:"unreachable,omitempty"`
 
 	progress func(stage string, done, total int64)
+}
+
+// Stage is a past stage of a run. One that came several times stands at its first place.
+type Stage struct {
+	Name    string  `json:"name"`
+	Done    int64   `json:"done,omitempty"`
+	Total   int64   `json:"total,omitempty"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Waiting is the pause before the next attempt of a request.
+type Waiting struct {
+	Attempt int       `json:"attempt"` // the next one
+	At      time.Time `json:"at"`      // of the next one
+	Why     string    `json:"why"`
+}
+
+// mostStages bounds the stages told of a run.
+const mostStages = 30
+
+// enter begins a stage, if it is another one.
+func (r *Run) enter(stage string, now time.Time) {
+	if stage != r.Stage || r.Began.IsZero() {
+		r.leave(now)
+		r.Stage, r.Began = stage, now
+	}
+}
+
+// leave ends the present stage. The list is made anew: others hold the former one.
+func (r *Run) leave(now time.Time) {
+	if r.Began.IsZero() {
+		return
+	}
+	s := Stage{r.Stage, r.Done, r.Total, now.Sub(r.Began).Seconds()}
+	r.Stages, r.Began = slices.Clone(r.Stages), time.Time{}
+	for i, old := range r.Stages {
+		if old.Name == s.Name {
+			s.Seconds += old.Seconds
+			r.Stages[i] = s
+			return
+		}
+	}
+	if len(r.Stages) < mostStages {
+		r.Stages = append(r.Stages, s)
+	}
 }
 
 // Over tells whether the run has ended.

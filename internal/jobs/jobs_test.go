@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/attempts"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/kvtest"
@@ -281,4 +283,59 @@ func TestOpenAfterFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestStages: a run tells its stages with their times, one that comes twice at its first place, and
+// waits with a failed request until it is answered.
+func TestStages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		step := make(chan struct{})
+		r := open(t, memkv.New(), job("work", "a", func(ctx context.Context, run *jobs.Run) (any, error) {
+			run.Progress("read", 5, 10)
+			time.Sleep(2 * time.Second) // of the bubble
+			run.Progress("write", 1, 0)
+			time.Sleep(time.Second) // of the bubble
+			run.Progress("read", 10, 10)
+			time.Sleep(3 * time.Second) // of the bubble
+			attempts.Tell(ctx, attempts.Failed{Attempt: 4, At: time.Now().Add(5 * time.Second), Why: "refused"})
+			<-step
+			attempts.Tell(ctx, attempts.Failed{})
+			<-step
+			attempts.Tell(ctx, attempts.Failed{Attempt: 5, Why: "refused"})
+			run.Progress("write", 2, 0)
+			<-step
+			return nil, nil
+		}))
+		defer r.Close(time.Minute)
+		run, _ := start(t, r, "work", nil)
+		now := func() jobs.Run {
+			t.Helper()
+			time.Sleep(10 * time.Second) // of the bubble
+			synctest.Wait()
+			if active := r.Active(); len(active) != 1 || active[0].ID != run.ID {
+				t.Fatalf("active are %+v", active)
+			}
+			return r.Active()[0]
+		}
+		got := now()
+		if w := got.Waiting; w == nil || w.Attempt != 4 || w.Why != "refused" {
+			t.Errorf("waiting %+v", w)
+		}
+		if want := []jobs.Stage{{Name: "read", Done: 5, Total: 10, Seconds: 2}, {Name: "write", Done: 1, Seconds: 1}}; !slices.Equal(got.Stages, want) || got.Stage != "read" {
+			t.Errorf("at %s after %+v", got.Stage, got.Stages)
+		}
+		for range 2 {
+			step <- struct{}{}
+			if got := now(); got.Waiting != nil {
+				t.Errorf("still waiting %+v", got.Waiting)
+			}
+		}
+		step <- struct{}{}
+		if got := wait(t, r, run.ID); len(got.Stages) != 2 || got.Stages[0] != (jobs.Stage{Name: "read", Done: 10, Total: 10, Seconds: 19}) || got.Stages[1].Done != 2 || !got.Began.IsZero() {
+			t.Errorf("at the end %+v", got)
+		}
+		if n := len(r.Active()); n != 0 {
+			t.Errorf("%d are active at the end", n)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 
+	"github.com/rsbridge/rsbridge/internal/attempts"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/webguard"
@@ -289,7 +291,8 @@ func (r *Runner) execute(ctx context.Context, a *active, subject chan struct{}) 
 				state, err = Failed, fmt.Errorf("result of job %s: %w", run.Job, jerr)
 			}
 		}
-		run.Ended, run.State = r.now().UTC(), state
+		run.Ended, run.State, run.Waiting = r.now().UTC(), state, nil
+		run.leave(run.Ended)
 		if err != nil {
 			run.Error = webguard.MaskedText(err.Error())
 			var u interface{ Unreachable() bool }
@@ -333,8 +336,18 @@ func (r *Runner) work(ctx context.Context, a *active) (any, error) {
 	own := a.run
 	own.progress = func(stage string, done, total int64) {
 		stage = webguard.MaskedText(stage)
-		r.update(a, func(run *Run) { run.Stage, run.Done, run.Total = stage, done, total }, false)
+		r.update(a, func(run *Run) {
+			run.enter(stage, r.now().UTC())
+			run.Done, run.Total, run.Waiting = done, total, nil
+		}, false)
 	}
+	ctx = attempts.With(ctx, func(f attempts.Failed) {
+		r.update(a, func(run *Run) {
+			if run.Waiting = nil; f.Attempt > 0 {
+				run.Waiting = &Waiting{f.Attempt, f.At.UTC(), webguard.MaskedText(f.Why)}
+			}
+		}, false)
+	})
 	result, err := guarded(ctx, job, &own)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
@@ -420,6 +433,17 @@ func (r *Runner) Busy(job string) (Run, bool) {
 		}
 	}
 	return Run{}, false
+}
+
+// Active returns the runs under way and the queued ones, in the order of their requests.
+func (r *Runner) Active() (out []Run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.active {
+		out = append(out, a.run)
+	}
+	slices.SortFunc(out, func(a, b Run) int { return cmp.Compare(a.ID, b.ID) })
+	return out
 }
 
 // Waits tells whether a run of this job is queued.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/rsbridge/rsbridge/internal/attempts"
 	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
@@ -71,6 +72,9 @@ func (c *connection) retry(ctx context.Context, try func() error) error {
 	for n := 0; ; n++ {
 		err := try()
 		var e *Error
+		if err == nil && n > 0 {
+			attempts.Tell(ctx, attempts.Failed{})
+		}
 		if err == nil || !errors.As(err, &e) || !e.Temporary || ctx.Err() != nil {
 			return err
 		}
@@ -85,6 +89,7 @@ func (c *connection) retry(ctx context.Context, try func() error) error {
 		}
 		wait = max(wait, e.retryAfter)
 		c.log.Warn("request failed, will be tried again", "err", err, "pause", wait)
+		attempts.Tell(ctx, attempts.Failed{Attempt: n + 2, At: time.Now().Add(wait), Why: err.Error()})
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:

@@ -10,7 +10,7 @@ import (
 )
 
 // npmPackages are the clients in JavaScript known to the tests.
-var npmPackages = []string{"ldes-client@0.3.0", "pubsubhubbub@1.0.2", "eventsource@4.1.1", "wscat@6.1.0"}
+var npmPackages = []string{"ldes-client@0.3.0", "pubsubhubbub@1.0.2", "eventsource@4.1.1", "wscat@6.1.0", "axe-core@4.14.1"}
 
 // npm installs the clients in JavaScript once for each list of packages.
 func (k *kit) npm(ctx context.Context) {
@@ -33,7 +33,7 @@ func (k *kit) npm(ctx context.Context) {
 			err = os.WriteFile(mark, []byte(want), 0o644)
 		}
 		if err != nil {
-			k.lack("Node.js (ldes-client, pubsubhubbub, eventsource, wscat)", how, err)
+			k.lack("Node.js (ldes-client, pubsubhubbub, eventsource, wscat, axe-core)", how, err)
 			return
 		}
 	}

@@ -1,0 +1,18 @@
+package bridge
+
+import (
+	"context"
+
+	"github.com/rsbridge/rsbridge/bridge/history"
+	"github.com/rsbridge/rsbridge/internal/kv"
+)
+
+// Samples are those of the last week, by the subject of runs: "set:NAME", "destination:NAME".
+func Samples(b *Bridge) history.Store { return history.New(kv.Prefix(b.kv, prefixSamples)) }
+
+func sampler(b *Bridge) *history.Sampler {
+	return &history.Sampler{Store: Samples(b), Runner: b.runner, Now: b.now, Logger: b.log.With("component", "history"), Sets: b.ConfiguredSets, Mirrors: b.Destinations, Lag: func(ctx context.Context, name string) (*float64, error) {
+		st, err := b.DestinationStatus(ctx, name)
+		return st.BehindSeconds, err
+	}}
+}

@@ -1,0 +1,204 @@
+package dashboard
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/recentlog"
+	"github.com/rsbridge/rsbridge/internal/webguard"
+)
+
+// Run is the page of a run.
+type Run struct {
+	Ended
+	Running *Running
+	Over    bool
+	Link    string
+	Stages  []Stage
+	Counts  []Fact
+	Lines   []Line
+	NoLines bool // the log is not kept in memory
+	Actions []Action
+	Now     time.Time
+}
+
+// Stage is a stage of a run.
+type Stage struct {
+	Name, Done, Rate, Took string
+	Percent                int
+	Present                bool
+}
+
+// Line is a line of the log.
+type Line struct {
+	Time          time.Time
+	Level         string
+	Message, Text string
+}
+
+func (d *Dashboard) run(r *http.Request) (*page, error) {
+	ctx := r.Context()
+	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
+	if err != nil {
+		return nil, notFound(r.PathValue("id") + " is no number of a run.")
+	}
+	run, err := d.b.Runner().Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	p := Run{Ended: endedRun(run), Link: linkOf(run.Subject), Now: time.Now(), Over: run.Over(), NoLines: d.lines == nil}
+	if !p.Over {
+		t, err := d.past.of(ctx, run.Job)
+		if err != nil {
+			return nil, err
+		}
+		now := running(run, t.good, p.Now)
+		p.Running = &now
+	}
+	p.Stages, p.Counts = stages(run, p.Now), counts(run.Result)
+	if d.lines != nil && !run.Started.IsZero() {
+		p.Lines = d.linesOf(run, p.Now)
+	}
+	return &page{name: "run", Title: "Run " + r.PathValue("id") + ": " + p.What, Body: p}, nil
+}
+
+// stages are those of a run, the present one last.
+func stages(run jobs.Run, now time.Time) (out []Stage) {
+	line := func(s jobs.Stage) Stage {
+		l := Stage{Name: stageName(s.Name), Took: seconds(s.Seconds)}
+		if s.Done > 0 {
+			l.Done = number(s.Done)
+			if s.Seconds >= 0.1 {
+				l.Rate = number(int64(float64(s.Done)/s.Seconds)) + "/s"
+			}
+		}
+		if s.Total > 0 {
+			l.Done += " of " + number(s.Total)
+			l.Percent = int(100 * min(s.Done, s.Total) / s.Total)
+		}
+		return l
+	}
+	for _, s := range run.Stages {
+		if s.Name != run.Stage || run.Over() {
+			out = append(out, line(s))
+		}
+	}
+	if !run.Over() && !run.Began.IsZero() {
+		l := line(jobs.Stage{Name: run.Stage, Done: run.Done, Total: run.Total, Seconds: now.Sub(run.Began).Seconds()})
+		l.Present = true
+		out = append(out, l)
+	}
+	return out
+}
+
+// counts are the plain values of a result, in the order of the report.
+func counts(raw json.RawMessage) (out []Fact) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		var value any
+		if err != nil || dec.Decode(&value) != nil {
+			return out
+		}
+		f := Fact{Name: strings.ReplaceAll(key.(string), "_", " ")}
+		switch v := value.(type) {
+		case string:
+			f.Value = v
+		case bool:
+			f.Value = map[bool]string{true: "yes", false: "no"}[v]
+		case json.Number:
+			f.Value = number(v.String())
+			switch n, _ := v.Float64(); { // 0 is no better than a wrong number
+			case key == "bytes":
+				f.Value = bytesOf(int64(n))
+			case strings.HasSuffix(key.(string), "seconds"):
+				f.Value = seconds(n)
+			}
+		default:
+			continue
+		}
+		if f.Value != "" && key != "name" {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+const mostLines = 200
+
+// linesOf are the lines of the log about a run: of its set or mirror, in its time.
+func (d *Dashboard) linesOf(run jobs.Run, now time.Time) (out []Line) {
+	kind, name, _ := strings.Cut(run.Subject, ":")
+	end := now
+	if !run.Ended.IsZero() {
+		end = run.Ended.Add(time.Second)
+	}
+	lines := d.lines.Lines(run.Started, end, func(l recentlog.Line) bool {
+		if l.Has("run", strconv.FormatUint(run.ID, 10)) || l.Has("job", run.Job) {
+			return true
+		}
+		return l.Has(kind, name)
+	})
+	for _, l := range lines[max(len(lines)-mostLines, 0):] {
+		out = append(out, Line{l.Time, strings.ToLower(cmp.Or(l.Level, slog.LevelInfo).String()), webguard.MaskedText(l.Message), webguard.MaskedText(l.Text(kind, "run", "job", "component"))})
+	}
+	return out
+}
+
+// Runs is the page of all runs.
+type Runs struct {
+	Running    []Running
+	Runs       []Ended
+	Job, State string
+	Jobs       []string
+	States     []string
+	Older      string
+	Now        time.Time
+}
+
+const runsPage = 50
+
+func (d *Dashboard) runs(r *http.Request) (*page, error) {
+	ctx, q := r.Context(), r.URL.Query()
+	p := Runs{Job: q.Get("job"), State: q.Get("state"), Now: time.Now(), States: []string{jobs.Done, jobs.Failed, jobs.Cancelled, jobs.Interrupted}}
+	if !slices.Contains(p.States, p.State) {
+		p.State = ""
+	}
+	for _, j := range d.b.Runner().Jobs() {
+		p.Jobs = append(p.Jobs, j.Name)
+	}
+	before, _ := strconv.ParseUint(q.Get("before"), 10, 64) // without a number it is the newest page
+	var err error
+	if before == 0 {
+		if p.Running, err = d.runningNow(ctx, d.b.Runner().Active(), p.Now); err != nil {
+			return nil, err
+		}
+	}
+	if p.Runs, err = d.ended(ctx, p.Job, p.State, before, runsPage, 20_000); err != nil {
+		return nil, err
+	}
+	if n := len(p.Runs); n == runsPage {
+		older := url.Values{"before": {strconv.FormatUint(p.Runs[n-1].ID, 10)}}
+		if p.Job != "" {
+			older.Set("job", p.Job)
+		}
+		if p.State != "" {
+			older.Set("state", p.State)
+		}
+		p.Older = "?" + older.Encode()
+	}
+	return &page{name: "runs", Title: "Runs", Body: p}, nil
+}

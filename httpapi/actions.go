@@ -31,6 +31,9 @@ func (a *api) listActions(c *gin.Context) (any, error) {
 	return Actions{list, next}, err
 }
 
+// mostNumber is the largest whole number that every reader of JSON takes.
+const mostNumber = 1 << 53
+
 // number reads a whole number, 0 if it is not given.
 func number(c *gin.Context, name string) (uint64, error) {
 	s, given := c.GetQuery(name)
@@ -38,8 +41,8 @@ func number(c *gin.Context, name string) (uint64, error) {
 		return 0, nil
 	}
 	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		return 0, fail(http.StatusBadRequest, name+"="+s+" is no whole number of 0 or more", "")
+	if err != nil || n > mostNumber {
+		return 0, fail(http.StatusBadRequest, name+"="+s+" is no whole number from 0 to 2^53", "")
 	}
 	return n, nil
 }

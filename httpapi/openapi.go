@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/bridge/declared"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/configfile"
 	"github.com/rsbridge/rsbridge/internal/jobs"
@@ -189,9 +190,28 @@ func (g *schemas) operation(r route, schema object) object {
 		}
 		delete(body, "$schema")
 		delete(body, "title")
+		withoutFiles(body)
 		op["requestBody"] = object{"required": needed, "content": object{"application/json": object{"schema": body}}}
 	}
 	return op
+}
+
+// withoutFiles takes the properties out of a schema that only the configuration file has.
+func withoutFiles(schema object) {
+	props, _ := schema["properties"].(object)
+	for key, p := range props {
+		if declared.OfMachine(key) {
+			delete(props, key)
+		} else if p, ok := p.(object); ok {
+			withoutFiles(p)
+		}
+	}
+	forms, _ := schema["anyOf"].([]any)
+	for _, f := range forms {
+		if f, ok := f.(object); ok {
+			withoutFiles(f)
+		}
+	}
 }
 
 // operationID names an operation: getSets, getSetsNameHeld, postSetsNameScan.
@@ -282,7 +302,7 @@ func (g *schemas) arguments(t reflect.Type) (body object, needed bool) {
 		entities["items"] = object{"type": "string", "pattern": bridge.EntityPattern, "maxLength": bridge.MaxEntityLen}
 		delete(entities, "minLength") // it is of texts
 		if _, both := props["hints"]; both {
-			body["not"] = object{"required": []string{"entities", "hints"}, "properties": object{"hints": object{"const": true}}}
+			body["not"] = object{"required": []string{"entities", "hints"}, "properties": object{"entities": object{}, "hints": object{"const": true}}}
 		}
 	}
 	return body, needed

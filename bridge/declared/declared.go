@@ -128,12 +128,17 @@ func Clean(definition []byte) (json.RawMessage, []Fault, error) {
 // ofMachine are the keys with names of files.
 var ofMachine = []string{"dumps", "files"}
 
+// OfMachine tells whether a key names files of the machine: definitions of the API have none.
+func OfMachine(key string) bool {
+	return slices.Contains(ofMachine, key) || strings.HasSuffix(key, "_file")
+}
+
 func forbidden(at string, v any) (faults []Fault) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			p := at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
-			if slices.Contains(ofMachine, key) || strings.HasSuffix(key, "_file") {
+			if OfMachine(key) {
 				faults = append(faults, Fault{p, "names files of this machine: only the configuration file may"})
 				continue
 			}

@@ -78,6 +78,7 @@ func run(ctx context.Context, command []string) int {
 	k.promtool(ctx)
 	k.cleanDebian(ctx)
 	k.mkdocs(ctx)
+	k.openapi(ctx)
 	list := filepath.Join(k.work, "missing")
 	k.env = append(k.env, teststores.EnvMissing+"="+list, teststores.EnvVersions+"="+versions)
 

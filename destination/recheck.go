@@ -8,6 +8,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/keep"
+	"github.com/rsbridge/rsbridge/destination/pairs"
 )
 
 // A list may be wrong: a part of it, an old copy, another source's. The effects of one list alone
@@ -77,10 +78,44 @@ func (d *Destination) anotherDump(ctx context.Context, o *feed.Offer, m *keep.Me
 	switch {
 	case another:
 		return "the Resource Dump is another one than was taken", nil
-	case !same, d.opt.Now().Sub(m.Recheck.Next) >= feed.DoubtLasts:
+	case !same:
+		contradicted, err := d.contradicted(ctx, o)
+		if err != nil || contradicted {
+			return "the Change Lists tell otherwise than the Resource Dump that was taken", err
+		}
+		return "", d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Recheck = keep.Recheck{} })
+	case d.opt.Now().Sub(m.Recheck.Next) >= feed.DoubtLasts:
 		return "", d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Recheck = keep.Recheck{} })
 	}
 	return "", nil
+}
+
+// contradicted tells whether the last offered change of some resource has another end than the mirror: once
+// the source has a newer dump, it may be the taken one that was wrong.
+func (d *Destination) contradicted(ctx context.Context, o *feed.Offer) (bool, error) {
+	v, err := feed.NewInventory(d.cfg.TempDir, d.cfg.MemoryBytes/8)
+	if err != nil {
+		return false, err
+	}
+	defer v.Close()
+	if _, err := d.src.AddChanges(ctx, o, v); err != nil {
+		d.mem.Log.Info("the changes cannot be read again, beside a newer Resource Dump", "error", err)
+		return false, ctx.Err()
+	}
+	snap := d.mem.Store.Snapshot(ctx)
+	defer snap.Close()
+	for p, err := range pairs.WithFaults(ctx, d.mem.Ledger, pairs.Of(ctx, d.mem.Ledger, v, snap)) {
+		switch {
+		case err != nil:
+			return false, err
+		case p.Item == nil, p.Fault != nil, p.There() == p.Here(), d.obtains.Select.Outside(p.Item):
+			continue
+		}
+		if l, err := d.mem.Ledger.Leaving(ctx, p.Loc); l == nil || err != nil {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 func (r *run) compareNext(ctx context.Context, o *feed.Offer, m *keep.Meta) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -401,5 +402,51 @@ func TestAcceptedGap(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A Resource Dump lacks some resources for once, beside an empty Change List. Both are right again: the
+// changes tell of the lacking ones with times before the wrong dump, and the newer dump is compared. It is
+// not, if the changes agree with the mirror.
+func TestWrongDumpBesideEmptyChanges(t *testing.T) {
+	for name, wrong := range map[string]bool{"wrong": true, "right": false} {
+		t.Run(name, func(t *testing.T) {
+			b := newQuietBench(t)
+			s := b.src
+			s.list, s.dump = false, true
+			s.date, s.now = b.clock, b.clock
+			fill(s, 6)
+			step := func() SyncReport {
+				b.clock = b.clock.Add(time.Minute)
+				s.date, s.now = b.clock, b.clock
+				return b.sync()
+			}
+			step()
+			for i := range 3 {
+				s.put(fmt.Sprintf("late%d.nt", i), nt(fmt.Sprintf("late%d", i), "1"))
+			}
+			s.date, s.now = b.clock, b.clock
+			right, hook := s.bodies, s.hook
+			if s.bodies = maps.Clone(right); wrong {
+				delete(s.bodies, "late1.nt")
+			}
+			s.freezeDump()
+			s.bodies = right
+			xmlAt(s, "/set/changelist.xml", urlset+`<rs:md capability="changelist"/></urlset>`)
+			step()
+			s.dumped, s.hook = nil, hook
+			b.dumps()
+			var rep SyncReport
+			for range 2 {
+				rep = step()
+			}
+			if !rep.InSync {
+				t.Fatalf("%+v", rep)
+			}
+			b.same(b.mir.lines(graphA), s.want())
+			if n := b.dumps(); (n > 0) != wrong {
+				t.Errorf("%d dumps were read", n)
+			}
+		})
 	}
 }

@@ -26,7 +26,7 @@ func (d *Dashboard) said(w http.ResponseWriter, r *http.Request, text, to string
 	_ = json.NewEncoder(w).Encode(map[string]string{"said": text, "to": to}) // the reader may be gone
 }
 
-// refuse answers a form that could not be obeyed.
+// refuse answers a form with an error.
 func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Header.Get("X-Dashboard") == "" {
 		d.fail(w, r, err)

@@ -233,7 +233,7 @@ func TestStoreKilled(t *testing.T) {
 	}
 	b.look("store-killed")
 	run(b, chromedp.Poll[bool](`/unreachable/.test(document.body.innerText)`))
-	b.sees("1 of 2 needs you", "Needs attention", "Scan now")
+	b.sees("1 of 2 needs you", "Needs attention", "Scan now", "The store far does not answer: the connection was refused. Nobody listens there: is the store running?")
 	b.look("failing")
 }
 

@@ -1,4 +1,4 @@
-// Package dashboard shows a bridge to the people who run it: pages of its sets, mirrors and runs,
+// Package dashboard shows a bridge to its operators: pages of its sets, mirrors and runs,
 // made on the server. A small script renews them in place at each event; without scripts they are
 // read and used as they are, by links and forms.
 //
@@ -38,7 +38,7 @@ var Patterns = []string{"/", "/assets/", "/sets/", "/destinations/", "/runs", "/
 
 type userKey struct{}
 
-// WithUser is a context of a request by somebody who has logged in, and may log out.
+// WithUser is a context of a request of a logged-in user.
 func WithUser(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, userKey{}, name)
 }
@@ -121,8 +121,8 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.mux.ServeHTTP(w, r)
 }
 
-// sameOrigin tells whether a browser sends a form of our own page. A request that does not say
-// where it comes from is not by one.
+// sameOrigin tells whether a browser sends a form of our own page. A request without its
+// origin is not by one.
 func sameOrigin(r *http.Request) bool {
 	if r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "" {
 		return false
@@ -130,7 +130,7 @@ func sameOrigin(r *http.Request) bool {
 	return http.NewCrossOriginProtection().Check(r) == nil
 }
 
-// page is what a template shows.
+// page is the data of a template.
 type page struct {
 	name   string // of the template
 	status int    // 0: 200
@@ -222,7 +222,7 @@ func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, err error) {
 // Fault is the page of an error.
 type Fault struct{ Text, Hint string }
 
-// asset sends a file, which is kept by browsers for as long as its address has its version.
+// asset sends a file. Browsers keep it as long as its address has its version.
 func (d *Dashboard) asset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("file")
 	data, err := assetFiles.ReadFile("assets/" + name)

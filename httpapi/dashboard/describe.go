@@ -30,7 +30,7 @@ type Statement struct {
 	line string
 }
 
-// Description is what is known of an entity.
+// Description is a known description of an entity.
 type Description struct {
 	Label      string
 	Types      []string
@@ -108,7 +108,7 @@ func (d *Description) cut(most int) {
 	}
 }
 
-// compare marks what only one side has, and puts it first. Of blank nodes nothing is said: a mirror
+// compare marks the statements of only one side, and puts them first. Of blank nodes nothing is said: a mirror
 // is asked for the entity alone.
 func compare(a, b *Description) (same bool) {
 	same = true
@@ -150,7 +150,7 @@ func (d *Dashboard) ofSet(ctx context.Context, set, entity string, at time.Time)
 	return describe(entity, data)
 }
 
-// inStore is what the store of a mirror has of an entity, without its blank nodes.
+// inStore are the triples of an entity in the store of a mirror, without its blank nodes.
 func (d *Dashboard) inStore(ctx context.Context, destination, entity string) (Description, error) {
 	ts, err := bridge.ReadMirror(ctx, d.b, destination, entity)
 	if err != nil {
@@ -162,7 +162,7 @@ func (d *Dashboard) inStore(ctx context.Context, destination, entity string) (De
 	return descriptionOf(entity, ts), nil
 }
 
-// ofMirror is what a mirror was last given of an entity.
+// ofMirror is the last description of an entity written into a mirror.
 func (d *Dashboard) ofMirror(ctx context.Context, destination, entity string) (Description, error) {
 	data, err := d.b.DescribeMirror(ctx, destination, entity, time.Time{}, rdfres.NTriples)
 	if err != nil {
@@ -171,7 +171,7 @@ func (d *Dashboard) ofMirror(ctx context.Context, destination, entity string) (D
 	return describe(entity, data)
 }
 
-// labels are those of versions, which never change.
+// labels are those of versions; they never change.
 type labels struct{ cache *lru.Cache[string] }
 
 func newLabels() labels {

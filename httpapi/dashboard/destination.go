@@ -30,7 +30,7 @@ type Destination struct {
 	Disabled    bool // it is removed
 }
 
-// Different is an entity that is not the same in mirror and source.
+// Different is an entity with differences between mirror and source.
 type Different struct {
 	destination.Difference
 	Label string

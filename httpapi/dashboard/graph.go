@@ -11,7 +11,7 @@ import (
 	"github.com/rsbridge/rsbridge/bridge/history"
 )
 
-// Graph is a picture of a week or a day, and what it says in words.
+// Graph is a picture of a week or a day, and its summary in words.
 type Graph struct {
 	Title, Says, Top string
 	From, To         time.Time

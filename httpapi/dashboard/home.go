@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -65,7 +66,7 @@ type Row struct {
 	Behind                string
 }
 
-// Trouble is something that needs a person.
+// Trouble needs a person.
 type Trouble struct {
 	Key, Kind, Name, Link string
 	State                 string
@@ -104,7 +105,7 @@ type Ended struct {
 	Changes *Changes
 }
 
-// view is all that a page may tell of the whole bridge, read once.
+// view is the whole bridge, read once for a page.
 type view struct {
 	sets   []bridge.SetStatus
 	dests  []bridge.DestinationStatus
@@ -334,7 +335,10 @@ func held(n int64) string {
 func (d *Dashboard) explain(ctx context.Context, t *Trouble, kinds []string) (err error) {
 	t.Since, t.Times, t.Detail, err = d.since(ctx, kinds, t.Name)
 	whole := t.Cause
-	if t.Cause = plain(whole); t.Detail == "" || strings.Join(strings.Fields(t.Detail), " ") == whole {
+	if t.Cause = plain(whole); t.State == string(bridge.StateUnreachable) {
+		t.Cause = unanswered(whole)
+	}
+	if t.Detail == "" || strings.Join(strings.Fields(t.Detail), " ") == whole {
 		t.Detail = whole
 	}
 	if sentence(t.Detail) == t.Cause {
@@ -351,7 +355,37 @@ func plain(cause string) string {
 	return sentence(clipped(220, cause))
 }
 
-// homeURL is the base address that mirrors of our own sets follow.
+var hintAtEnd = regexp.MustCompile(`\(([^()]*)\)[.\s]*$`)
+
+// reasons are the usual ends of requests without an answer, in words.
+var reasons = []struct{ text, says string }{
+	{"connection refused", "the connection was refused"}, {"no such host", "its name is not known"}, {"connection reset", "the connection broke"}, {"EOF", "the connection broke"},
+	{"no route to host", "no way leads there"}, {"timeout", "the time was over"}, {"deadline exceeded", "the time was over"}, {"within", "the time was over"}, {"certificate", "its certificate is not trusted"},
+}
+
+// unanswered says in plain words that a server does not answer, with the hint at the end of the error.
+func unanswered(cause string) string {
+	who := "The store or source"
+	if m := regexp.MustCompile(`\bstore ([^\s:;]+)`).FindStringSubmatch(cause); m != nil {
+		who = "The store " + m[1]
+	} else if m := regexp.MustCompile(`https?://[^\s:/]+(:\d+)?`).FindString(cause); m != "" {
+		who = "The server " + m
+	}
+	out := who + " does not answer"
+	for _, r := range reasons {
+		if strings.Contains(cause, r.text) {
+			out += ": " + r.says
+			break
+		}
+	}
+	out += "."
+	if m := hintAtEnd.FindStringSubmatch(cause); m != nil {
+		out += " " + sentence(m[1])
+	}
+	return out
+}
+
+// ownSet is the set of this bridge that a mirror follows, "" for that of another server.
 func (d *Dashboard) ownSet(s bridge.DestinationStatus) string {
 	cfg := d.b.Config()
 	c, known := cfg.Destinations[s.Name]

@@ -54,7 +54,8 @@ func newWorld(t *testing.T, change func(*bridge.Config)) *world {
 	if change != nil {
 		change(cfg)
 	}
-	b, err := bridge.Open(t.Context(), cfg, bridge.Options{Command: "test", Logger: slog.New(recentlog.New(slog.DiscardHandler))})
+	log := slog.New(recentlog.New(slog.NewTextHandler(io.Discard, nil)))
+	b, err := bridge.Open(t.Context(), cfg, bridge.Options{Command: "test", Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func newWorld(t *testing.T, change func(*bridge.Config)) *world {
 		}
 	})
 	w.cfg, w.b, w.public = cfg, b, b.PublicHandler()
-	w.handler = httpapi.New(b, httpapi.Options{Logger: slog.New(recentlog.New(slog.DiscardHandler))})
+	w.handler = httpapi.New(b, httpapi.Options{Logger: log})
 	w.srv = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.handler.ServeHTTP(rw, r) }))
 	t.Cleanup(w.srv.Close)
 	return w
@@ -239,7 +240,7 @@ func TestPages(t *testing.T) {
 	w.sees(w.get("/sets/books/entity?iri=http://example.org/book3", 200), "Its last description", "Book 3", "deleted")
 	w.sees(w.get("/search?q=book12", 200), "Book 12")
 	w.sees(w.get("/search?q=ook+12", 200), "Book 12")
-	w.sees(w.get("/runs/1", 200), "Scan of books", "Stages", "read the store", "publish", "created")
+	w.sees(w.get("/runs/1", 200), "Scan of books", "Stages", "read the store", "publish", "created", "scanned", "resources=60")
 	w.sees(w.get("/sets/none", 404), "There is no set none.")
 	w.sees(w.get("/check", 200), "store local", "destination copy", "✔")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/jobs"
 )
 
-// past reads the ended runs of jobs, and remembers what they tell until another run has ended.
+// past reads the ended runs of jobs, and remembers them until another run has ended.
 type past struct {
 	runner *jobs.Runner
 

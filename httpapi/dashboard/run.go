@@ -130,12 +130,18 @@ func counts(raw json.RawMessage) (out []Fact) {
 		default:
 			continue
 		}
+		if f.Value == "0" && !slices.Contains(always, key.(string)) {
+			continue
+		}
 		if f.Value != "" && key != "name" {
 			out = append(out, f)
 		}
 	}
 	return out
 }
+
+// always are the counts that are told when they are 0 too.
+var always = []string{"resources", "created", "updated", "deleted", "failed", "pending", "missing", "extra", "different"}
 
 const mostLines = 200
 

@@ -171,7 +171,7 @@ func (d *Dashboard) first(v view) *First {
 	return f
 }
 
-// Check is the page of what can be reached.
+// Check is the page of reachable stores and sources.
 type Check struct {
 	Lines []Reached
 	Took  string

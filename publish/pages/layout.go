@@ -95,6 +95,11 @@ func lay(entity string, triples []rdfres.Triple, here resolver) *Layout {
 	l.Comment = comment(d.bySubject[subject])
 	for _, r := range d.rows(subject, 0) {
 		if r.IRI == rdfType {
+			for i := range r.Values {
+				if v := &r.Values[i]; v.Text == v.Title {
+					v.Text = localName(v.Title)
+				}
+			}
 			if l.Types = r.Values; len(r.Folded)+r.More == 0 {
 				continue // all of them are in the heading
 			}

@@ -63,7 +63,7 @@ func TestLayout(t *testing.T) {
 	if l.Label != "Thing" || l.Lang != "en" || l.Comment != "What it is" {
 		t.Errorf("heading %q %q %q", l.Label, l.Lang, l.Comment)
 	}
-	if len(l.Types) != 2 || l.Types[0].show() != "http://e.example/Thing" || l.Types[1].show() != "Label of Class" || l.Types[1].Href != "/set/r/Class.html" {
+	if len(l.Types) != 2 || l.Types[0].show() != "Thing" || l.Types[1].show() != "Label of Class" || l.Types[1].Href != "/set/r/Class.html" {
 		t.Errorf("types %+v", l.Types)
 	}
 	names := ""

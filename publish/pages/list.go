@@ -208,12 +208,22 @@ func (p *List) row(e *resourcesync.Entry, page func(string) string) ListRow {
 		case l.Rel == resourcesync.RelContents:
 			x.More = append(x.More, Crumb{"contents", page(l.Href)})
 		case l.Rel == resourcesync.RelPatch:
-			x.More = append(x.More, Crumb{"patch", l.Href})
+			x.More = append(x.More, Crumb{patchName(l.Type), l.Href})
 		}
 	}
 	p.Kinds, p.Times, p.Types = p.Kinds || x.Kind != "", p.Times || x.At.Text != "", p.Types || x.Type != ""
 	p.Intervals, p.Sizes, p.Hashes = p.Intervals || x.From.Text != "", p.Sizes || x.Bytes != "", p.Hashes || x.Hash != ""
 	return x
+}
+
+func patchName(mediaType string) string {
+	switch mediaType {
+	case "application/json-patch+json":
+		return "JSON Patch"
+	case "application/rdf-patch":
+		return "RDF Patch"
+	}
+	return "patch"
 }
 
 // suffixOf is the suffix of a format at the end of an address.

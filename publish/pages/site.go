@@ -61,6 +61,7 @@ type About struct {
 	Some        []Crumb
 	Command     string
 	Browse      string // address of the alphabet, "" without one
+	Search      string // address of the search, the same
 	Changes     string // address of the page of the changes
 }
 
@@ -73,7 +74,7 @@ const (
 
 // Part is a class or a property of the set.
 func (s *Set) Part(ctx context.Context, iri string, n int64) Part {
-	p := Part{Name: clip.Middle(shortIRI(iri)), IRI: iri, Href: iri, Count: Digits(n)}
+	p := Part{Name: clip.Middle(propertyName(iri)), IRI: iri, Href: iri, Count: Digits(n)}
 	if s.View == nil {
 		return p
 	}
@@ -91,6 +92,7 @@ func (s *Set) Part(ctx context.Context, iri string, n int64) Part {
 func (s *Set) WriteAbout(ctx context.Context, p *About, after uint64, links ...HeadLink) ([]byte, error) {
 	p.Frame = s.frame(s.Title, links...)
 	p.Frame.Crumbs, p.Frame.About = nil, p.Description
+	p.Search, p.Frame.Search = p.Frame.Search, "" // it stands on the page
 	if p.Published = s.View != nil; !p.Published {
 		return write("set.html", p)
 	}

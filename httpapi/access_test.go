@@ -50,6 +50,7 @@ func TestRoles(t *testing.T) {
 		{"PUT", "/stores/local/data?graph=http://e.example/g", "", access.Operate, 201},
 		{"POST", "/api/v1/sets/data/touch", `{"entities": ["http://e.example/a"]}`, access.Operate, 202},
 		{"POST", "/api/v1/destinations/copy/pause", "", access.Operate, 200},
+		{"POST", "/api/v1/backup", "", access.Admin, 200},
 		{"POST", "/api/v1/sets/data/forget", `{"dry_run": true}`, access.Admin, 202},
 		{"POST", "/api/v1/sets/data/rebase?queue=true", "", access.Admin, 202},
 		{"POST", "/api/v1/destinations/copy/move?queue=true", `{"to": "mirror"}`, access.Admin, 202},

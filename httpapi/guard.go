@@ -104,8 +104,8 @@ func (a *api) slowed(c *gin.Context) bool {
 	return false
 }
 
-// administers are the last parts of addresses whose work cannot be undone.
-var administers = []string{"forget", "move", "rebase"}
+// administers are the last parts of addresses whose work cannot be undone, or gives keys away.
+var administers = []string{"forget", "move", "rebase", "backup"}
 
 // needs is the role for a request.
 func needs(c *gin.Context) access.Role {

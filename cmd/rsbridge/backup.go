@@ -70,6 +70,9 @@ system lists it; SHA256SUMS in it has the checksums of all entries.
 
 // writeBackup is a backup by the daemon of the state or, without one, by this process.
 func writeBackup(a *app, ctx context.Context, cfg *bridge.Config, w io.Writer) error {
+	if ctx.Err() != nil { // the state need not be there then
+		return context.Cause(ctx)
+	}
 	w = &written{a: a, w: w}
 	err := bridge.BackupClosed(ctx, cfg, bridge.Options{Logger: a.commandLog()}, w)
 	var held *bridge.HeldError
@@ -114,6 +117,9 @@ their positions, and go on from there. --dry-run only checks.
 			cfg, err := bridge.Load(a.config)
 			if err != nil {
 				return err
+			}
+			if cmd.Context().Err() != nil {
+				return context.Cause(cmd.Context())
 			}
 			out, began := backupReport{File: args[0]}, time.Now()
 			err = backup.Read(args[0], func(f *os.File) error {

@@ -109,7 +109,7 @@ var administers = []string{"forget", "move", "rebase", "backup"}
 
 // needs is the role for a request.
 func needs(c *gin.Context) access.Role {
-	method, path := c.Request.Method, c.FullPath()
+	method, path, at := c.Request.Method, c.FullPath(), c.Request.URL.Path
 	switch {
 	case path == actionsPath:
 		return access.Admin
@@ -117,7 +117,7 @@ func needs(c *gin.Context) access.Role {
 		return access.Read
 	case strings.HasPrefix(path, "/stores/"):
 		return access.Operate
-	case method != http.MethodPost, slices.Contains(administers, path[strings.LastIndexByte(path, '/')+1:]):
+	case method != http.MethodPost, slices.Contains(administers, at[strings.LastIndexByte(at, '/')+1:]):
 		return access.Admin
 	}
 	return access.Operate

@@ -227,7 +227,7 @@ func TestStoreKilled(t *testing.T) {
 	close(killed)
 	server.Listener.Close()
 	server.CloseClientConnections()
-	run(b, chromedp.Poll[bool](`/No answer, attempt|unreachable/.test(document.body.innerText)`))
+	run(b, chromedp.Poll[bool](`/does not answer.*Attempt|unreachable/.test(document.body.innerText)`))
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("the page said it after %v", took)
 	}

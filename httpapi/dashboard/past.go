@@ -179,7 +179,10 @@ func running(run jobs.Run, before *jobs.Run, now time.Time) Running {
 	}
 	out.Stage, out.Elapsed = stageName(run.Stage), now.Sub(run.Started).Seconds()
 	if w := run.Waiting; w != nil {
-		out.Retry, out.Why = "attempt "+number(w.Attempt)+" "+ago(w.At, now), sentence(w.Why)
+		out.Retry, out.Why = "Attempt "+number(w.Attempt)+" "+ago(w.At, now)+".", unanswered(w.Why)
+		if w.At.Before(now) {
+			out.Retry = "Attempt " + number(w.Attempt) + " is under way."
+		}
 	}
 	spent := 0.0
 	if !run.Began.IsZero() {

@@ -545,6 +545,7 @@ func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*cha
 	var last time.Time
 	bytes := int64(0) // of the kept
 	ordered, descending, strictly, sequences := true, true, false, true
+	falling := true // numbers
 	past := order{until: latest}
 	at := 0
 	applied := func(m *resourcesync.Meta) bool {
@@ -581,6 +582,7 @@ func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*cha
 			}
 			sequences = false
 		}
+		falling = falling && (s.count == 1 || it.Sequence < s.numbers.last)
 		s.numbers.last = it.Sequence
 		s.sight.look(from.Newest, it)
 		s.seen.told.look(it)
@@ -650,22 +652,23 @@ func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*cha
 	if s.found && !bySequence && s.seen.exactly() { // else they are applied again
 		s.start, s.byTime = at, false
 	}
-	if ordered || sequences {
+	backward := descending && strictly
+	if falling && sequences && s.count > 1 {
+		s.numbers, backward = span{s.numbers.last, s.numbers.first}, true
+	} else if ordered || sequences {
 		return s, nil
-	}
-	if known := src.keeper.Position().at.Cursor.at.Seen; s.seen.grew() || known != nil && known.List == dl.URL && known.Grown && !descending {
+	} else if known := src.keeper.Position().at.Cursor.at.Seen; s.seen.grew() || known != nil && known.List == dl.URL && known.Grown && !descending {
 		src.Docs.log.Warn("change list has grown by changes of before its last one; the source's clock was set back, and they are taken where they stand", "list", dl.URL)
 		if s.seen.now.Grown = true; s.seen.grew() {
 			s.start, s.byTime = s.seen.was.All.N, false
 		}
 		return s, nil
-	}
-	if past.rises() {
+	} else if past.rises() {
 		src.Docs.log.Warn("change list has changes of times to come; they are taken where they stand", "list", dl.URL)
 		return s, nil
 	}
-	src.Docs.log.Warn("change list is not in the order of its times", "list", dl.URL, "newest_first", descending && strictly)
-	if s.sorted, err = src.sortChanges(dl, descending && strictly); err != nil {
+	src.Docs.log.Warn("change list is not in the order of its changes", "list", dl.URL, "newest_first", backward)
+	if s.sorted, err = src.sortChanges(dl, backward); err != nil {
 		return nil, err
 	}
 	s.many, s.kept = false, nil

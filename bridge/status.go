@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge/paused"
+	"github.com/rsbridge/rsbridge/bridge/retained"
 	"github.com/rsbridge/rsbridge/bridge/storelog"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
@@ -60,6 +61,9 @@ type SetStatus struct {
 	Dump        *DumpStatus       `json:"dump,omitempty"`    // the file behind the state, of a set made from dumps
 	Listeners   push.Listeners    `json:"listeners"`         // of changes, at present
 	Mirrors     []push.Mirror     `json:"mirrors,omitempty"` // those that report their positions
+
+	// Retention is what is kept of the past; null for a removed set.
+	Retention *retained.Retained `json:"retention,omitempty"`
 
 	missing string // a published file
 }
@@ -206,6 +210,9 @@ func (b *Bridge) SetStatus(ctx context.Context, name string) (SetStatus, error) 
 		out.State, out.Why = StateFailing, "changes are not found at once: "+fault.Error()
 	}
 	b.noneBegins(ctx, &out.State, &out.Why)
+	if !s.removed && err == nil {
+		out.Retention, err = retained.Of(ctx, s.cfg.Retention, v, b.runner, "retain:"+name)
+	}
 	if s.removed {
 		out.State, out.Why = StateRemoved, "it is not in the configuration any more, and stays public as it was: "+s.todo()
 	}

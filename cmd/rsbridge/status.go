@@ -104,6 +104,9 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		if f := s.Files; f != nil {
 			fmt.Fprintf(w, "  files: %d, of %d that descriptions lead to (%d elsewhere, %d missing, %d failing, %d wait)\n", f.Resources, f.Led, f.Elsewhere, f.Missing, f.Failing, f.Waiting)
 		}
+		if r := s.Retention; r != nil && r.Begins != nil {
+			fmt.Fprintf(w, "  changes are kept for %s: those after %d, of %s; the next look is %s\n", r.Changes, r.After, ago(r.Begins), ago(r.NextRun))
+		}
 		sayListeners(w, s)
 		sayHeldSet(w, s.Name, s.Held)
 		if s.LastError != "" {

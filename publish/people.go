@@ -129,8 +129,10 @@ func (s *set) setPage(w http.ResponseWriter, r *http.Request, snap *snapshot, se
 			if x.there && s.offers(x.c) {
 				document(x.name, x.text, s.at.url+"/"+string(x.c)+".xml")
 				if x.c == resourcesync.ChangeList {
+					if about.Changes = s.at.url + "/changelist.html"; ps.Static {
+						continue // the open Change List is another view of it
+					}
 					document("open Change List", "the last changes, never an index: for clients of one list", s.at.url+"/changelist-open.xml")
-					about.Changes = s.at.url + "/changelist.html"
 				}
 			}
 		}

@@ -277,6 +277,11 @@ func TestStaticPages(t *testing.T) {
 				}
 			}
 		}
+		for _, m := range regexp.MustCompile(`href="(`+testBase+`[^"]*)"`).FindAllStringSubmatch(body, -1) {
+			if strings.Contains(m[1], ".rdf") || strings.HasSuffix(m[1], "/gone.html") || strings.HasSuffix(m[1], "/r/Berlin") || strings.Contains(m[1], "changelist-open") {
+				t.Errorf("%s leads to %s, which is no file of a site", path, m[1])
+			}
+		}
 		if with := w.get(w.url(path)).Body.String(); with == body {
 			t.Errorf("%s is the same for a program", path)
 		}

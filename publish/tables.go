@@ -81,7 +81,7 @@ func (s *set) serveTable(w http.ResponseWriter, r *http.Request, snap *snapshot,
 			return errNoDocument
 		}
 		defer f.Close()
-		page, err := pages.ListPage(s.p.site(), s.people(w, r, snap), s.at.url+"/"+xml, f, n)
+		page, err := pages.ListPage(r.Context(), s.p.site(), s.people(w, r, snap), s.at.url+"/"+xml, f, n)
 		return s.p.sendPage(w, r, page, noPage(err))
 	}
 	if err != nil {
@@ -123,7 +123,7 @@ func (p *Publisher) sendTable(w http.ResponseWriter, r *http.Request, set *pages
 		if err != nil {
 			return nil, err
 		}
-		page, err := pages.ListPage(p.site(), set, address, untilDone{r.Context(), flate.NewReader(bytes.NewReader(body.Deflated))}, n)
+		page, err := pages.ListPage(r.Context(), p.site(), set, address, untilDone{r.Context(), flate.NewReader(bytes.NewReader(body.Deflated))}, n)
 		if err != nil {
 			return nil, noPage(err)
 		}

@@ -76,11 +76,13 @@ func (s *Set) Entity(ctx context.Context, st *changetrack.State, v *changetrack.
 		t := At(st.Deleted.Time)
 		p.Deleted, query = &t, fmt.Sprintf("?version=%d", v.Sequence)
 	}
-	p.Frame = s.frame(p.Layout.Label, HeadLink{Rel: "canonical", Href: base})
+	if p.Frame = s.frame(p.Layout.Label); !s.Static {
+		p.Frame.Links = append(p.Frame.Links, HeadLink{Rel: "canonical", Href: base})
+	}
 	p.Frame.About = p.Layout.Comment
 	name := naming.Encode(st.Entity, s.Prefix)
 	for _, f := range offer.Formats(v) {
-		if f == offer.HTML {
+		if f == offer.HTML || s.Static && f == rdfres.RDFXML && f != v.Format { // lists do not offer it, so a site has none
 			continue
 		}
 		address := base + offer.Suffix(f) + query

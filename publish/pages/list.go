@@ -1,6 +1,8 @@
 package pages
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"io"
 	"strings"
@@ -43,6 +45,7 @@ type List struct {
 	Sizes       bool
 	Hashes      bool
 	static      bool
+	there       func(entity string) bool // it has a page in the site
 }
 
 // names of documents, and their use.
@@ -83,7 +86,7 @@ func PageOf(document string, n int) string {
 
 // ListPage renders page n, from 1, of the document at an address below base. It keeps one page of entries
 // in memory.
-func ListPage(site *Site, set *Set, address string, document io.Reader, n int) ([]byte, error) {
+func ListPage(ctx context.Context, site *Site, set *Set, address string, document io.Reader, n int) ([]byte, error) {
 	r, err := resourcesync.NewReader(document, resourcesync.ReaderOptions{BaseURL: address})
 	if err != nil {
 		return nil, err
@@ -99,7 +102,10 @@ func ListPage(site *Site, set *Set, address string, document io.Reader, n int) (
 	if h.Index {
 		title += " Index"
 	}
-	p.static = static
+	p.static, p.there = static, func(entity string) bool {
+		st, err := set.View.Entity(ctx, entity)
+		return err == nil && st.Current != nil
+	}
 	page := func(loc string) string { // of a document of this source, or the address itself
 		if strings.HasSuffix(loc, ".xml") && strings.HasPrefix(loc, site.Base+"/") {
 			return PageOf(loc, 1)
@@ -136,6 +142,9 @@ func ListPage(site *Site, set *Set, address string, document io.Reader, n int) (
 			break
 		} else if err != nil {
 			return nil, err
+		}
+		if static && e.Meta.Capability.Notification() {
+			continue // a file server sends none
 		}
 		if p.Total++; p.Total >= p.First && len(p.Rows) < ListRows {
 			p.Rows = append(p.Rows, p.row(&e, page))
@@ -210,6 +219,9 @@ func (p *List) row(e *resourcesync.Entry, page func(string) string) ListRow {
 		case l.Rel == resourcesync.RelPatch:
 			x.More = append(x.More, Crumb{patchName(l.Type), l.Href})
 		}
+	}
+	if l := e.Link(resourcesync.RelDescribes); p.static && l != nil && m.Change != "" && !p.there(cmp.Or(m.Ext[resourcesync.ExtEntity], l.Href)) {
+		x.Href = "" // it has gone since
 	}
 	p.Kinds, p.Times, p.Types = p.Kinds || x.Kind != "", p.Times || x.At.Text != "", p.Types || x.Type != ""
 	p.Intervals, p.Sizes, p.Hashes = p.Intervals || x.From.Text != "", p.Sizes || x.Bytes != "", p.Hashes || x.Hash != ""

@@ -223,7 +223,10 @@ func (s *site) document(ctx context.Context, address string) error {
 // so on.
 func (s *site) tables(ctx context.Context, address string) error {
 	base, ok := strings.CutSuffix(address, ".xml")
-	for n := 1; ok; n++ {
+	if !ok || s.read[base+".html"] {
+		return nil
+	}
+	for n := 1; ; n++ {
 		page := base + ".html"
 		if n > 1 {
 			page = fmt.Sprintf("%s.%d.html", base, n)
@@ -235,7 +238,6 @@ func (s *site) tables(ctx context.Context, address string) error {
 		s.rep.Resources++
 		s.read[page] = true
 	}
-	return nil
 }
 
 // stands tells whether a document is still as it was read.
@@ -315,7 +317,7 @@ func (s *site) links(ctx context.Context, e *resourcesync.Entry) error {
 			case err != nil || l.Rel == resourcesync.RelCanonical || path.Ext(l.Href) == "" && !strings.HasSuffix(l.Href, "/about"):
 				continue // negotiated, even with a dot in the name; or a version
 			case l.Rel == resourcesync.RelContents: // the manifest, byte for byte the package's own
-				if err := s.resource(ctx, l.Href, nil, true); err != nil {
+				if err := errors.Join(s.resource(ctx, l.Href, nil, true), s.tables(ctx, l.Href)); err != nil {
 					return err
 				}
 			case l.Rel == resourcesync.RelUp, l.Rel == resourcesync.RelIndex, l.Href == e.Loc:

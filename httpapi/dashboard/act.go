@@ -77,6 +77,8 @@ func (d *Dashboard) actOnSet(w http.ResponseWriter, r *http.Request) {
 		d.begin(w, r, action, name, nil)
 	case "accept":
 		d.accept(w, r, action, name, "sets/"+name, d.b.SetHeld)
+	case "pause", "resume":
+		d.pause(w, r, name, "sets/"+name, bridge.PauseSet(r.Context(), d.b, name, action == "pause"))
 	default:
 		d.refuse(w, r, notFound("There is no such action on a set."))
 	}
@@ -98,16 +100,21 @@ func (d *Dashboard) actOnDestination(w http.ResponseWriter, r *http.Request) {
 	case "full":
 		d.begin(w, r, "sync", name, bridge.SyncArgs{Full: true})
 	case "pause", "resume":
-		if err := d.b.Pause(r.Context(), name, action == "pause"); err != nil {
-			d.refuse(w, r, err)
-			return
-		}
-		d.said(w, r, name+" "+map[bool]string{true: "is paused.", false: "goes on."}[action == "pause"], "destinations/"+name)
+		d.pause(w, r, name, "destinations/"+name, d.b.Pause(r.Context(), name, action == "pause"))
 	case "accept":
 		d.accept(w, r, "let-go", name, "destinations/"+name, d.b.DestinationHeld)
 	default:
 		d.refuse(w, r, notFound("There is no such action on a mirror."))
 	}
+}
+
+// pause answers after a schedule was paused or resumed.
+func (d *Dashboard) pause(w http.ResponseWriter, r *http.Request, name, link string, err error) {
+	if err != nil {
+		d.refuse(w, r, err)
+		return
+	}
+	d.said(w, r, name+" "+map[bool]string{true: "is paused.", false: "goes on."}[r.PathValue("action") == "pause"], link)
 }
 
 // accept lets go what is held, if the number of deletions was typed, and the same is still held.

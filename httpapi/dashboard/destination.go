@@ -88,11 +88,7 @@ func (d *Dashboard) destination(r *http.Request) (*page, error) {
 	if !p.Disabled {
 		path := "destinations/" + name
 		p.Actions = []Action{{Label: "Sync now", Path: path + "/sync", Form: true, Main: true}, {Label: "Audit", Path: path + "/audit", Form: true}}
-		if p.Status.Paused {
-			p.Actions = append(p.Actions, Action{Label: "Resume", Path: path + "/resume", Form: true})
-		} else {
-			p.Actions = append(p.Actions, Action{Label: "Pause", Path: path + "/pause", Form: true})
-		}
+		p.Actions = append(p.Actions, pauseAction(path, p.Status.Paused))
 		p.Actions = append(p.Actions,
 			Action{Label: "Repair", Path: path + "/repair", Form: true, Asks: "Compare the mirror with its source, and write and remove in the mirror whatever is not equal?"},
 			Action{Label: "Full sync", Path: path + "/full", Form: true, Asks: "Read the whole source again? This may take long, and costs the source as much as a new mirror."})

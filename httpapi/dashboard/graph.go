@@ -150,7 +150,17 @@ func changesGraph(samples []history.Sample, from, to time.Time) Graph {
 		bars = append(bars, bar{s.Time, s.Time.Add(s.Span), parts})
 		all.Created, all.Updated, all.Deleted = all.Created+s.Created, all.Updated+s.Updated, all.Deleted+s.Deleted
 	}
-	says := fmt.Sprintf("+%s created, ~%s updated, −%s deleted", number(all.Created), number(all.Updated), number(all.Deleted))
+	var parts []string
+	for _, p := range []struct {
+		n    int64
+		sign string
+		what string
+	}{{all.Created, "+", "created"}, {all.Updated, "~", "updated"}, {all.Deleted, "−", "deleted"}} {
+		if p.n > 0 {
+			parts = append(parts, p.sign+number(p.n)+" "+p.what)
+		}
+	}
+	says := strings.Join(parts, ", ")
 	g := Graph{Title: "Changes a minute", From: from, To: to, Says: says, Legend: []string{"created", "updated", "deleted"}}
 	if top == 0 {
 		g.Says, top = "none", 1

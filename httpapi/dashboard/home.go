@@ -509,8 +509,11 @@ func (d *Dashboard) setRow(ctx context.Context, s bridge.SetStatus, now time.Tim
 	if s.NextHint != nil && (row.Next == nil || s.NextHint.Before(*row.Next)) {
 		row.Next = s.NextHint
 	}
+	if s.Paused {
+		row.Next, row.NextSays = nil, "when resumed"
+	}
 	row.State, row.Tone = setState(s)
-	if row.Next == nil && s.State != bridge.StateRemoved {
+	if row.Next == nil && !s.Paused && s.State != bridge.StateRemoved {
 		row.NextSays = "no schedule"
 	}
 	if s.Triples > 0 && s.Constructed == 0 {

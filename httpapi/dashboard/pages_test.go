@@ -275,6 +275,8 @@ func TestForms(t *testing.T) {
 	}
 	w.sees(w.get(follow(w.post("/sets/books/scan", nil, own...)), 200), "Scan of books", "created")
 	w.sees(w.get(follow(w.post("/destinations/copy/sync", nil, "Sec-Fetch-Site", "same-origin")), 200), "Sync of copy", "baseline")
+	w.sees(w.get(follow(w.post("/sets/books/pause", nil, own...)), 200), "paused", "when resumed", "Resume")
+	w.sees(w.get(follow(w.post("/sets/books/resume", nil, own...)), 200), "Pause")
 	w.sees(w.get(follow(w.post("/destinations/copy/pause", nil, own...)), 200), "paused", "Resume")
 	w.sees(w.get(follow(w.post("/destinations/copy/resume", nil, "Origin", w.srv.URL)), 200), "Pause")
 	w.sees(w.get(follow(w.post("/destinations/copy/full", nil, own...)), 200), "baseline")

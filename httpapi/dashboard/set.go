@@ -143,12 +143,20 @@ func (d *Dashboard) set(r *http.Request) (*page, error) {
 	}
 	p.Facts = d.setFacts(p.Status, p.Row)
 	if !p.Disabled {
-		p.Actions = []Action{{Label: "Scan now", Path: "sets/" + name + "/scan", Form: true, Main: true}}
+		p.Actions = []Action{{Label: "Scan now", Path: "sets/" + name + "/scan", Form: true, Main: true}, pauseAction("sets/"+name, p.Status.Paused)}
 	}
 	if base := d.b.Config().Public.BaseURL; base != "" {
 		p.Command = "rsbridge mirror " + base + " --set " + name + " --into embedded:./" + name
 	}
 	return &page{name: "set", Title: "Set " + name, Body: p, Head: v.head(troubles)}, nil
+}
+
+// pauseAction pauses a schedule, or resumes it.
+func pauseAction(path string, paused bool) Action {
+	if paused {
+		return Action{Label: "Resume", Path: path + "/resume", Form: true}
+	}
+	return Action{Label: "Pause", Path: path + "/pause", Form: true}
 }
 
 func troubleOf(all []Trouble, kind, name string) *Trouble {
@@ -197,7 +205,7 @@ func (d *Dashboard) setFacts(s bridge.SetStatus, row Row) []Fact {
 		facts = append(facts, Fact{Name: "not published", Value: value, Tone: toneWait})
 	}
 	if n := s.Listeners; n.WebSub+n.WebSocket+n.Events > 0 {
-		facts = append(facts, Fact{Name: "listeners", Value: fmt.Sprintf("%d WebSub, %d WebSocket, %d events", n.WebSub, n.WebSocket, n.Events)})
+		facts = append(facts, Fact{Name: "listeners", Value: fmt.Sprint(n.WebSub + n.WebSocket + n.Events)})
 	}
 	if s.Address != "" {
 		facts = append(facts, Fact{Name: "for people", Value: "public page", Link: strings.TrimSuffix(s.Address, "capabilitylist.xml") + "about"}, Fact{Name: "for programs", Value: "Capability List", Link: s.Address})

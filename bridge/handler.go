@@ -55,9 +55,9 @@ func (b *Bridge) PublicHandler() http.Handler {
 	})
 }
 
-// publicEndpoint is the public address of a store, "" for none.
+// publicEndpoint is the public address of a store, "" for none. A state that is only read opens no store.
 func (b *Bridge) publicEndpoint(store string) string {
-	if !b.cfg.Stores[store].Serve || b.stores[store].fault != nil {
+	if s := b.stores[store]; !b.cfg.Stores[store].Serve || s != nil && s.fault != nil {
 		return ""
 	}
 	return b.cfg.Public.BaseURL + "/stores/" + store + "/query"

@@ -203,7 +203,14 @@ func (g *gated) random(set, graph string, all bool, steps int) {
 		return in(s)
 	}
 	one := func() string {
-		switch r.IntN(14) {
+		switch r.IntN(16) {
+		case 14: // a triple that leads to a new blank node falls away, as its subject or property is a literal or not bound
+			of := pick("?s", "?o", "?no", e())
+			by := pick(p(), p(), "?o", "?no")
+			rest := pick("[ "+p()+" ?s ]", "( 1 ?s )", "_:n . _:n "+p()+" _:m . _:m "+p()+" 7", "_:n . _:n ?o _:m . _:m "+p()+" 7")
+			return "INSERT { " + in(of+" "+by+" "+rest) + " } WHERE { " + in("?s "+p()+" ?o") + " }"
+		case 15:
+			return "WITH " + g1 + " DELETE { ?s " + p() + " ?o } INSERT { ?o " + p() + " [ " + p() + " 8 ] } WHERE { ?s " + p() + " ?o FILTER(isIRI(?s)) }"
 		case 13:
 			return "INSERT { " + in("?s "+p()+" 9") + " } WHERE { { SELECT DISTINCT ?s WHERE { " + in("?s a <urn:C>") + " } } FILTER(isIRI(?s)) }"
 		case 10: // inside of a description

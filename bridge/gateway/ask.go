@@ -24,7 +24,7 @@ const (
 )
 
 // ask asks the store for the bindings of an update, before it. More rows than the bound, a blank
-// node, or no answer in time make it unknown.
+// node, new ones that nothing would lead to, or no answer in time make it unknown.
 func (g *Gateway) ask(ctx context.Context, t *embedstore.Touched) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -33,7 +33,8 @@ func (g *Gateway) ask(ctx context.Context, t *embedstore.Touched) {
 		most = min(most, m-1)
 	}
 	err := func() error {
-		rows, err := g.Client.SelectAs(ctx, question(t.Bindings, most+1), sparql.ReadSelectJSON)
+		text, columns := question(t.Bindings, most+1)
+		rows, err := g.Client.SelectAs(ctx, text, sparql.ReadSelectJSON)
 		if err != nil {
 			return err
 		}
@@ -47,13 +48,8 @@ func (g *Gateway) ask(ctx context.Context, t *embedstore.Touched) {
 				return fmt.Errorf("it has more than %d bindings", most)
 			}
 			for i, x := range row {
-				subject := i < len(t.Bindings.Subjects)
-				switch lexical, _, _ := x.Literal(); {
-				case x == "": // not bound
-				case subject && x.Kind() == rdfres.KindIRI:
-					t.Subjects = append(t.Subjects, x.IRI())
-				case subject && x.Kind() == rdfres.KindBlank, !subject && lexical != "false" && lexical != "0":
-					return errors.New("it touches blank nodes")
+				if i < len(columns) && !columns[i].read(t, x) {
+					return errors.New(columns[i].wrong)
 				}
 			}
 		}
@@ -65,29 +61,64 @@ func (g *Gateway) ask(ctx context.Context, t *embedstore.Touched) {
 	}
 }
 
-// question asks for the subjects, and whether there are blank nodes among the objects.
-func question(b *embedstore.Bindings, limit int64) string {
+// column is a column of the answer.
+type column struct {
+	read  func(*embedstore.Touched, rdfres.Term) bool // false: the update is unknown
+	wrong string
+}
+
+const (
+	touchesBlank = "it touches blank nodes"
+	leadsNowhere = "nothing leads to its new blank nodes"
+)
+
+func isTrue(x rdfres.Term) bool {
+	lexical, _, _ := x.Literal()
+	return lexical == "true" || lexical == "1"
+}
+
+func isFalse(x rdfres.Term) bool {
+	lexical, _, _ := x.Literal()
+	return x == "" || lexical == "false" || lexical == "0"
+}
+
+// question asks for the subjects, whether there are blank nodes among the objects, and whether
+// what leads to new blank nodes does so.
+func question(b *embedstore.Bindings, limit int64) (text string, columns []column) {
 	var q strings.Builder
 	q.WriteString(b.Prologue + "\nSELECT DISTINCT")
 	for _, v := range b.Subjects {
 		q.WriteString(" ?" + v)
+		c := column{wrong: touchesBlank, read: func(t *embedstore.Touched, x rdfres.Term) bool {
+			if x.Kind() == rdfres.KindIRI {
+				t.Subjects = append(t.Subjects, x.IRI())
+			}
+			return x == "" || x.Kind() != rdfres.KindBlank
+		}}
+		columns = append(columns, c)
 	}
 	n := 0
-	for _, v := range b.Others {
-		if slices.Contains(b.Subjects, v) {
-			continue
-		}
+	test := func(function, v string, c column) {
 		name := fmt.Sprintf("rsbridge%d", n)
 		for n++; strings.Contains(b.Pattern, name); n++ {
 			name = fmt.Sprintf("rsbridge%d", n)
 		}
-		q.WriteString(" (isBlank(?" + v + ") AS ?" + name + ")")
+		fmt.Fprintf(&q, " (%s(?%s) AS ?%s)", function, v, name)
+		columns = append(columns, c)
 	}
-	if len(b.Subjects)+n == 0 { // the graphs alone are variable
+	for _, v := range b.Others {
+		if !slices.Contains(b.Subjects, v) {
+			test("isBlank", v, column{wrong: touchesBlank, read: func(_ *embedstore.Touched, x rdfres.Term) bool { return isFalse(x) }})
+		}
+	}
+	for _, v := range b.Leading { // without a binding there is no answer
+		test("isIRI", v, column{wrong: leadsNowhere, read: func(_ *embedstore.Touched, x rdfres.Term) bool { return isTrue(x) }})
+	}
+	if len(columns) == 0 { // the graphs alone are variable
 		q.WriteString(" (false AS ?rsbridge)")
 	}
 	fmt.Fprintf(&q, "%s WHERE %s\nLIMIT %d", b.Dataset, b.Pattern, limit)
-	return q.String()
+	return q.String(), columns
 }
 
 // readDocument reads the touched entities from a request of the Graph Store Protocol.

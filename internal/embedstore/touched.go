@@ -30,6 +30,7 @@ func (t *Touched) IsEmpty() bool {
 type Bindings struct {
 	Subjects []string // variables in the places of subjects
 	Others   []string // in the places of objects
+	Leading  []string // in triples that lead to fresh blank nodes: unless all are IRIs, such a triple falls away
 	AnyGraph bool     // a variable names graphs
 	Prologue string
 	Dataset  string // FROM clauses
@@ -140,7 +141,8 @@ func (u *updateParser) touched(op *operation, text string) (t Touched) {
 
 // take adds the quads of data, or of a template. blank tells a fresh blank node from a variable;
 // names are those of the variables. A fresh blank node belongs to what leads to it in the same
-// graph; of one that nothing leads to, the text says no entity.
+// graph; of one that nothing leads to, the text says no entity. A triple with a variable leads
+// if its bindings make it one: others are not inserted, and the rest of the template is.
 func (t *Touched) take(quads []quadPattern, with string, blank func(slot int) bool, names map[int]string) {
 	isBlank := func(x pterm) bool { return x.isVar() && blank != nil && blank(x.slot) }
 	owned, graphs := map[int]bool{}, map[pterm]bool{}
@@ -175,11 +177,26 @@ func (t *Touched) take(quads []quadPattern, with string, blank func(slot int) bo
 		return
 	}
 	t.Unknown = t.Unknown || len(graphs) > 1
-	for more := true; more; {
-		more = false
-		for _, q := range quads {
-			if isBlank(q.o) && !owned[q.o.slot] && (!isBlank(q.s) || owned[q.s.slot]) {
+	for _, sure := range []bool{true, false} {
+		for more := true; more; {
+			more = false
+			for _, q := range quads {
+				if !isBlank(q.o) || owned[q.o.slot] || isBlank(q.s) && !owned[q.s.slot] {
+					continue
+				}
+				var leading []int
+				for _, x := range []pterm{q.s, q.p} {
+					if x.isVar() && !isBlank(x) {
+						leading = append(leading, x.slot)
+					}
+				}
+				if sure && len(leading) > 0 {
+					continue
+				}
 				owned[q.o.slot], more = true, true
+				for _, slot := range leading {
+					t.variable(&t.bindings().Leading, names[slot])
+				}
 			}
 		}
 	}

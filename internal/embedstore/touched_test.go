@@ -16,16 +16,20 @@ func TestReadTouched(t *testing.T) {
 		`INSERT DATA { <urn:a> <urn:p> 1, <urn:o> . GRAPH <urn:g> { <urn:b> <urn:p> 1 } }`: "[urn:a urn:a urn:b] [  urn:g]",
 		`PREFIX x: <urn:> DELETE DATA { x:a x:p 1 }`:                                       "[urn:a] []",
 		// Fresh blank nodes belong to what leads to them; of the others the text says nothing.
-		`INSERT DATA { <urn:a> <urn:p> [ <urn:q> [ <urn:r> 1 ] ] }`:                                       "[urn:a] [  ]",
-		`INSERT DATA { <urn:a> <urn:p> ( 1 [ <urn:r> 1 ] ) }`:                                             "[urn:a] [     ]",
-		`INSERT DATA { _:x <urn:p> 1 }`:                                                                   "unknown",
-		`INSERT DATA { _:x <urn:p> _:y . _:y <urn:p> _:x }`:                                               "unknown",
-		`INSERT DATA { <urn:a> <urn:p> _:x . GRAPH <urn:g> { _:x <urn:p> 1 } }`:                           "unknown",
-		`DELETE DATA { <_:b0> <urn:p> 1 }`:                                                                "unknown",
-		`DELETE { <urn:a> <urn:p> 1 } INSERT { <urn:a> <urn:p> 2 } WHERE { <urn:b> <urn:p> ?x }`:          "[urn:a urn:a] [ ]",
-		`DELETE WHERE { <urn:a> <urn:p> ?o }`:                                                             "[urn:a] [] [] [o]  { <urn:a> <urn:p> ?o }",
-		`DELETE WHERE { GRAPH <urn:g> { ?s <urn:p> ?o } } # all`:                                          "[] [urn:g] [s] [o]  { GRAPH <urn:g> { ?s <urn:p> ?o } } # all",
-		`INSERT { ?s <urn:p> [ <urn:q> ?v ] } WHERE { ?s <urn:r> ?v }`:                                    "[] [ ] [s] [v]  { ?s <urn:r> ?v }",
+		`INSERT DATA { <urn:a> <urn:p> [ <urn:q> [ <urn:r> 1 ] ] }`:                              "[urn:a] [  ]",
+		`INSERT DATA { <urn:a> <urn:p> ( 1 [ <urn:r> 1 ] ) }`:                                    "[urn:a] [     ]",
+		`INSERT DATA { _:x <urn:p> 1 }`:                                                          "unknown",
+		`INSERT DATA { _:x <urn:p> _:y . _:y <urn:p> _:x }`:                                      "unknown",
+		`INSERT DATA { <urn:a> <urn:p> _:x . GRAPH <urn:g> { _:x <urn:p> 1 } }`:                  "unknown",
+		`DELETE DATA { <_:b0> <urn:p> 1 }`:                                                       "unknown",
+		`DELETE { <urn:a> <urn:p> 1 } INSERT { <urn:a> <urn:p> 2 } WHERE { <urn:b> <urn:p> ?x }`: "[urn:a urn:a] [ ]",
+		`DELETE WHERE { <urn:a> <urn:p> ?o }`:                                                    "[urn:a] [] [] [o]  { <urn:a> <urn:p> ?o }",
+		`DELETE WHERE { GRAPH <urn:g> { ?s <urn:p> ?o } } # all`:                                 "[] [urn:g] [s] [o]  { GRAPH <urn:g> { ?s <urn:p> ?o } } # all",
+		`INSERT { ?s <urn:p> [ <urn:q> ?v ] } WHERE { ?s <urn:r> ?v }`:                           "[] [ ] [s] [v]  leading [s] { ?s <urn:r> ?v }",
+		// An illegal triple falls away, and the blank node behind it stays.
+		`INSERT { ?s ?p ( ?v ) } WHERE { ?s ?p ?v }`:                                                      "[] [   ] [s] [v]  leading [s p] { ?s ?p ?v }",
+		`INSERT { <urn:a> <urn:p> _:x . _:x ?p _:y . _:y <urn:q> 1 } WHERE { ?s <urn:r> ?p }`:             "[urn:a] [   ] [] []  leading [p] { ?s <urn:r> ?p }",
+		`INSERT { ?s <urn:p> _:x . _:x ?p 1 . <urn:a> <urn:p> _:x . } WHERE { ?s <urn:r> ?p }`:            "[urn:a] [   ] [s] []  { ?s <urn:r> ?p }",
 		`INSERT { [] <urn:q> ?v } WHERE { ?s <urn:r> ?v }`:                                                "unknown",
 		`WITH <urn:g> DELETE { ?s ?p 1 } WHERE { ?s ?p 1 }`:                                               "[] [urn:g] [s] []  { GRAPH <urn:g> { ?s ?p 1 } }",
 		`WITH <urn:g> DELETE { ?s ?p 1 } USING <urn:h> USING NAMED <urn:i> WHERE { ?s ?p 1 }`:             "[] [urn:g] [s] []  FROM <urn:h> FROM NAMED <urn:i>{ ?s ?p 1 }",
@@ -57,6 +61,9 @@ func TestReadTouched(t *testing.T) {
 			said += fmt.Sprint(" ", b.Subjects, " ", b.Others, " ", b.Dataset)
 			if b.AnyGraph {
 				said += " any "
+			}
+			if len(b.Leading) > 0 {
+				said += fmt.Sprint(" leading ", b.Leading, " ")
 			}
 			said += strings.Join(strings.Fields(b.Pattern), " ")
 		}

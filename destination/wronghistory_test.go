@@ -439,6 +439,13 @@ func (f *fickle) begin(r *rand.Rand) {
 	}
 }
 
+// believed says that one run of the phase is over: what came wrong in it would come the second time.
+func (f *fickle) believed() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.again = true
+}
+
 func (f *fickle) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -549,6 +556,7 @@ func playWrong(t *testing.T, seed uint64) {
 						}
 					}
 				}
+				f.believed()
 				pass(time.Duration(r.IntN(90)) * time.Minute)
 				poll()
 				if r.IntN(3) == 0 {

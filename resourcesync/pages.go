@@ -70,7 +70,7 @@ func (r *Reader) turn() (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h := &page.head; h.Meta.Capability != r.head.Meta.Capability || h.Index != r.head.Index {
+	if h := &page.head; h.Meta.Capability != r.head.Meta.Capability || h.Index != r.head.Index || h.Feed != r.head.Feed {
 		return nil, s.Failf(ErrInvalid, "its next page %s is another kind of document (capability %q)", clip(next), clip(string(h.Meta.Capability)))
 	}
 	page.passLinks = r.passLinks

@@ -68,11 +68,14 @@ func TestPages(t *testing.T) {
 		}
 		return w
 	}
+	feed := with("/l", strings.Replace(doc("urlset", `capability="changelist" from="2020-01-01T00:00:00Z"`, entry(source+"/1", `<rs:md change="created" datetime="2020-01-02T00:00:00Z"/>`)), "<rs:md", fmt.Sprintf(next, "l?p=2")+"<rs:md", 1))
+	feed[source+"/l?p=2"] = `<rss version="2.0"><channel></channel></rss>`
 	for _, c := range []struct {
 		what string
 		w    web
 		want string // of the entries, and the error
 	}{
+		{"a feed", feed, "1 another kind of document"},
 		{"all", paged(), "1 2 3 4 5"},
 		{"behind the entries", with("/l?p=3", strings.Replace(paged()[source+"/l?p=3"], "</urlset>", fmt.Sprintf(next, "/l4")+"</urlset>", 1)), "1 2 3 4 5 status 404"},
 		{"missing", with("/l?p=3", ""), "1 2 3 4 status 404"},

@@ -88,11 +88,12 @@ func WithFaults(ctx context.Context, led *ledger.Ledger, pairs iter.Seq2[Pair, e
 	}
 }
 
-// FailingChanges are the pairs whose fault is of a change since a time, and is not their item's.
+// FailingChanges are the pairs whose fault is of a change since a time, and is not their item's. An older
+// one counts if the changes name its resource: their last word on it is known.
 func FailingChanges(all iter.Seq2[Pair, error], since time.Time) iter.Seq2[Pair, error] {
 	return func(yield func(Pair, error) bool) {
 		for p, err := range all {
-			if err == nil && (p.Fault == nil || p.FailsOfList() || since.IsZero() || p.Fault.Change.Before(since)) {
+			if err == nil && (p.Fault == nil || p.FailsOfList() || since.IsZero() || p.Item == nil && p.Fault.Change.Before(since)) {
 				continue
 			}
 			if err == nil && p.Item != nil && p.Item.Time.Equal(p.Fault.Change) {

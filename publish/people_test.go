@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/publish/days"
 	"github.com/rsbridge/rsbridge/publish/offer"
 	"github.com/rsbridge/rsbridge/publish/pages"
@@ -344,6 +345,31 @@ func TestDays(t *testing.T) {
 	for i, d := range last {
 		if want := int64(min(1, max(0, i-9))); d.Created != want || d.Updated != want || d.Deleted != want {
 			t.Errorf("%+v, want %d", d, want)
+		}
+	}
+}
+
+// TestHugeEntity: a description too long for a page is not laid out, and one with very many values is cut: the
+// pages stay small, and lead to the whole.
+func TestHugeEntity(t *testing.T) {
+	for values, want := range map[int]string{60000: "too long for a page", 9000: "and 8\u202f800 more"} {
+		w := newWorld(t, SetConfig{Format: rdfres.NTriples, Prefix: "http://example.org/"})
+		d := rdfres.Description{Entity: berlin}
+		for i := range values {
+			d.Triples = append(d.Triples, rdfres.Triple{S: rdfres.NewIRI(berlin), P: rdfres.NewIRI("http://example.org/p"), O: rdfres.NewLiteral(fmt.Sprintf("value %d of very many", i), "", "")})
+		}
+		d.Triples = rdfres.SortUnique(d.Triples)
+		_, err := w.log.Scan(t.Context(), func(yield func(rdfres.Description, error) bool) { yield(d, nil) }, changetrack.ScanOptions{Format: rdfres.NTriples, MaxDeleteRatio: -1})
+		w.must(err)
+		w.publish()
+		for _, path := range []string{"r/Berlin.html", "history/Berlin", "about.html", "search?q=berlin"} {
+			res := w.get(w.url(path))
+			if res.Code != 200 || res.Body.Len() > 100<<10 {
+				t.Errorf("%d values, %s: %d, %d bytes", values, path, res.Code, res.Body.Len())
+			}
+			if path == "r/Berlin.html" && (!strings.Contains(res.Body.String(), want) || !strings.Contains(res.Body.String(), `download="Berlin.nt"`)) {
+				t.Errorf("%d values: the page lacks %q", values, want)
+			}
 		}
 	}
 }

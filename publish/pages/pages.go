@@ -19,7 +19,7 @@ var files embed.FS
 
 var (
 	templates = template.Must(template.New("").Funcs(template.FuncMap{
-		"digits": Digits, "withLinks": withLinks, "plus": func(a, b int) int { return a + b },
+		"digits": Digits, "withLinks": withLinks, "thousands": func(n int) string { return Digits(int64(n)) },
 	}).ParseFS(files, "templates/*.html"))
 	style   = read("style.css")
 	favicon = read("favicon.svg")

@@ -249,15 +249,16 @@ func parse(raw []byte, file string, more func(state string) (declared.Declaratio
 	if err != nil {
 		return nil, err
 	}
-	cfg.file, cfg.line, cfg.State = file, lines, absolute(dir, cfg.State)
-	all, err := more(cfg.State)
+	cfg.file, cfg.line = file, lines
+	state := absolute(dir, cfg.State) // resolve makes it the folder of the configuration
+	all, err := more(state)
 	if err == nil {
 		var wrong []Finding
 		wrong, err = cfg.apply(all)
 		faults = append(faults, wrong...)
 	}
 	if err != nil {
-		faults = append(faults, Finding{File: declared.File(cfg.State), Key: "file", Message: err.Error()})
+		faults = append(faults, Finding{File: declared.File(state), Key: "file", Message: err.Error()})
 	}
 	faults = cfg.leaveOut(cfg.andChecked(append(faults, cfg.resolve(dir)...)))
 	if len(cfg.apart.faults) > 0 {

@@ -47,7 +47,7 @@ func TestReport(t *testing.T) {
 	check("in sync", at, 0, true)
 	p.publish("<http://e.example/b> <http://e.example/p> \"0\" .\n")
 	p.publish("<http://e.example/b> <http://e.example/p> \"1\" .\n")
-	check("behind", at, 2, true)
+	check("behind", at, 2, false)
 
 	res := do[SyncReport](t, p.mirror, "sync", "copy")
 	if !res.InSync {

@@ -209,6 +209,7 @@ func (d *DestinationStatus) judge(failed *jobs.Run, busy bool) {
 		st.behind = fmt.Sprintf("the source has changes up to %d in none of its lists and dumps yet", d.Unpublished)
 	case d.Interrupted && d.Held == "" && d.Pending == 0:
 		st.behind = "the last sync was interrupted: what it wrote stays, and the next one goes on from there"
+	case d.Behind: // as between any change and its sync
 	default:
 		st.undone = cmp.Or(d.Held, d.pending(), "the last sync did not finish")
 	}

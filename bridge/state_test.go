@@ -55,6 +55,7 @@ func TestStateWords(t *testing.T) {
 		{"not published", DestinationStatus{Status: destination.Status{LastSync: &now, Unpublished: 23}}, StateOK, "the source has changes up to 23 in none of its lists and dumps yet"},
 		{"of a time", DestinationStatus{Status: destination.Status{LastSync: &now, Until: &time.Time{}}}, StatePaused, "the mirror is of 0001-01-01T00:00:00Z, until the next sync without --until"},
 		{"of an older error", DestinationStatus{Status: destination.Status{InSync: true, LastSync: &now, LastError: "no"}}, StateFailing, "no"},
+		{"heard of newer changes", DestinationStatus{Status: destination.Status{LastSync: &now, Behind: true}}, StateOK, ""},
 	} {
 		if tc.d.judge(nil, false); tc.d.State != tc.want || tc.d.Why != tc.why {
 			t.Errorf("%s: %s %q, want %s %q", tc.name, tc.d.State, tc.d.Why, tc.want, tc.why)

@@ -37,6 +37,9 @@ func TestLag(t *testing.T) {
 		if gotChanges != changes || gotSeconds != seconds {
 			t.Errorf("%s: %d changes and %g seconds behind, want %d and %g: %+v", when, gotChanges, gotSeconds, changes, seconds, st)
 		}
+		if st.InSync && (changes > 0 || seconds > 0) {
+			t.Errorf("%s: in sync, %d changes and %g seconds behind", when, changes, seconds)
+		}
 	}
 	down := func(is bool) {
 		s.hook = nil
@@ -118,4 +121,6 @@ func TestLag(t *testing.T) {
 	fill(s, 3)
 	b.sync()
 	lag("of a source without numbers", unknown, 0)
+	heard = feed.Heard{Since: b.clock.Add(-5 * time.Second)}
+	lag("of what was heard of without a number", unknown, 5)
 }

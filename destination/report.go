@@ -70,6 +70,7 @@ type Status struct {
 	Pending       int64             `json:"pending"`                // failed ones included
 	Problems      []Problem         `json:"problems,omitempty"`     // some of them; Differences names all
 	LastError     string            `json:"last_error"`
+	Behind        bool              `json:"-"`              // newer changes are known of; else it is in sync
 	Interrupted   bool              `json:"-"`              // the last sync was stopped before its end, and has not failed
 	Held          string            `json:"held,omitempty"` // why it is not in sync until somebody, or the source, does something
 	Decision      bool              `json:"-"`              // that a person must decide

@@ -34,7 +34,10 @@ func (d *Destination) Status(ctx context.Context) (Status, error) {
 		}
 	}
 	s.InSync = s.InSync && waiting == 0
-	s.BehindSeconds, s.BehindChanges = m.LagBeside(d.opt.Heard(), d.opt.Now(), waiting, m.LastError != "")
+	heard := d.opt.Heard()
+	s.BehindSeconds, s.BehindChanges = m.LagBeside(heard, d.opt.Now(), waiting, m.LastError != "")
+	s.Behind = s.InSync && (!m.Behind.IsZero() || heard.Unnumbered() || s.BehindChanges != nil && *s.BehindChanges > 0)
+	s.InSync = s.InSync && !s.Behind
 	for _, f := range d.mem.Ledger.Faults(ctx) {
 		if f.Err != nil {
 			return s, fmt.Errorf("status of %s: %w", d.cfg.Name, f.Err)

@@ -20,7 +20,7 @@ type Mirror struct {
 	BehindChanges *uint64   `json:"behind_changes"` // those that it does not have; null: not known
 	BehindSeconds *float64  `json:"behind_seconds"` // age of the oldest of them; null: not known
 	Pending       uint64    `json:"pending"`
-	InSync        bool      `json:"in_sync"` // as it said
+	InSync        bool      `json:"in_sync"` // as it said, if it has everything
 	LastReport    time.Time `json:"last_report"`
 	FirstReport   time.Time `json:"first_report"`
 }
@@ -41,6 +41,7 @@ func (p *Push) Mirrors(ctx context.Context, name string, log *changetrack.View) 
 		if x.BehindChanges, x.BehindSeconds, err = lag(ctx, log, m, p.now()); err != nil {
 			return out, err
 		}
+		x.InSync = x.InSync && x.BehindChanges != nil && *x.BehindChanges == 0
 		out = append(out, x)
 	}
 	return out, nil

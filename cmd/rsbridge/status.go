@@ -33,7 +33,7 @@ The state of a set or destination is one word:
   unreachable  a run failed because a server did not answer
   removed      it is in the state and not in the configuration: rsbridge forget
 
-in_sync: the last poll succeeded, found nothing newer, and nothing is pending.
+in_sync: the last poll succeeded, no newer change is known of, and nothing is pending.
 behind_seconds: age of the oldest change not yet applied. behind_changes: the number of
 changes not yet applied. Both count from the source's log, as of the last poll and the
 notifications since; null: unknown, as while the source is down. live: websub, websocket,

@@ -34,6 +34,9 @@ type Heard struct {
 	Since    time.Time // of the first change heard of and not read yet
 }
 
+// Unnumbered tells of changes heard of without their positions: they are news until the source is read.
+func (h Heard) Unnumbered() bool { return h.Position == 0 && !h.Since.IsZero() }
+
 // defaultPause is the time between two polls of Wait.
 const defaultPause = time.Minute
 

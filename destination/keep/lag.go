@@ -38,12 +38,15 @@ func seconds(now, since time.Time) *float64 {
 // mirror, and if something else keeps the mirror from being in sync.
 func (m *Meta) LagBeside(h feed.Heard, now time.Time, pending int64, unreachable bool) (inSeconds *float64, changes *uint64) {
 	inSeconds = m.Lag(now, unreachable)
-	at := m.At.Cursor().Sequence()
-	if inSeconds == nil || at == nil {
-		return inSeconds, nil
+	if inSeconds == nil {
+		return nil, nil
 	}
-	if h.Position > *at && m.Behind.IsZero() {
+	at := m.At.Cursor().Sequence()
+	if m.Behind.IsZero() && (h.Unnumbered() || at != nil && h.Position > *at) {
 		inSeconds = seconds(now, h.Since)
+	}
+	if at == nil || h.Unnumbered() {
+		return inSeconds, nil
 	}
 	newest := max(m.Newest, h.Position)
 	if newest < *at {

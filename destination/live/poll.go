@@ -107,7 +107,7 @@ func (s *Subscriber) Read(announced feed.Heard, found bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.announced.Position == announced.Position {
+	if s.announced == announced {
 		s.announced = feed.Heard{}
 	} else {
 		s.announced.Since = s.last

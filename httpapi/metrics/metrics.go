@@ -50,7 +50,7 @@ var destinationGauges = []struct {
 }{
 	{desc("destination_resources", "resources in the mirror", "destination"), func(d bridge.DestinationStatus) (float64, bool) { return float64(d.Resources), true }},
 	{desc("destination_failed", "1 while the destination cannot be opened", "destination"), func(d bridge.DestinationStatus) (float64, bool) { return one(d.Fault != ""), true }},
-	{desc("destination_in_sync", "1 when the last poll found nothing left to do", "destination"), func(d bridge.DestinationStatus) (float64, bool) { return one(d.InSync), true }},
+	{desc("destination_in_sync", "1 when the last poll left nothing to do, and no newer change is known of", "destination"), func(d bridge.DestinationStatus) (float64, bool) { return one(d.InSync), true }},
 	{desc("destination_behind_seconds", "age of the oldest change not applied; absent while unknown", "destination"), func(d bridge.DestinationStatus) (float64, bool) {
 		if d.BehindSeconds == nil {
 			return 0, false

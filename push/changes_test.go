@@ -360,3 +360,24 @@ func TestMovedTopics(t *testing.T) {
 		}
 	}
 }
+
+// TestTopicSpelling: an address is compared by its meaning, as a reader's request is.
+func TestTopicSpelling(t *testing.T) {
+	w := newWorld(t, webSub, nil)
+	want := w.topic("change?class=http%3A%2F%2Fe%2FC2&prefix=http%3A%2F%2Fe%2F").address()
+	for _, rest := range []string{"change?class=http://e/C2&prefix=http://e/", "change?prefix=http://e/&class=http:%2f/e/C2", "change?prefix=http://e/&class=http://e/C2&class=http://e/C2"} {
+		if got, err := w.push.Topic(base + "/data/notify/" + rest); err != nil || got.address() != want {
+			t.Errorf("%s: %v", rest, err)
+		}
+	}
+	for address, want := range map[string]string{
+		base + "/data/notify/change?klass=http://e/C2": `"klass" is no key`,
+		base + "/data/notify/change?since=1":           `"since" is no key`,
+		base + "/data/notify/change#x":                 "no topic",
+		"http://other.example/data/notify/change":      "no topic",
+	} {
+		if _, err := w.push.Topic(address); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}

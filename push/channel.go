@@ -127,6 +127,9 @@ func (c *channels) leave(client string) {
 func (t *topic) channel(r *http.Request) (*channel, error) {
 	c := &channel{t: t, gap: leastGap}
 	q := r.URL.Query()
+	if err := unknownKey(q, "since", "batch", "lastEventId"); err != nil {
+		return nil, err
+	}
 	if text := q.Get("batch"); text != "" {
 		gap, err := time.ParseDuration(text)
 		if err != nil || gap < 0 || gap > longestGap {
@@ -141,13 +144,16 @@ func (t *topic) channel(r *http.Request) (*channel, error) {
 	if c.dialect = resourcesync.DialectSocket; q.Has("since") {
 		c.dialect = ""
 	}
-	for _, since := range []string{r.Header.Get("Last-Event-ID"), q.Get("since")} { // the first one is of a client that comes again
+	for _, since := range []string{r.Header.Get("Last-Event-ID"), q.Get("lastEventId"), q.Get("since")} { // the first ones are of a client that comes again
 		if since == "" {
 			continue
 		}
 		n, err := strconv.ParseUint(since, 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("since %.100q: want the sequence of a change", since)
+		}
+		if newest := max(c.at.Told, c.at.Seen); n > newest {
+			return nil, fmt.Errorf("since %d: the newest change is %d", n, newest)
 		}
 		c.at = hub.Position{Told: n, Seen: n}
 		break

@@ -172,7 +172,7 @@ func TestSocketRules(t *testing.T) {
 			if h, _ := w.read(body); len(entries) != 1 || entries[0].Meta.Change != resourcesync.Deleted || h.Meta.From.IsZero() {
 				t.Errorf("%s", body)
 			}
-			for _, bad := range []string{"since=x", "batch=x", "batch=2h", "change=moved"} {
+			for _, bad := range []string{"since=x", "since=99999999", "foo=1", "batch=x", "batch=2h", "change=moved"} {
 				_, res, err := websocket.Dial(t.Context(), "ws"+strings.TrimPrefix(url, "http")+"/data/notify/change?"+bad, nil)
 				if err == nil || res == nil || res.StatusCode != 400 {
 					t.Errorf("%s: %v %v", bad, res, err)

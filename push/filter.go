@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -50,6 +51,16 @@ func parseFilter(q url.Values) (f filter, err error) {
 		}
 	}
 	return f, nil
+}
+
+// unknownKey refuses keys beside those of a filter, and these: a misspelt one would ask for all.
+func unknownKey(q url.Values, more ...string) error {
+	for _, key := range slices.Sorted(maps.Keys(q)) {
+		if known := append([]string{"class", "prefix", "change"}, more...); !slices.Contains(known, key) {
+			return fmt.Errorf("%q is no key here: want %s", clip.Middle(key), strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 func (f *filter) all() bool { return len(f.classes)+len(f.prefixes)+len(f.changes) == 0 }

@@ -327,8 +327,8 @@ func (p *Push) place(path string) (s *set, name string) {
 	return s, name
 }
 
-// Topic finds a topic by its whole address, with the query of its part. The error is for the
-// subscriber.
+// Topic finds a topic by its whole address, with the query of its part in any spelling. The error is
+// for the subscriber.
 func (p *Push) Topic(address string) (*topic, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -338,11 +338,19 @@ func (p *Push) Topic(address string) (*topic, error) {
 	if t == nil {
 		return nil, errNoTopic
 	}
-	if t.filter, err = parseFilter(u.Query()); err != nil {
+	own, err := url.Parse(t.s.Address())
+	if err != nil || u.Scheme != own.Scheme || u.Host != own.Host || u.User != nil || u.Fragment != "" || u.EscapedPath() != own.EscapedPath()+notify+segment(t.kind) {
+		return nil, errNoTopic
+	}
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, errNoTopic
+	}
+	if t.filter, err = parseFilter(q); err != nil {
 		return nil, err
 	}
-	if t.address() != address {
-		return nil, errNoTopic
+	if err := unknownKey(q); err != nil {
+		return nil, err
 	}
 	return t, nil
 }

@@ -24,7 +24,7 @@ var floors = map[string]int{
 	"rdfres": 0, "rdfres/internal/chars": 0, "rdfres/internal/syntax": 0, "rdfres/jsonld": 0, "rdfres/rdfxml": 0, "rdfres/codec": 0,
 	"resourcesync": 0, "jsonpatch": 0,
 	"internal/jobs": 0, "internal/kv": 0, "internal/kv/guardfs": 0, "internal/kv/pebblekv": 0, "internal/kv/kvtest": 0, "internal/kv/memkv": 0,
-	"internal/accept": 0, "internal/access": 0, "internal/tlsfiles": 0, "internal/hosts": 0, "internal/login": 0, "internal/clip": 0, "internal/fairconn": 0, "internal/extsort": 0, "internal/inproc": 0, "internal/webguard": 0, "internal/version": 0, "internal/service": 0, "internal/webclient": 0, "internal/pace": 0, "internal/settings": 0, "internal/configfile": 0, "internal/ownfile": 0, "internal/xmlscan": 0, "internal/lru": 0, "internal/ordered": 0, "internal/repeats": 0, "internal/position": 0, "internal/attempts": 0, "internal/recentlog": 0,
+	"internal/accept": 0, "internal/access": 0, "internal/tlsfiles": 0, "internal/hosts": 0, "internal/login": 0, "internal/clip": 0, "internal/fairconn": 0, "internal/extsort": 0, "internal/inproc": 0, "internal/webguard": 0, "internal/version": 0, "internal/service": 0, "internal/flock": 0, "internal/webclient": 0, "internal/pace": 0, "internal/settings": 0, "internal/configfile": 0, "internal/ownfile": 0, "internal/xmlscan": 0, "internal/lru": 0, "internal/ordered": 0, "internal/repeats": 0, "internal/position": 0, "internal/attempts": 0, "internal/recentlog": 0,
 
 	"changetrack": 1, "internal/telemetry": 1, "internal/sparql": 1, "internal/embedstore": 1, "internal/simulate": 1, "resourcesync/staticsite": 1, "resourcesync/check": 1,
 	"publish/inventory": 1, "publish/naming": 1, "publish/partition": 1, "publish/catalogue": 1,

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"net"
 	"syscall"
-
-	sys "golang.org/x/sys/unix"
 )
 
 // listenBeside listens at an address. If one of addr and old is all addresses of the machine and
@@ -42,7 +40,7 @@ func shareRaw(c syscall.RawConn, on bool) (err error) {
 		value = 1
 	}
 	if wrong := c.Control(func(fd uintptr) {
-		err = sys.SetsockoptInt(int(fd), sys.SOL_SOCKET, sys.SO_REUSEPORT, value)
+		err = shareSocket(fd, value)
 	}); wrong != nil {
 		return wrong
 	}

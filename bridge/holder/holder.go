@@ -9,9 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/flock"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 )
 
@@ -93,11 +93,11 @@ func lock(ctx context.Context, f *os.File, dir string, wait time.Duration) error
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
+		taken, err := flock.Try(f)
+		if taken {
 			return nil
 		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
+		if err != nil {
 			return fmt.Errorf("lock the state folder %s: %w", dir, err)
 		}
 		held := Read(dir)

@@ -17,9 +17,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/flock"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 )
 
@@ -323,7 +323,7 @@ func locked(dir string, work func() error) error {
 		return ownfile.Forbidden(err, os.Geteuid())
 	}
 	defer f.Close()
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+	if err := flock.Lock(f); err != nil {
 		return fmt.Errorf("lock %s: %w", dir, err)
 	}
 	return work()

@@ -36,15 +36,3 @@ func Forbidden(err error, uid int) error {
 		return fmt.Errorf("%w (%s is your own: a folder above it, or a rule of the system, forbids it)", err, path)
 	}
 }
-
-// ownerOf is the owner of a file.
-func ownerOf(info fs.FileInfo) (uid int, known bool) {
-	if info == nil {
-		return 0, false
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, false
-	}
-	return int(st.Uid), true
-}

@@ -351,7 +351,7 @@ const (
 
 // IsFull tells whether err comes from a disk without room or an exhausted quota.
 func IsFull(err error) bool {
-	return err != nil && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) ||
+	return err != nil && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, errNoRoom) ||
 		strings.Contains(err.Error(), syscall.ENOSPC.Error())) // Pebble may keep the words only
 }
 

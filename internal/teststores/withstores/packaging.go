@@ -50,7 +50,7 @@ func (k *kit) makeDebian(ctx context.Context, tar string) error {
 	if err != nil {
 		return err
 	}
-	part := tar + ".part"
+	part := filepath.Join(k.cache, "part.debian.tar") // its end names the form
 	// The lists of a mirror may be older than they say.
 	if err := do(ctx, "mmdebstrap", "--variant=essential", "--include=passwd", `--aptopt=Acquire::Check-Valid-Until "false"`, strings.TrimSpace(string(release)), part); err != nil {
 		return err

@@ -112,11 +112,6 @@ func (e repairs) Repair(ctx context.Context, o *feed.Offer) error {
 	if err := r.increment(ctx, o, 0); err != nil {
 		return err
 	}
-	if o.Followed() && !o.Listed() && !d.mem.SnapshotMeta().IsPast() {
-		if err := pastOf(r, o).compare(ctx); err != nil {
-			return err
-		}
-	}
 	err := r.retry(ctx)
 	if err == nil {
 		err = r.depart(ctx, d.mem.SnapshotMeta().IsPast())

@@ -302,14 +302,6 @@ func (h *past) doubt(ctx context.Context) error {
 	return h.doubted(ctx, f)
 }
 
-// compare is doubt after an audit. An open gap decides by itself.
-func (h *past) compare(ctx context.Context) error {
-	if m := h.d.mem.SnapshotMeta(); h.r.gap.why != "" || m.Back.Gap || m.Lost() != "" || m.HeldGap != "" {
-		return nil
-	}
-	return h.doubt(ctx)
-}
-
 // doubted tells a gap: a whole history does not name all that is mirrored. The next look decides.
 func (h *past) doubted(ctx context.Context, f *folded) error {
 	h.r.gap.why, h.r.gap.from = "the Change Lists tell the whole history, and not of all that is mirrored: they are wrong, or were", h.r.stands()

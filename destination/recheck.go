@@ -44,12 +44,6 @@ func (r *run) compareDue(ctx context.Context, o *feed.Offer) error {
 	case r.dry || r.compared || due == (keep.Recheck{}) || !o.Followed() || m.At.IsPast():
 		return nil
 	case !o.Listed(): // the changes alone tell what the source has
-		if due.Why != "" {
-			r.why("%s: compared with all changes that it offers", due.Why)
-			if err := pastOf(r, o).compare(ctx); err != nil {
-				return err
-			}
-		}
 		return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.Recheck = keep.Recheck{} })
 	case strings.HasPrefix(m.HeldGap, "gap:"): // a person decides
 		return nil

@@ -2,7 +2,6 @@ package destination
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -317,47 +316,6 @@ func TestNumbersNewestFirst(t *testing.T) {
 		rep := b.sync()
 		if lines := b.mir.lines(graphA); !rep.InSync || len(lines) != 1 || !strings.Contains(lines[0], "another") || strings.Contains(rep.Why, "gap") {
 			t.Fatalf("%+v %v", rep, lines)
-		}
-	}
-}
-
-// An audit of a source of changes alone compares with the last change of each resource, and the sync after
-// it, or a repair, brings what differs.
-func TestAuditOfChangesAlone(t *testing.T) {
-	for _, repair := range []bool{false, true} {
-		w := web{}
-		w.resources(4)
-		list := func(of string) {
-			var rows []string
-			for i := range 4 {
-				body := fmt.Sprintf("<http://ex.org/%d> <http://ex.org/p> \"1\" .\n", i)
-				if i == 1 {
-					body = of
-				}
-				rows = append(rows, urlOf(fmt.Sprintf("/r/%d.nt", i), fmt.Sprintf(`<rs:md change="created" datetime="2025-02-01T00:00:0%dZ" hash="sha-256:%x"/>`, i, sha256.Sum256([]byte(body)))))
-			}
-			w.put("/r/1.nt", of)
-			w.list("/changes", "urlset", "changelist", "", rows...)
-		}
-		list(nt("1", "wrong"))
-		b := webBench(t, w, "/changes")
-		if rep := b.sync(); !rep.InSync || rep.Created != 4 {
-			t.Fatalf("%+v", rep)
-		}
-		list(nt("1", "right")) // by the same change
-		b.sync()
-		rep, err := b.open().Audit(t.Context(), AuditOptions{Repair: repair})
-		if err != nil || rep.Equal != repair || rep.Different != map[bool]int64{false: 1}[repair] || rep.SourceError != "" {
-			t.Fatalf("%+v %v", rep, err)
-		}
-		if rep := b.sync(); !rep.InSync || (rep.Updated == 1) == repair {
-			t.Fatalf("%+v", rep)
-		}
-		if lines := b.mir.lines(graphA); len(lines) != 4 || !slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "right") }) {
-			t.Fatal(lines)
-		}
-		if rep, err := b.open().Audit(t.Context(), AuditOptions{}); err != nil || !rep.Equal {
-			t.Fatalf("%+v %v", rep, err)
 		}
 	}
 }

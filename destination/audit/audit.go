@@ -95,7 +95,6 @@ type told struct {
 	ahead  bool               // it has unpublished changes
 	untold int64              // resources without a measure, of a source without changes
 	taken  bool               // the mirror was made equal to this very list
-	whole  bool               // the changes, without a list, name all resources
 
 	inventory string       // see AuditReport
 	through   uint64       // of an inventory with a proof of all: its last change

@@ -133,7 +133,7 @@ func (a *pass) compareSource(ctx context.Context) error {
 		case p.Here() && p.Item == nil && partial != "":
 			a.told.lost = errors.New(partial)
 			continue
-		case p.Here() && (a.listed() || a.told.whole || p.Item != nil) && a.Config.Keep != "deleted":
+		case p.Here() && (a.listed() || p.Item != nil) && a.Config.Keep != "deleted":
 			err = a.event(p.Loc, rankExtra, event{Entity: p.Record.Entity, Location: p.Record.Loc, Detail: "it is mirrored, the source does not have it any more"})
 		default:
 			continue
@@ -210,50 +210,31 @@ func (a *pass) list(ctx context.Context) (v *feed.Inventory, err error) {
 	if v, err = feed.NewInventory(a.Config.TempDir, a.Config.MemoryBytes/2); err != nil || a.told.silent != nil || !a.Offer.Followed() {
 		return v, err
 	}
-	begin := v.Mark()
+	add := func(c feed.Change) error {
+		if c.Item == nil {
+			return nil
+		}
+		return v.Add(c.Item)
+	}
 	err = feed.Again(func() error {
-		v.Undo(begin)
-		a.told.whole = false
-		err := a.hasGap(ctx, from)
+		err := a.Feed.EachChange(ctx, a.Offer, &from, true, add)
 		var gap *feed.GapError
 		if errors.As(err, &gap) {
 			a.told.lost = fmt.Errorf("gap: %w; the source has no inventory to compare with", gap)
 			if gap.Missing != nil { // resources may have been changed again there
 				return nil
 			}
-		} else if err != nil {
-			return err
-		} else if m := a.SnapshotMeta(); m.Lost() != "" {
+			return a.Feed.EachChange(ctx, a.Offer, &from, false, add)
+		}
+		if m := a.SnapshotMeta(); m.Lost() != "" {
 			a.told.lost = errors.New(m.Lost())
 		}
-		// The last change of each resource counts: those of before were applied. From the mirror's first
-		// change on they are all there is, unless a person let some pass.
-		first := true
-		return a.Feed.EachChange(ctx, a.Offer, &feed.Cursor{}, false, func(c feed.Change) error {
-			switch {
-			case c.Item == nil:
-				return nil
-			case first:
-				a.told.whole = a.told.lost == nil && m.LostUntil.IsZero() && m.First != nil && m.First.Is(c.Item)
-				first = false
-			}
-			return v.Add(c.Item)
-		})
+		return err
 	})
 	if err != nil {
 		return nil, errors.Join(err, v.Close())
 	}
 	return v, nil
-}
-
-// hasGap is a *feed.GapError if the changes do not go on from a cursor.
-func (a *pass) hasGap(ctx context.Context, from feed.Cursor) error {
-	poll, err := a.Feed.Poll(ctx, a.Offer, &from)
-	if poll == nil || err != nil {
-		return err
-	}
-	defer poll.Close()
-	return poll.Each(ctx, &from, true, func(feed.Change) error { return nil })
 }
 
 // unproven is why nothing may be concluded from an inventory: it was taken before an open

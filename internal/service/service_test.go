@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,15 +54,21 @@ func TestWatchdog(t *testing.T) {
 		}
 		m.Opening()
 		pass(10*time.Second, "STATUS=opening the state | EXTEND_TIMEOUT_USEC=30000000 | WATCHDOG=1")
-		var fault error
+		var fault atomic.Pointer[error]
 		stuck := make(chan struct{})
-		m.Serving(func(ctx context.Context) (string, error) { return "2 of 7 need you", fault })
+		m.Serving(func(ctx context.Context) (string, error) {
+			if err := fault.Load(); err != nil {
+				return "", *err
+			}
+			return "2 of 7 need you", nil
+		})
 		pass(0, "READY=1\nSTATUS=serving")
 		pass(10*time.Second, "WATCHDOG=1\nSTATUS=2 of 7 need you")
 		pass(10*time.Second, "WATCHDOG=1")
-		fault = errors.New("the state cannot be read")
+		failed := errors.New("the state cannot be read")
+		fault.Store(&failed)
 		pass(20*time.Second, "")
-		fault = nil
+		fault.Store(nil)
 		pass(10*time.Second, "WATCHDOG=1")
 		m.Serving(func(ctx context.Context) (string, error) { <-stuck; return "well", nil }) // a lock that nobody gives back
 		to.take()

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
@@ -34,18 +32,6 @@ func TestReference(t *testing.T) {
 		t.Fatal("docs/reference/stores.md has no place for the presets")
 	}
 	for name, want := range map[string]string{"configuration.md": bridge.Reference(), "configuration.schema.json": string(schema) + "\n", "stores.md": before + from + sparql.PresetTable() + to + after} {
-		file := filepath.Join(teststores.Root(t), "docs", "reference", name)
-		if *update {
-			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(want, string(got)); d != "" {
-			t.Errorf("docs/reference/%s is not what the code says (make generate writes it):\n%s", name, d)
-		}
+		teststores.Reference(t, *update, name, want)
 	}
 }

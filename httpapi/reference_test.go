@@ -5,12 +5,8 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
@@ -27,19 +23,7 @@ func TestReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"openapi.json": want.String(), "api.md": apiPage((&api{}).routes())} {
-		file := filepath.Join(teststores.Root(t), "docs", "reference", name)
-		if *update {
-			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(want, string(got)); d != "" {
-			t.Errorf("docs/reference/%s is not what the code says (make generate writes it):\n%s", name, d)
-		}
+		teststores.Reference(t, *update, name, want)
 	}
 }
 

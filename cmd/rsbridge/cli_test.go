@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
 	"github.com/rsbridge/rsbridge/destination"
@@ -27,19 +26,7 @@ func TestCommandReference(t *testing.T) {
 	root.InitDefaultCompletionCmd("completion")
 	want := cliReference(root)
 	for name, want := range want {
-		file := filepath.Join(teststores.Root(t), "docs", "reference", name)
-		if *update {
-			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(want, string(got)); d != "" {
-			t.Errorf("docs/reference/%s is not what the code says (make generate writes it):\n%s", name, d)
-		}
+		teststores.Reference(t, *update, name, want)
 	}
 	var check func(c *cobra.Command)
 	check = func(c *cobra.Command) {

@@ -3,12 +3,8 @@ package metrics
 import (
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
@@ -17,19 +13,7 @@ var update = flag.Bool("update", false, "write the generated documents")
 
 // TestReference holds docs/reference/metrics.md to the code.
 func TestReference(t *testing.T) {
-	file, want := filepath.Join(teststores.Root(t), "docs", "reference", "metrics.md"), page()
-	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(want, string(got)); d != "" {
-		t.Errorf("docs/reference/metrics.md is not what the code says (make generate writes it):\n%s", d)
-	}
+	teststores.Reference(t, *update, "metrics.md", page())
 }
 
 // page is docs/reference/metrics.md: a line for each metric.

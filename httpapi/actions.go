@@ -19,16 +19,20 @@ type Actions struct {
 }
 
 func (a *api) listActions(c *gin.Context) (any, error) {
-	most, err := limit(c, 100, 1000)
-	if err != nil {
-		return nil, err
-	}
-	before, err := number(c, "before")
+	before, most, err := page(c)
 	if err != nil {
 		return nil, err
 	}
 	list, next, err := a.actions.Read(before, most)
 	return Actions{list, next}, err
+}
+
+// page reads which part of a list with its newest first is asked for: before is 0 for the newest.
+func page(c *gin.Context) (before uint64, most int, err error) {
+	if most, err = limit(c, 100, 1000); err == nil {
+		before, err = number(c, "before")
+	}
+	return before, most, err
 }
 
 // mostNumber is the largest whole number that every reader of JSON takes.

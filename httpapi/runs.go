@@ -146,11 +146,7 @@ type Runs struct {
 }
 
 func (a *api) runs(c *gin.Context) (any, error) {
-	most, err := limit(c, 100, 1000)
-	if err != nil {
-		return nil, err
-	}
-	before, err := number(c, "before")
+	before, most, err := page(c)
 	if err != nil {
 		return nil, err
 	}

@@ -137,7 +137,7 @@ func TestSampler(t *testing.T) {
 		var result any
 		var fails error
 		work := func(context.Context, *jobs.Run) (any, error) {
-			time.Sleep(2 * time.Second) // of the bubble
+			time.Sleep(2 * time.Second) // virtual: the test runs in a synctest bubble
 			return result, fails
 		}
 		runner, err := jobs.Open(t.Context(), memkv.New(), []jobs.Job{{Name: "scan:a", Subject: "set:a", Run: work}, {Name: "audit:a", Subject: "set:a", Run: work}}, jobs.Options{})
@@ -169,7 +169,7 @@ func TestSampler(t *testing.T) {
 		if err != nil || time.Since(last) > 10*time.Second || last.IsZero() {
 			t.Errorf("the last look was %v, %v", last, err)
 		}
-		time.Sleep(5 * time.Minute) // of the bubble
+		time.Sleep(5 * time.Minute) // virtual: the test runs in a synctest bubble
 		run("scan:a", nil, errors.New("the store is away"))
 		s.End()
 		if err := runner.Close(0); err != nil {

@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
@@ -72,8 +74,46 @@ func shown(xpath string) chromedp.Action[chromedp.Void] {
 }
 
 func click(xpath string) chromedp.Action[chromedp.Void] {
-	return chromedp.Click(chromedp.Search(xpath))
+	return found(chromedp.Click(chromedp.Search(xpath)))
 }
+
+// typed writes into the element that a CSS selector finds.
+func typed(css, keys string) chromedp.Action[chromedp.Void] {
+	return found(chromedp.SendKeys(chromedp.CSS(css), keys))
+}
+
+// found repeats an action whose element left the page between the search and its use. Nothing was
+// clicked or typed by then.
+func found(action chromedp.Action[chromedp.Void]) chromedp.Action[chromedp.Void] {
+	return func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+		for {
+			v, err := action(ctx, target)
+			if gone := new(cdproto.Error); !errors.As(err, &gone) || !strings.Contains(gone.Message, "Could not find node") {
+				return v, err
+			}
+		}
+	}
+}
+
+// replaced renews the page and names the elements that were put anew where an equal one stood: such a
+// one loses focus, selection and what was typed.
+const replaced = `(async () => {
+  if (!document.querySelector("html:not(.lost) #main")) return ""; // it does not renew itself
+  const all = () => [...document.querySelectorAll("body *")], before = new Map(all().map(e => [e, [e.parentNode, e.cloneNode(true)]]));
+  const real = fetch;
+  await new Promise(done => {
+    window.fetch = async (...asked) => {
+      const answer = await real(...asked), text = answer.text.bind(answer);
+      answer.text = async () => { const page = await text(); setTimeout(done); return page }; // the page renews itself before the timer runs
+      return answer;
+    };
+    document.dispatchEvent(new Event("visibilitychange"));
+  });
+  window.fetch = real;
+  const come = all().filter(e => !before.has(e) && before.has(e.parentNode));
+  const gone = [...before].filter(([e]) => !e.isConnected);
+  return come.filter(c => gone.some(([, [parent, e]]) => parent === c.parentNode && e.isEqualNode(c))).map(e => e.outerHTML.slice(0, 200)).join("\n");
+})()`
 
 func (b *tab) sees(words ...string) {
 	b.t.Helper()
@@ -88,6 +128,9 @@ func (b *tab) sees(words ...string) {
 // look holds a page to WCAG, and takes its pictures.
 func (b *tab) look(name string) {
 	b.t.Helper()
+	if again := run(b, chromedp.Evaluate[string](replaced, chromedp.EvalAwaitPromise)); again != "" {
+		b.t.Errorf("%s: renewed, the page has anew what it had:\n%s", name, again)
+	}
 	for _, view := range []struct {
 		name, scheme  string
 		width, height int64
@@ -141,7 +184,7 @@ func TestStates(t *testing.T) {
 	}
 
 	// what a reader holds stays while the page renews itself
-	b.do(chromedp.EmulateViewport(1360, 900), click(`//input[@id="q"]`), chromedp.SendKeys(chromedp.CSS("#q"), "boo"))
+	b.do(chromedp.EmulateViewport(1360, 900), click(`//input[@id="q"]`), typed("#q", "boo"))
 	b.js(`(() => { const t = document.querySelector("tr[data-key=set-books] a").firstChild; getSelection().setBaseAndExtent(t, 1, t, 4); document.getElementById("q").focus(); document.querySelector("tr[data-key=set-books]").mark = 7; return 1 })()`)
 	w.update("local", books(120, 130, "Book"))
 	w.do("scan", "books", nil)
@@ -176,8 +219,8 @@ func TestStates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.do(chromedp.SendKeys(chromedp.CSS("#number"), "1"), click(`//button[contains(., "Accept")]`), shown(`//p[@id="say"][contains(., "not the number")]`))
-	b.do(chromedp.SendKeys(chromedp.CSS("#number"), "\b"+fmt.Sprint(h.Deletions)), click(`//button[contains(., "Accept")]`), shown(`//h1[contains(., "Scan of books")]`), shown(`//span[contains(@class, "state")][contains(., "done")]`))
+	b.do(typed("#number", "1"), click(`//button[contains(., "Accept")]`), shown(`//p[@id="say"][contains(., "not the number")]`))
+	b.do(typed("#number", "\b"+fmt.Sprint(h.Deletions)), click(`//button[contains(., "Accept")]`), shown(`//h1[contains(., "Scan of books")]`), shown(`//span[contains(@class, "state")][contains(., "done")]`))
 
 	// the daemon is lost, and comes back
 	b.do(chromedp.Navigate(w.srv.URL), shown(`//h2[contains(., "Sets and mirrors")]`))

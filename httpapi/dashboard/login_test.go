@@ -33,9 +33,9 @@ func TestLogin(t *testing.T) {
 		t.Errorf("the login begins at %s", at)
 	}
 	b.look("login")
-	b.do(chromedp.SendKeys(chromedp.CSS("#token"), "wrong\r"), shown(`//p[@role="alert"][contains(., "not known here")]`))
+	b.do(typed("#token", "wrong\r"), shown(`//p[@role="alert"][contains(., "not known here")]`))
 	b.look("login-wrong")
-	b.do(chromedp.SendKeys(chromedp.CSS("#token"), operate+"\r"), shown(`//h2[contains(., "Changes")]`))
+	b.do(typed("#token", operate+"\r"), shown(`//h2[contains(., "Changes")]`))
 	if at := b.js("location.pathname"); at != "/sets/books" {
 		t.Errorf("the login leads to %s", at)
 	}
@@ -45,7 +45,7 @@ func TestLogin(t *testing.T) {
 	b.do(chromedp.Navigate(w.srv.URL), click(`//section[contains(., "First steps")]//button[contains(., "Scan now")]`), shown(`//tr[contains(., "books") and contains(., "in sync")]`))
 	b.do(click(`//button[contains(., "Log out")]`), shown(`//label[contains(., "Token")]`))
 
-	b.do(chromedp.SendKeys(chromedp.CSS("#token"), read+"\r"), shown(`//tr[contains(., "books")]`))
+	b.do(typed("#token", read+"\r"), shown(`//tr[contains(., "books")]`))
 	if status := b.js(`(() => { const r = new XMLHttpRequest(); r.open("POST", "api/v1/sets/books/scan", false); r.send(); return r.status })()`); status != "403" {
 		t.Errorf("a reader scans: %s", status)
 	}

@@ -7,7 +7,7 @@
   const plain = address => { const u = new URL(address, location.href); u.username = u.password = ""; return u.href }; // fetch takes no address with a password
   const base = plain(page.dataset.root), assets = page.dataset.assets;
 
-  const keyOf = n => n.nodeType === 1 ? n.dataset.key || n.id || "" : "";
+  const keyOf = n => n.nodeType === 1 && (n.dataset.key || n.getAttribute("id")) || ""; // the id of a form may be its input of that name
   const own = (e, name) => name === "open" && e.nodeName === "DETAILS" || name === "value" && e === document.activeElement || name === "title" && e.nodeName === "TIME";
 
   function patch(have, want) {

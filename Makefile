@@ -16,8 +16,8 @@ RACED    = $(if $(filter ./...,$(PACKAGES)),$(or $(shell git grep -lE '^[[:space
 # names and lines without them. MessagePack, for gin alone, takes 19 s.
 LEAN := -trimpath -ldflags=-w -gcflags=all=-dwarf=false -tags=nomsgpack
 
-# The commit is told by --version. The version is that of a tag, or the next one with -dev.
-REVISION = $(shell git rev-parse HEAD 2>/dev/null)
+# --version tells the commit, and whether files differ from it.
+REVISION = $(shell git describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null)
 STAMP    = -ldflags='-w -X github.com/rsbridge/rsbridge/internal/version.revision=$(REVISION)'
 
 .PHONY: build run test plain raced lint vuln bench bench-two bench-large bench-weeks fuzz campaign generate dist site clean
@@ -77,10 +77,9 @@ clean:
 
 # The files of a release: archives for three systems, packages for Debian and Fedora, bills of
 # materials, checksums. The same commit gives the same bytes. TARGETS=linux/amd64 makes less.
-VERSION ?= $(or $(patsubst v%,%,$(shell git describe --tags --exact-match --match 'v*' 2>/dev/null)),$(shell $(GO) run ./internal/dist -next)-dev+$(shell git rev-parse --short=12 HEAD))
 TARGETS ?=
 dist:
-	$(GO) run ./internal/dist -version $(VERSION) -revision $(REVISION) -time $(shell git log -1 --format=%ct) $(TARGETS:%=-target %)
+	$(GO) run ./internal/dist -revision $(REVISION) -time $(shell git log -1 --format=%ct) $(TARGETS:%=-target %)
 
 # The documents as a site in build/site, with all links checked.
 SITE := build/venv-site

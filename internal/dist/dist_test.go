@@ -22,9 +22,12 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/teststores"
+	"github.com/rsbridge/rsbridge/internal/version"
 )
 
-const testVersion, testTime = "0.1.2", "1700000000"
+const testRevision, testTime = "0123456789abcdef", "1700000000"
+
+var testVersion = version.Of(testRevision)
 
 // tree goes to the top of the repository, as make dist does.
 func tree(t *testing.T) {
@@ -34,7 +37,7 @@ func tree(t *testing.T) {
 
 func make1(t *testing.T, out string, more ...string) {
 	t.Helper()
-	args := append([]string{"-version", testVersion, "-revision", "0123456789abcdef", "-time", testTime, "-target", "linux/" + runtime.GOARCH, "-out", out}, more...)
+	args := append([]string{"-revision", testRevision, "-time", testTime, "-target", "linux/" + runtime.GOARCH, "-out", out}, more...)
 	if err := run(t.Context(), args); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +125,7 @@ func TestSameBytes(t *testing.T) {
 		t.Errorf("the archive has %v, want %v", names, want)
 	}
 	told, err := exec.CommandContext(t.Context(), bin, "--version").Output()
-	if err != nil || !strings.HasPrefix(string(told), "rsbridge "+testVersion+" ") || !strings.Contains(string(told), "0123456789abcdef") {
+	if err != nil || !strings.HasPrefix(string(told), "rsbridge "+testVersion+" ") || !strings.Contains(string(told), testRevision) {
 		t.Errorf("--version prints %q (%v)", told, err)
 	}
 }

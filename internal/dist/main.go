@@ -1,9 +1,9 @@
 // Command dist fills dist/ with the files of a release: archives of the static binary, packages
 // for Debian and Fedora, software bills of materials, and the checksums of them all.
 //
-//	go run ./internal/dist -version 0.1.0 -revision COMMIT -time SECONDS [-out dist] [-target linux/amd64]...
+//	go run ./internal/dist -revision COMMIT -time SECONDS [-out dist] [-target linux/amd64]...
 //
-// The same tree, version, revision and time give the same bytes, in any folder.
+// The version is that of internal/version. The same tree, revision and time give the same bytes, in any folder.
 package main
 
 import (
@@ -43,15 +43,13 @@ type release struct {
 }
 
 func run(ctx context.Context, args []string) error {
-	r := release{}
 	f := flag.NewFlagSet("dist", flag.ContinueOnError)
-	f.StringVar(&r.version, "version", "", "the version, without v")
-	f.StringVar(&r.revision, "revision", "", "the commit")
+	r := release{}
+	f.StringVar(&r.revision, "revision", "", "the commit, COMMIT-dirty if files differ from it")
 	seconds := f.Int64("time", 0, "the time of the commit, in seconds since 1970")
 	f.StringVar(&r.out, "out", "dist", "the folder to fill; it is emptied first")
 	f.BoolVar(&r.packages, "packages", true, "make packages for Debian and Fedora")
 	f.BoolVar(&r.sbom, "sbom", true, "make software bills of materials")
-	next := f.Bool("next", false, "print the version in the making, and end")
 	var chosen []string
 	f.Func("target", "OS/ARCH; again for more (default: all)", func(s string) error {
 		if !slices.Contains(targets, s) {
@@ -63,13 +61,10 @@ func run(ctx context.Context, args []string) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if *next {
-		_, err := fmt.Println(version.Next)
-		return err
+	if f.NArg() > 0 {
+		return errors.New("usage: dist [flags]")
 	}
-	if r.version == "" || f.NArg() > 0 {
-		return errors.New("usage: dist -version VERSION [flags]")
-	}
+	r.version = version.Of(r.revision)
 	r.time = time.Unix(*seconds, 0).UTC()
 	if len(chosen) == 0 {
 		chosen = targets
@@ -135,7 +130,7 @@ const at = "github.com/rsbridge/rsbridge/internal/version"
 // build makes the static binary, stripped. Nothing in it tells the folder of the build, so two
 // builds of one tree are the same.
 func (r *release) build(ctx context.Context, bin, system, arch string) error {
-	link := fmt.Sprintf("-s -w -buildid= -X %s.release=%s -X %s.revision=%s", at, r.version, at, r.revision)
+	link := fmt.Sprintf("-s -w -buildid= -X %s.revision=%s", at, r.revision)
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags=nomsgpack", "-gcflags=all=-dwarf=false", "-ldflags="+link, "-o", bin, "./cmd/rsbridge")
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=")
 	return said(cmd)

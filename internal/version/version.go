@@ -1,79 +1,62 @@
-// Package version tells the version of the program: the released one, or the one in the making
-// with its commit.
+// Package version tells the version of the program.
 package version
 
 import (
-	"regexp"
 	"runtime/debug"
 	"strings"
 )
 
-// Next is the newest version in CHANGELOG.md. A build of no release is on its way there.
-const Next = "0.1.0"
+// Number is the newest version in CHANGELOG.md. It is 0.1.0 in the commit of that release, and
+// 0.1.0-dev in the commits on the way there.
+const Number = "0.1.0-dev"
 
-const module = "github.com/rsbridge/rsbridge"
-
-// The linker sets these: -X github.com/rsbridge/rsbridge/internal/version.release=0.1.0.
-var (
-	release  string
-	revision string
+const (
+	module      = "github.com/rsbridge/rsbridge"
+	shortCommit = 12
+	modified    = "-dirty" // after a commit: files differ from it
 )
 
-// String is the version: 0.1.0 for a release, else 0.1.0-dev+COMMIT.
-func String() string {
-	info, _ := debug.ReadBuildInfo()
-	return told(release, Revision(), info)
-}
+// The linker sets it: -X github.com/rsbridge/rsbridge/internal/version.revision=COMMIT.
+var revision string
 
-// Revision is the commit of the build, "" if unknown.
-func Revision() string {
-	if revision != "" {
-		return revision
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Path == module {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				return s.Value
-			}
-		}
-	}
-	return ""
-}
+// String is the version: 0.1.0 for a release, else 0.1.0-dev+COMMIT. With changed files it is
+// 0.1.0+COMMIT.dirty.
+func String() string { return Of(Revision()) }
 
-// tagged matches the version of a tagged commit. A pseudo-version ends with a time and a commit.
-var (
-	tagged = regexp.MustCompile(`^v(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)$`)
-	pseudo = regexp.MustCompile(`\d{14}-[0-9a-f]{12}$`)
-)
-
-const shortCommit = 12
-
-func told(release, revision string, info *debug.BuildInfo) string {
-	if release != "" {
-		return release
+// Of is the version of a build of a commit, "" if unknown; COMMIT-dirty has changed files.
+func Of(revision string) string {
+	commit, changed := strings.CutSuffix(revision, modified)
+	if commit == "" || !changed && !strings.Contains(Number, "-") {
+		return Number
 	}
-	if v := tagged.FindStringSubmatch(ofModule(info)); v != nil && !pseudo.MatchString(v[1]) {
-		return v[1]
-	}
-	v := Next + "-dev"
-	if revision != "" {
-		v += "+" + revision[:min(len(revision), shortCommit)]
+	v := Number + "+" + commit[:min(len(commit), shortCommit)]
+	if changed {
+		v += ".dirty"
 	}
 	return v
 }
 
-// ofModule is the version of this module in the build, also as a library of another program.
-func ofModule(info *debug.BuildInfo) string {
-	if info == nil {
-		return ""
+// Revision is the commit of the build, with -dirty if files differ from it. It is "" if unknown.
+func Revision() string {
+	info, _ := debug.ReadBuildInfo()
+	return told(revision, info)
+}
+
+func told(revision string, info *debug.BuildInfo) string {
+	if revision != "" || info == nil || info.Main.Path != module {
+		return revision
 	}
-	if info.Main.Path == module {
-		return strings.Trim(info.Main.Version, "()")
-	}
-	for _, d := range info.Deps {
-		if d.Path == module {
-			return d.Version
+	ending := ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			ending = modified
 		}
 	}
-	return ""
+	if revision == "" {
+		return ""
+	}
+	return revision + ending
 }

@@ -40,7 +40,7 @@ var floors = map[string]int{
 
 	"cmd/rsbridge": 5,
 
-	"internal/sparql/sparqltest": 6, "destination/sink/sinktest": 6, "internal/teststores": 6, "internal/teststores/withstores": 6, // for tests only
+	"internal/sparql/sparqltest": 6, "destination/sink/sinktest": 6, "internal/teststores": 6, "internal/teststores/withstores": 6, "internal/browsertest": 6, // for tests only
 	"cmd/bench": 6, "internal/notices": 6, "internal/dist": 6, "rdfres/internal/rdftest": 6,
 }
 

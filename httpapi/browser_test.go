@@ -1,22 +1,18 @@
 package httpapi_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/httpapi"
-	"github.com/rsbridge/rsbridge/internal/teststores"
+	"github.com/rsbridge/rsbridge/internal/browsertest"
 )
 
 // faintText names text whose contrast with what is behind it is less than WCAG 2.2
@@ -81,7 +77,7 @@ socket.onmessage = e => heard("socket", e.data);
 // RSBRIDGE_SCREENSHOTS names a folder for pictures of them, narrow and wide, light
 // and dark.
 func TestBrowser(t *testing.T) {
-	browser := teststores.Browser(t)
+	tab := browsertest.Open(t)
 	var public, admin http.Handler
 	serve := func(h *http.Handler) *httptest.Server {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*h).ServeHTTP(w, r) }))
@@ -123,61 +119,21 @@ func TestBrowser(t *testing.T) {
 	  <http://example.org/Baldung> <` + label + `> "Hans Baldung" }`)
 	scan(`DELETE DATA { <http://example.org/Dürer> <` + label + `> "Albrecht Dürer"@de } ; INSERT DATA { <http://example.org/Dürer> <` + label + `> "Albrecht Dürer the Younger"@en }`)
 
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.NoSandbox)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, opts...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
 	shots := 0
-	do := func(what string, actions ...chromedp.Action[chromedp.Void]) {
+	do := func(what string, steps ...browsertest.Step) {
 		t.Helper()
-		if err := chromedp.Do(ctx, actions...); err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
+		tab.Do(steps...)
 		shots++
-		for _, view := range []struct {
-			name, scheme  string
-			width, height int64
-		}{{"narrow", "dark", 390, 844}, {"narrow", "light", 390, 844}, {"wide", "dark", 1280, 900}, {"wide", "light", 1280, 900}} {
-			err := chromedp.Do(ctx, chromedp.EmulateViewport(view.width, view.height))
-			if err == nil {
-				_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-					Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: view.scheme}},
-				})
+		tab.Through(fmt.Sprintf("%d %s", shots, what), browsertest.Views, func(view browsertest.View) {
+			t.Helper()
+			if faint := browsertest.Eval[string](tab, faintText); faint != "" {
+				t.Errorf("%s, %s: text that cannot be read well: %s", what, view.Scheme, faint)
 			}
-			if err != nil {
-				t.Fatalf("%s, %s: %v", what, view.name, err)
-			}
-			if get(t, ctx, chromedp.Evaluate[bool]("document.documentElement.scrollWidth > document.documentElement.clientWidth")) {
-				t.Errorf("%s, %s: the page is wider than its window", what, view.name)
-			}
-			if faint := get(t, ctx, chromedp.Evaluate[string](faintText)); faint != "" {
-				t.Errorf("%s, %s: text that cannot be read well: %s", what, view.scheme, faint)
-			}
-			if dir := os.Getenv("RSBRIDGE_SCREENSHOTS"); dir != "" {
-				name := fmt.Sprintf("%d-%s-%s-%s.png", shots, strings.ReplaceAll(what, " ", "-"), view.name, view.scheme)
-				if err := os.WriteFile(filepath.Join(dir, name), get(t, ctx, chromedp.CaptureScreenshot()), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
+		})
 	}
-	sees := func(words ...string) {
-		t.Helper()
-		text := get(t, ctx, chromedp.Text(chromedp.CSS("body")))
-		for _, w := range words {
-			if !strings.Contains(text, w) {
-				t.Errorf("the page does not say %q:\n%s", w, text)
-			}
-		}
-	}
-	click := func(xpath string) chromedp.Action[chromedp.Void] { return chromedp.Click(chromedp.Search(xpath)) }
-	link := func(words string) chromedp.Action[chromedp.Void] { return click(`//a[contains(., "` + words + `")]`) }
-	shown := func(xpath string) chromedp.Action[chromedp.Void] { return chromedp.WaitVisible(chromedp.Search(xpath)) }
-
-	says := func(words string) chromedp.Action[chromedp.Void] {
+	click, shown, sees := browsertest.Click, browsertest.Shown, tab.Sees
+	link := func(words string) browsertest.Step { return click(`//a[contains(., "` + words + `")]`) }
+	says := func(words string) browsertest.Step {
 		return chromedp.Poll[chromedp.Void](fmt.Sprintf("document.body.innerText.includes(%q)", words))
 	}
 
@@ -188,14 +144,14 @@ func TestBrowser(t *testing.T) {
 	do("entity", link("Dürer"), shown(`//h1[contains(., "Younger")]`))
 	sees("http://example.org/Dürer", "1471", "History", "created", "updated")
 	do("comparison", link("compare"), shown(`//h1[contains(., "Difference")]`))
-	gone, come := get(t, ctx, chromedp.Text(chromedp.CSS("ul.diff del"))), get(t, ctx, chromedp.Text(chromedp.CSS("ul.diff ins")))
+	gone, come := tab.Text("ul.diff del"), tab.Text("ul.diff ins")
 	if gone != "Albrecht Dürer de" || come != "Albrecht Dürer the Younger en" {
 		t.Errorf("the difference: - %s + %s", gone, come)
 	}
 	do("history", link("History"), shown(`//button[contains(., "Compare")]`))
 	do("first version", click(`//tr[contains(., "created")]//a`), shown(`//p[contains(., "This is the version of")]`))
 	sees("Albrecht Dürer")
-	if text := get(t, ctx, chromedp.Text(chromedp.CSS("h1"))); strings.Contains(text, "Younger") {
+	if text := tab.Text("h1"); strings.Contains(text, "Younger") {
 		t.Errorf("the first version has what came later: %s", text)
 	}
 	do("linked entity", link("Baldung"), shown(`//h1[contains(., "Hans Baldung")]`))
@@ -228,7 +184,7 @@ func TestBrowser(t *testing.T) {
 	below := http.StripPrefix("/ops", guarded)
 	adm2 := serve(&below)
 	do("login", chromedp.Navigate(adm2.URL+"/ops/sets/data"), shown(`//input[@id="token"]`))
-	do("dashboard behind a token", chromedp.SendKeys(chromedp.CSS("#token"), "secret"), click(`//button[contains(., "Log in")]`), shown(`//button[contains(., "Log out")]`))
+	do("dashboard behind a token", browsertest.Type("#token", "secret"), click(`//button[contains(., "Log in")]`), shown(`//button[contains(., "Log out")]`))
 	do("overview behind a token", chromedp.Navigate(adm2.URL+"/ops/"), shown(`//h2[contains(., "Sets and mirrors")]`))
 	do("set behind a token", click(`//a[.="data"]`), shown(`//button[contains(., "Scan now")]`))
 	do("scan behind a token", click(`//button[contains(., "Scan now")]`), says("Scan of data begins"))
@@ -275,13 +231,4 @@ func load(t *testing.T, b *bridge.Bridge, update string) {
 	if rec.Code >= 300 {
 		t.Fatalf("%s: %d %s", update, rec.Code, rec.Body)
 	}
-}
-
-func get[T any](t *testing.T, ctx context.Context, a chromedp.Action[T]) T {
-	t.Helper()
-	v, err := chromedp.Run(ctx, a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
 }

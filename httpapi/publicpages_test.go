@@ -1,39 +1,24 @@
 package httpapi_test
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"github.com/rsbridge/rsbridge/bridge"
-	"github.com/rsbridge/rsbridge/internal/teststores"
+	"github.com/rsbridge/rsbridge/internal/browsertest"
 )
-
-// axeFaults runs axe-core on a page and tells what it finds.
-const axeFaults = `(async () => {
-  const result = await axe.run(document, {resultTypes: ["violations"]});
-  return JSON.stringify(result.violations.map(v => v.id + ": " + v.help + " at " + v.nodes.slice(0, 3).map(n => n.target.join(" ")).join(", ")));
-})()`
 
 // TestPublicPages reads the pages for people in a real browser: a search, the alphabet, a document as a table, an
 // entity with lists and folded values, its history and a comparison, and a deleted one. axe-core finds no
 // fault in any, in light and dark, wide and narrow. RSBRIDGE_SCREENSHOTS names a folder for pictures.
 func TestPublicPages(t *testing.T) {
-	browser := teststores.Browser(t)
-	axe, err := os.ReadFile(filepath.Join(teststores.Npm(t), "node_modules", "axe-core", "axe.min.js"))
-	if err != nil {
-		teststores.Lack(t, "axe-core among the clients in JavaScript")
-	}
+	tab := browsertest.Open(t)
 	var public http.Handler
 	pub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { public.ServeHTTP(w, r) }))
 	t.Cleanup(pub.Close)
@@ -72,71 +57,33 @@ func TestPublicPages(t *testing.T) {
 	scan(`DELETE DATA { :Dürer :born 1471 } ; INSERT DATA { :Dürer :born 1472 }`)
 	scan(`DELETE DATA { :Dürer :born 1472 . :Nobody rdfs:label "Nobody at all" } ; INSERT DATA { :Dürer :born 1473 }`)
 
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.NoSandbox)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, opts...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	view := func(what, name, scheme string, width, height int64) {
+	do := func(what string, steps ...browsertest.Step) {
 		t.Helper()
-		err := chromedp.Do(ctx, chromedp.EmulateViewport(width, height))
-		if err == nil {
-			_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-			})
-		}
-		if err != nil {
-			t.Fatalf("%s, %s: %v", what, name, err)
-		}
-		if get(t, ctx, chromedp.Evaluate[bool]("document.documentElement.scrollWidth > document.documentElement.clientWidth")) {
-			t.Errorf("%s, %s: the page is wider than its window", what, name)
-		}
-		get(t, ctx, chromedp.Evaluate[string](string(axe)+`; "read"`))
-		var faults []string
-		if err := json.Unmarshal([]byte(get(t, ctx, chromedp.Evaluate[string](axeFaults, chromedp.EvalAwaitPromise))), &faults); err != nil || len(faults) > 0 {
-			t.Errorf("%s, %s: %s %v", what, name, strings.Join(faults, "\n"), err)
-		}
-		if dir := os.Getenv("RSBRIDGE_SCREENSHOTS"); dir != "" {
-			file := filepath.Join(dir, "public-"+strings.ReplaceAll(what, " ", "-")+"-"+name+".png")
-			if err := os.WriteFile(file, get(t, ctx, chromedp.CaptureScreenshot()), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
+		tab.Do(steps...)
+		tab.Look("public-" + what)
 	}
-	do := func(what string, actions ...chromedp.Action[chromedp.Void]) {
-		t.Helper()
-		if err := chromedp.Do(ctx, actions...); err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-		view(what, "narrow-dark", "dark", 390, 844)
-		view(what, "wide-light", "light", 1280, 900)
-	}
-	text := func(css string) string { return get(t, ctx, chromedp.Text(chromedp.CSS(css))) }
-	click := func(xpath string) chromedp.Action[chromedp.Void] { return chromedp.Click(chromedp.Search(xpath)) }
-	shown := func(xpath string) chromedp.Action[chromedp.Void] { return chromedp.WaitVisible(chromedp.Search(xpath)) }
+	text, click, shown := tab.Text, browsertest.Click, browsertest.Shown
 	status := func() int { // of the page itself
-		return int(get(t, ctx, chromedp.Evaluate[float64](`performance.getEntriesByType("navigation")[0].responseStatus`)))
+		return int(browsertest.Eval[float64](tab, `performance.getEntriesByType("navigation")[0].responseStatus`))
 	}
 
 	do("start", chromedp.Navigate(pub.URL+"/"))
 	do("set", click(`//a[contains(., "Painters")]`), shown(`//h2[contains(., "Look at it")]`))
-	do("search", chromedp.SendKeys(chromedp.CSS("input[type=search]"), "durer\n"), shown(`//ul[@class="names"]`))
+	do("search", browsertest.Type("input[type=search]", "durer\n"), shown(`//ul[@class="names"]`))
 	do("entity", click(`//ul[@class="names"]//a`), shown(`//h1[contains(., "Dürer")]`))
 	for css, want := range map[string]string{".types": "Painter", "ol.list > li:nth-child(2)": "Rhinoceros", "ol.list .node .node": "Nürnberg", `span[lang="he"]`: "אלברכט דירר"} {
 		if got := text(css); !strings.Contains(got, want) {
 			t.Errorf("%s shows %q, want %q", css, got, want)
 		}
 	}
-	if dir := get(t, ctx, chromedp.Evaluate[string](`getComputedStyle(document.querySelector('span[lang="he"]')).direction`)); dir != "rtl" {
+	if dir := browsertest.Eval[string](tab, `getComputedStyle(document.querySelector('span[lang="he"]')).direction`); dir != "rtl" {
 		t.Errorf("Hebrew runs %s", dir)
 	}
-	if n := get(t, ctx, chromedp.Evaluate[float64](`[...document.querySelectorAll("dd li a")].filter(a => a.textContent.startsWith("Painter") && a.checkVisibility()).length`)); n != 20 {
+	if n := browsertest.Eval[float64](tab, `[...document.querySelectorAll("dd li a")].filter(a => a.textContent.startsWith("Painter") && a.checkVisibility()).length`); n != 20 {
 		t.Errorf("%v of 130 values are open", n)
 	}
 	do("folded values", click(`//summary[contains(., "Show 110 more")]`))
-	if n := get(t, ctx, chromedp.Evaluate[float64](`[...document.querySelectorAll("dd li a")].filter(a => a.checkVisibility()).length`)); n < 130 {
+	if n := browsertest.Eval[float64](tab, `[...document.querySelectorAll("dd li a")].filter(a => a.checkVisibility()).length`); n < 130 {
 		t.Errorf("%v of 130 values are unfolded", n)
 	}
 	do("history", click(`//a[contains(., "The whole history")]`), shown(`//button[contains(., "Compare")]`))
@@ -147,7 +94,7 @@ func TestPublicPages(t *testing.T) {
 	do("alphabet", chromedp.Navigate(pub.URL+"/data/browse?letter=p"), shown(`//a[contains(., "Painter 0")]`))
 	do("end of the alphabet", click(`//a[@rel="next"]`), shown(`//a[contains(., "Painter 99")]`))
 	do("document", chromedp.Navigate(pub.URL+"/data/resourcelist.xml"), shown(`//h1[contains(., "Resource List")]`))
-	if at := get(t, ctx, chromedp.Evaluate[string]("location.pathname")); at != "/data/resourcelist.html" {
+	if at := browsertest.Eval[string](tab, "location.pathname"); at != "/data/resourcelist.html" {
 		t.Errorf("the document is shown at %s", at)
 	}
 	do("second page", click(`//a[@rel="next"]`), shown(`//p[contains(., "101 to 131 of 131")]`))
@@ -159,7 +106,7 @@ func TestPublicPages(t *testing.T) {
 	do("missing", chromedp.Navigate(pub.URL+"/data/r/Nothing"), shown(`//h1[contains(., "404")]`))
 	do("capabilities", chromedp.Navigate(pub.URL+"/data/capabilitylist.xml"), shown(`//a[contains(., "Change List")]`))
 	do("sources", chromedp.Navigate(pub.URL+"/.well-known/resourcesync"), shown(`//h1[contains(., "Source Description")]`))
-	if at := get(t, ctx, chromedp.Evaluate[string]("location.pathname")); at != "/sourcedescription.html" {
+	if at := browsertest.Eval[string](tab, "location.pathname"); at != "/sourcedescription.html" {
 		t.Errorf("the Source Description is shown at %s", at)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/rsbridge/rsbridge/internal/access"
+	"github.com/rsbridge/rsbridge/internal/browsertest"
 )
 
 // TestLogin: somebody without a session is led to the login, with a wrong token stays there, and with
@@ -14,7 +15,7 @@ import (
 // stream of events does, and after the end of the token the next page is the login.
 func TestLogin(t *testing.T) {
 	t.Parallel() // a wrong token is answered late
-	b := newTab(t)
+	b := browsertest.Open(t)
 	w := newWorld(t, nil)
 	users := access.Open(access.Folder(w.cfg.State), "")
 	token := func(name string, role access.Role) string {
@@ -28,29 +29,29 @@ func TestLogin(t *testing.T) {
 	operate, read := token("ann", access.Operate), token("bob", access.Read)
 	w.update("local", books(0, 3, "Book"))
 
-	b.do(chromedp.Navigate(w.srv.URL+"/sets/books"), shown(`//h1[contains(., "rsbridge")]`))
-	if at := b.js("document.activeElement.id + ' ' + location.pathname"); at != "token /login" {
+	b.Do(chromedp.Navigate(w.srv.URL+"/sets/books"), browsertest.Shown(`//h1[contains(., "rsbridge")]`))
+	if at := js(b, "document.activeElement.id + ' ' + location.pathname"); at != "token /login" {
 		t.Errorf("the login begins at %s", at)
 	}
-	b.look("login")
-	b.do(typed("#token", "wrong\r"), shown(`//p[@role="alert"][contains(., "not known here")]`))
-	b.look("login-wrong")
-	b.do(typed("#token", operate+"\r"), shown(`//h2[contains(., "Changes")]`))
-	if at := b.js("location.pathname"); at != "/sets/books" {
+	look(t, b, "login")
+	b.Do(browsertest.Type("#token", "wrong\r"), browsertest.Shown(`//p[@role="alert"][contains(., "not known here")]`))
+	look(t, b, "login-wrong")
+	b.Do(browsertest.Type("#token", operate+"\r"), browsertest.Shown(`//h2[contains(., "Changes")]`))
+	if at := js(b, "location.pathname"); at != "/sets/books" {
 		t.Errorf("the login leads to %s", at)
 	}
-	if cookie := b.js("document.cookie"); strings.Contains(cookie, "rsbridge") {
+	if cookie := js(b, "document.cookie"); strings.Contains(cookie, "rsbridge") {
 		t.Errorf("a script sees the session: %s", cookie)
 	}
-	b.do(chromedp.Navigate(w.srv.URL), click(`//section[contains(., "First steps")]//button[contains(., "Scan now")]`), shown(`//tr[contains(., "books") and contains(., "in sync")]`))
-	b.do(click(`//button[contains(., "Log out")]`), shown(`//label[contains(., "Token")]`))
+	b.Do(chromedp.Navigate(w.srv.URL), browsertest.Click(`//section[contains(., "First steps")]//button[contains(., "Scan now")]`), browsertest.Shown(`//tr[contains(., "books") and contains(., "in sync")]`))
+	b.Do(browsertest.Click(`//button[contains(., "Log out")]`), browsertest.Shown(`//label[contains(., "Token")]`))
 
-	b.do(typed("#token", read+"\r"), shown(`//tr[contains(., "books")]`))
-	if status := b.js(`(() => { const r = new XMLHttpRequest(); r.open("POST", "api/v1/sets/books/scan", false); r.send(); return r.status })()`); status != "403" {
+	b.Do(browsertest.Type("#token", read+"\r"), browsertest.Shown(`//tr[contains(., "books")]`))
+	if status := js(b, `(() => { const r = new XMLHttpRequest(); r.open("POST", "api/v1/sets/books/scan", false); r.send(); return r.status })()`); status != "403" {
 		t.Errorf("a reader scans: %s", status)
 	}
 	if err := users.Revoke("bob"); err != nil {
 		t.Fatal(err)
 	}
-	b.do(chromedp.Navigate(w.srv.URL+"/runs"), shown(`//label[contains(., "Token")]`))
+	b.Do(chromedp.Navigate(w.srv.URL+"/runs"), browsertest.Shown(`//label[contains(., "Token")]`))
 }

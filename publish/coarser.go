@@ -1,10 +1,6 @@
 package publish
 
-import (
-	"slices"
-
-	"github.com/rsbridge/rsbridge/publish/partition"
-)
+import "slices"
 
 const (
 	// mostLists is the number of Change Lists beyond which older ones are merged: far below the
@@ -12,8 +8,11 @@ const (
 	mostLists = 20000
 	// finestLists of the newest stay as they are: mirrors read them.
 	finestLists = 1000
-	// mergedBytes bounds the entries of a list; 50 MB are allowed.
-	mergedBytes = 40 << 20
+	// rotateBytes closes a list; its last change may bring it some further.
+	rotateBytes = 40 << 20
+	// mergedEntries and mergedBytes bound a merged list; 50,000 and 50 MB are allowed.
+	mergedEntries = 40000
+	mergedBytes   = 48_000_000
 )
 
 // lastNumber is the number of the last list merged into this one.
@@ -41,7 +40,7 @@ func (w *generationWriter) mergeLists() {
 	for _, l := range w.lists[:merge] {
 		if n := len(out); n > 0 && l.closed() && !waits(&l) && !waits(&out[n-1]) {
 			into := &out[n-1]
-			if into.Entries+l.Entries <= partition.Largest && into.Bytes+l.Bytes <= mergedBytes {
+			if into.Entries+l.Entries <= mergedEntries && into.Bytes+l.Bytes <= mergedBytes {
 				into.Half = listHalf{}
 				into.Through, into.Until, into.Last, into.LastAt = l.lastNumber(), l.Until, l.Last, l.LastAt
 				into.Entries += l.Entries

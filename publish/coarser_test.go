@@ -1,12 +1,15 @@
 package publish
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -120,5 +123,46 @@ func TestCoarserListsOfFiles(t *testing.T) {
 	}
 	if _, all := w.all(w.url("changelist.xml")); len(all) != 34 || len(packages) < 3 {
 		t.Errorf("%d changes are listed, want 34; %d packages", len(all), len(packages))
+	}
+}
+
+// TestMonthOfLists: 500 changes a second for 30 days, as numbers, stay within one index; twice as
+// many are warned of.
+func TestMonthOfLists(t *testing.T) {
+	const changes, entries = 500 * 86400 * 30, 10000
+	var log bytes.Buffer
+	s := &set{p: &Publisher{log: slog.New(slog.NewTextHandler(&log, nil))}, cfg: SetConfig{Name: "data"}, locks: &locks{}, sizes: sizes{mostLists: mostLists, partSize: partSize(entries)}}
+	w := &generationWriter{set: s, batch: memkv.New().Batch(), dirty: map[uint64]bool{}}
+	defer w.batch.Close()
+	grow := func(lists int) {
+		for range lists {
+			n := uint64(1)
+			if len(w.lists) > 0 {
+				n = w.lists[len(w.lists)-1].lastNumber() + 1
+			}
+			w.lists = append(w.lists, listRecord{Number: n, Entries: entries, Bytes: entries * 1200, Until: time.Unix(int64(n), 0)})
+			if n%4000 == 0 {
+				w.mergeLists()
+				w.warnFull()
+				if err := w.batch.Commit(t.Context(), false); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		w.mergeLists()
+	}
+	grow(changes / entries)
+	all := 0
+	for _, l := range w.lists {
+		all += l.Entries
+	}
+	if most := changes/mergedEntries + finestLists; all != changes || len(w.lists) > most {
+		t.Errorf("%d changes in %d lists, want %d in at most %d", all, len(w.lists), changes, most)
+	}
+	if strings.Contains(log.String(), "too large") {
+		t.Errorf("warned too early: %s", log.String())
+	}
+	if grow(changes / entries / 3); strings.Count(log.String(), "too large") != 1 {
+		t.Errorf("with %d lists there is no warning, or several: %s", len(w.lists), log.String())
 	}
 }

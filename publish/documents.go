@@ -333,15 +333,18 @@ func (snap *snapshot) changeList(ctx context.Context) (*document, error) {
 	if len(snap.lists) == 1 {
 		return snap.changeListDoc(ctx, &snap.lists[0])
 	}
-	s := snap.set
-	key := nameTag("cli %s %s %s %d %d %d %d", layout, s.at.Base, s.cfg.Name, snap.gen.Number, snap.gen.Sequence, snap.lists[0].Number, snap.gen.At.UnixMicro())
+	s, lists := snap.set, snap.lists
+	if more := len(lists) - mostEntries; more > 0 { // older ones are as those that retention has dropped
+		lists = lists[more:]
+	}
+	key := nameTag("cli %s %s %s %d %d %d %d", layout, s.at.Base, s.cfg.Name, snap.gen.Number, snap.gen.Sequence, lists[0].Number, snap.gen.At.UnixMicro())
 	return s.p.cache.Get(ctx, key, func() (*document, error) {
 		head := s.at.root(resourcesync.ChangeList)
 		head.Index = true
-		head.Meta.From = snap.lists[0].From
+		head.Meta.From = lists[0].From
 		head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
-		entries := make([]resourcesync.Entry, len(snap.lists))
-		for i, l := range snap.lists {
+		entries := make([]resourcesync.Entry, len(lists))
+		for i, l := range lists {
 			entries[i] = resourcesync.Entry{Loc: s.at.listAddress(&l), HasMeta: true,
 				Meta: resourcesync.Meta{From: l.From, Until: l.Until, Length: -1, Ext: extNumbers(l.Last, 0)}}
 		}

@@ -266,7 +266,7 @@ type packages struct {
 
 // room gives the package for so many more bytes.
 func (ps *packages) room(bytes int64) (*packageFile, error) {
-	if ps.out != nil && ps.out.entries > 0 && (ps.out.entries >= packageEntries || ps.out.zip.ManifestSize() > ps.s.sizes.partSize.Bytes || ps.out.size()+bytes > ps.s.cfg.PackageBytes) {
+	if ps.out != nil && ps.out.entries > 0 && (ps.out.entries >= packageEntries || ps.out.zip.ManifestSize() > ps.s.sizes.partSize.Usual.Bytes || ps.out.size()+bytes > ps.s.cfg.PackageBytes) {
 		if err := ps.close(); err != nil {
 			return nil, err
 		}

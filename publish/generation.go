@@ -246,6 +246,7 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 		return before, Generation{}, err
 	}
 	keep = true
+	w.warnFull()
 	s.replace(&generation{gen: w.gen, log: now, parts: w.parts, lists: w.lists, alternates: alternates})
 	if s != before {
 		s.p.put(s)
@@ -419,11 +420,11 @@ func (w *generationWriter) take(ctx context.Context, patches *patch.Queue) error
 		return err
 	}
 	l, most := &w.lists[len(w.lists)-1], w.set.cfg.RotateEntries
-	if l.Half.After == 0 && (l.Entries >= most/2 || l.Bytes >= mergedBytes/2) && l.Entries > 0 {
+	if l.Half.After == 0 && (l.Entries >= most/2 || l.Bytes >= rotateBytes/2) && l.Entries > 0 {
 		w.flushChunk()
 		l.Half = listHalf{After: l.Last, At: l.LastAt, Entries: l.Entries, Bytes: l.Bytes}
 	}
-	if l.Entries > 0 && (l.Entries+len(entries) > most || l.Bytes >= mergedBytes || c.Time.Sub(l.First) >= w.set.cfg.Rotate) {
+	if l.Entries > 0 && (l.Entries+len(entries) > most || l.Bytes >= rotateBytes || c.Time.Sub(l.First) >= w.set.cfg.Rotate) {
 		w.flushChunk()
 		l.Until, w.dirty[l.Number] = l.LastAt, true
 		w.lists = append(w.lists, listRecord{Version: recordVersion, Number: l.Number + 1, From: l.LastAt, After: l.Last, Last: l.Last})

@@ -110,8 +110,8 @@ func TestChangesFrom(t *testing.T) {
 // TestOldPartName: who has an index of before finds a part at its old name after it was
 // cut, up to the bounds of a document, and then is told where the parts of now are listed.
 func TestOldPartName(t *testing.T) {
-	w := newWorld(t, SetConfig{Format: rdfres.NTriples, PartEntries: partition.Largest})
-	w.tune = func(s *set) { s.sizes.partSize.Entries = 4 }
+	w := newWorld(t, SetConfig{Format: rdfres.NTriples, PartEntries: int(partition.Large.Entries)})
+	w.tune = func(s *set) { s.sizes.partSize.Usual.Entries = 4 }
 	w.reopen()
 	values := map[string]int{}
 	for i := range 40 {
@@ -128,7 +128,7 @@ func TestOldPartName(t *testing.T) {
 	if n != 40 || len(parts) < 8 {
 		t.Errorf("the old names have %d of 40 entries, there are %d parts", n, len(parts))
 	}
-	w.tune = func(s *set) { s.sizes.partSize.Entries, s.sizes.documentEntries = 4, 10 }
+	w.tune = func(s *set) { s.sizes.partSize.Usual.Entries, s.sizes.documentEntries = 4, 10 }
 	w.reopen()
 	if res := w.get(w.url("resourcelist-0.xml")); res.Code != http.StatusGone || !strings.Contains(res.Body.String(), "resourcelist.xml") {
 		t.Errorf("%d %s", res.Code, res.Body)

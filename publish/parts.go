@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -13,6 +14,27 @@ import (
 
 // partBytes bounds the entries of a part, of the 50 MB of a document.
 const partBytes = 32 << 20
+
+// partSize bounds the parts of a Resource List with usually so many entries each.
+func partSize(entries int) partition.Size {
+	return partition.Size{Usual: partition.Limit{Entries: int64(entries), Bytes: partBytes}, Many: partition.Many, Large: partition.Large, Most: partition.MostParts}
+}
+
+// nearlyFull is the share of an index in use from which the log warns.
+const nearlyFull = 0.8
+
+// warnFull warns when the Resource List or the Change Lists fill most of their index, once until
+// it is less again. A full Resource List is no longer published.
+func (w *generationWriter) warnFull() {
+	s := w.set
+	parts, lists := w.parts.Filled(s.sizes.partSize), float64(len(w.lists))/mostEntries
+	full := max(parts, lists) >= nearlyFull
+	if full && !s.warnedFull {
+		s.p.log.Warn("the set becomes too large for one index: divide it into several sets (select), or keep fewer changes (retention)", "set", s.cfg.Name,
+			"Resource List in use", fmt.Sprintf("%.0f %%", 100*parts), "Change Lists in use", fmt.Sprintf("%.0f %%", 100*lists))
+	}
+	s.warnedFull = full
+}
 
 // measure renders the entries, as assembling the parts does.
 func (m *entryMaker) measure(ctx context.Context, view *source) partition.Measure {

@@ -83,12 +83,12 @@ func TestManyParts(t *testing.T) {
 	v := w.log.View(t.Context())
 	defer v.Close()
 	each := w.pub.lookup("data").entries.measure(t.Context(), &source{View: v})
-	ps, err := partition.New(each, partition.Size{Entries: 3, Many: 12, Bytes: partBytes}, partition.Part{})
+	ps, err := partition.New(each, partition.Size{Usual: partition.Limit{Entries: 3, Bytes: partBytes}, Many: 12, Large: partition.Large}, partition.Part{})
 	w.must(err)
 	if len(ps) != 1 || ps[0].Count != int64(len(values)) {
 		t.Errorf("begun anew there are %d parts", len(ps))
 	}
-	if ps, err = partition.New(each, partition.Size{Entries: 3, Many: 1000, Bytes: partBytes}, partition.Part{}); err != nil || len(ps) < 50 {
+	if ps, err = partition.New(each, partition.Size{Usual: partition.Limit{Entries: 3, Bytes: partBytes}, Many: 1000}, partition.Part{}); err != nil || len(ps) < 50 {
 		t.Errorf("with room there are %d parts (%v)", len(ps), err)
 	}
 	// it shrinks again
@@ -167,7 +167,7 @@ func TestLongEntries(t *testing.T) {
 		return fmt.Sprintf("http://example.org/%s/%d", strings.Repeat("long/", 60*(i%3)), i)
 	}
 	w := newWorld(t, SetConfig{Format: rdfres.NTriples, Archives: true})
-	w.tune = func(s *set) { s.sizes.partSize.Bytes = allowed }
+	w.tune = func(s *set) { s.sizes.partSize.Usual.Bytes = allowed }
 	w.o.Dir = t.TempDir()
 	w.reopen()
 	values, next := map[string]int{}, 0

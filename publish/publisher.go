@@ -152,9 +152,10 @@ type sizes struct {
 
 // locks of a set, whatever its addresses are. Publishing is taken before dumping.
 type locks struct {
-	publishing sync.Mutex // one Publish or Retain at a time; guards kv writes of generations
+	publishing sync.Mutex // one Publish or Retain at a time; guards kv writes of generations, and warnedFull
 	dumping    sync.Mutex // one Dump at a time; guards kv writes of dumps
 	archiving  sync.Mutex // guards kv writes of archives; taken last, for moments
+	warnedFull bool       // a log line has told that an index is nearly full
 }
 
 // generation is the current one. Its moments keep snapshots of the store only while the next
@@ -317,7 +318,7 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 	if cfg.PartEntries <= 0 {
 		cfg.PartEntries = 10000
 	}
-	cfg.RotateEntries, cfg.PartEntries = min(cfg.RotateEntries, mostEntries), min(cfg.PartEntries, partition.Largest)
+	cfg.RotateEntries, cfg.PartEntries = min(cfg.RotateEntries, mostEntries), min(cfg.PartEntries, int(partition.Large.Entries))
 	if cfg.PackageBytes <= 0 {
 		cfg.PackageBytes = 64 << 20
 	}
@@ -340,7 +341,7 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
 	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), files: &folder{set: cfg.Name, log: p.log, ask: p.o.Missing, dry: p.o.Dry}, locks: &locks{}, inventory: inventory.New(setKeys(store, cfg.Name)), names: search.New(setKeys(store, cfg.Name), cfg.Log),
-		sizes: sizes{dumpDocEntries, mostLists, timeMapVersions, mostEntries, partition.Size{Entries: cfg.PartEntries, Many: partition.Many, Bytes: partBytes}}}
+		sizes: sizes{dumpDocEntries, mostLists, timeMapVersions, mostEntries, partSize(cfg.PartEntries)}}
 	at, former, known, err := readAddresses(ctx, s.kv)
 	if err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)

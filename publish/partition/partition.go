@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"sort"
 	"time"
@@ -19,14 +20,20 @@ import (
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// An index may have 50,000 parts. Long before, parts grow instead.
 const (
-	Many    = 20000 // beyond these
-	Largest = 25000 // entries of a part among many
-	maxBits = 48    // of a part's name
+	// MostParts is the number of parts allowed in an index (ResourceSync 1.1, section 7).
+	MostParts = 50000
+	// Many parts are the usual ones. With more, each holds more (Size.Large).
+	Many = 20000
+
+	maxBits = 48 // of a part's name
 
 	recordVersion = 1
 )
+
+// Large bounds a part among many. An even hash fills 32,768 such parts with 1,310 million
+// entries.
+var Large = Limit{Entries: 40000, Bytes: 48_000_000}
 
 // Part is a range of the Resource List: the entities whose keys begin with the
 // same depth bits.
@@ -163,54 +170,105 @@ func (ps Parts) Find(key rdfres.Digest) int {
 	return sort.Search(len(ps), func(i int) bool { return ps[i].Lo > k }) - 1
 }
 
+// Limit is a number of entries, and their bytes.
+type Limit struct{ Entries, Bytes int64 }
+
 // Size says how large parts are.
 type Size struct {
-	Entries int   // usually
-	Many    int   // parts; with more, each holds up to Largest entries
-	Bytes   int64 // of the entries, in any case
+	Usual Limit
+	Many  int   // parts; with more, Large is the limit where it is wider
+	Large Limit // the zero Limit: parts never grow
+	Most  int   // parts of the list; 0: any number
 }
 
-// limit is the most entries of one of so many parts. With more it is cut in two.
-func (z Size) limit(parts int) int64 {
+// limit is that of one of so many parts. Beyond it a part is cut in two.
+func (z Size) limit(parts int) Limit {
 	if parts > z.Many {
-		return max(int64(z.Entries), Largest)
+		return Limit{max(z.Usual.Entries, z.Large.Entries), max(z.Usual.Bytes, z.Large.Bytes)}
 	}
-	return int64(z.Entries)
+	return z.Usual
 }
 
 // tooLarge tells whether a part, one of so many, is cut in two. A single entry cannot
 // be.
 func (z Size) tooLarge(p *Part, parts int) bool {
-	return p.Count > z.limit(parts) || p.Bytes > z.Bytes && p.Count > 1
+	l := z.limit(parts)
+	return p.Count > l.Entries || p.Bytes > l.Bytes && p.Count > 1
 }
 
 // toMeasure tells whether it is time to measure: since the last time, bytes were only
 // added.
-func (z Size) toMeasure(p *Part) bool { return p.Bytes < 0 || p.Bytes > z.Bytes+z.Bytes/4 }
+func (z Size) toMeasure(p *Part, parts int) bool {
+	most := z.limit(parts).Bytes
+	return p.Bytes < 0 || p.Bytes > most+most/32
+}
+
+// FullError tells that a list has more parts than an index may name.
+type FullError struct {
+	Entries     int64
+	Parts, Most int
+}
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("%d entries make %d parts of the Resource List, and its index holds %d: divide the set into several", e.Entries, e.Parts, e.Most)
+}
+
+// check fails with a FullError if there are too many parts.
+func (z Size) check(ps Parts) error {
+	if z.Most == 0 || len(ps) <= z.Most {
+		return nil
+	}
+	e := &FullError{Parts: len(ps), Most: z.Most}
+	for _, p := range ps {
+		e.Entries += p.Count
+	}
+	return e
+}
+
+// Filled is the share of an index that the parts take, from 0 to 1: the largest of the shares of
+// parts, entries and bytes. Parts are halves of halves, so the last full level counts for the
+// latter two.
+func (ps Parts) Filled(size Size) float64 {
+	if size.Most == 0 {
+		return 0
+	}
+	var all Limit
+	for _, p := range ps {
+		all.Entries += p.Count
+		all.Bytes += max(0, p.Bytes)
+	}
+	level := float64(uint64(1) << (bits.Len(uint(size.Most)) - 1))
+	most := size.limit(size.Most)
+	return max(float64(len(ps))/float64(size.Most), float64(all.Entries)/(level*float64(most.Entries)), float64(all.Bytes)/(level*float64(most.Bytes)))
+}
 
 // Measure gives the key of each entry of a range, and its size.
 type Measure func(lo, hi rdfres.Digest, f func(key rdfres.Digest, bytes int64)) error
 
-// New cuts all entries.
+// New cuts all entries. With too many parts for an index it fails with a FullError.
 func New(each Measure, size Size, touched Part) (Parts, error) {
-	const depth = 16
-	type sum struct{ Count, Bytes int64 }
-	sums := make([]sum, 1<<depth)
+	sums := make([]Limit, 1<<16)
 	err := each(rdfres.Digest{}, rdfres.Digest{}, func(k rdfres.Digest, bytes int64) {
 		at := &sums[binary.BigEndian.Uint16(k[:])]
-		at.Count++
+		at.Entries++
 		at.Bytes += bytes
 	})
 	if err != nil {
 		return nil, err
 	}
+	return cutAll(sums, size, touched)
+}
+
+// cutAll cuts the entries in so many equal ranges of keys, a power of two: no part is smaller than
+// a range.
+func cutAll(sums []Limit, size Size, touched Part) (Parts, error) {
 	var ps Parts
 	parts := 0 // as a guess
-	var cut func(p Part, sums []sum)
-	cut = func(p Part, sums []sum) {
+	var cut func(p Part, sums []Limit)
+	cut = func(p Part, sums []Limit) {
 		p.Count, p.Bytes = 0, 0
 		for _, n := range sums {
-			p.Count += n.Count
+			p.Count += n.Entries
 			p.Bytes += n.Bytes
 		}
 		if !size.tooLarge(&p, parts) || len(sums) == 1 {
@@ -227,7 +285,7 @@ func New(each Measure, size Size, touched Part) (Parts, error) {
 		ps, parts = nil, len(ps)
 		cut(touched, sums)
 	}
-	return ps, nil
+	return ps, size.check(ps)
 }
 
 // Touch sums up the changes of a part.
@@ -238,7 +296,7 @@ type Touch struct {
 
 // Update notes the touched parts, by index, then cuts and joins. With again, entries are
 // made otherwise than before, and all parts are measured. touch has the sequence,
-// generation and time.
+// generation and time. With too many parts for an index it fails with a FullError.
 func (ps Parts) Update(touched map[int]Touch, touch Part, again bool, each Measure, size Size, b kv.Batch) (Parts, error) {
 	var keys []uint64
 	if again {
@@ -270,10 +328,13 @@ func (ps Parts) Update(touched map[int]Touch, touch Part, again bool, each Measu
 		i := ps.Find(key)
 		var err error
 		switch p := &ps[i]; {
-		case p.Count > size.limit(len(ps)) || size.toMeasure(p):
+		case p.Count > size.limit(len(ps)).Entries || size.toMeasure(p, len(ps)):
 			ps, err = ps.split(each, i, size, b)
 		case p.Seq == touch.Seq:
 			ps = ps.merge(i, size, b)
+		}
+		if err == nil {
+			err = size.check(ps)
 		}
 		if err != nil {
 			return nil, err
@@ -284,7 +345,7 @@ func (ps Parts) Update(touched map[int]Touch, touch Part, again bool, each Measu
 
 // split measures the part i if needed, and cuts it as long as it holds too much.
 func (ps Parts) split(each Measure, i int, size Size, b kv.Batch) (Parts, error) {
-	if p := &ps[i]; p.Bytes < 0 || p.Bytes > size.Bytes {
+	if p := &ps[i]; p.Bytes < 0 || p.Bytes > size.limit(len(ps)).Bytes {
 		p.Bytes = 0
 		lo, hi := p.Bounds()
 		if err := each(lo, hi, func(_ rdfres.Digest, bytes int64) { p.Bytes += bytes }); err != nil {
@@ -328,8 +389,8 @@ func (ps Parts) merge(i int, size Size, b kv.Batch) Parts {
 		if p.Lo>>(64-p.Depth)&1 == 1 {
 			j = i - 1
 		}
-		if j < 0 || j >= len(ps) || ps[j].Depth != p.Depth || ps[j].Count+p.Count > int64(size.Entries)/2 ||
-			p.Bytes < 0 || ps[j].Bytes < 0 || ps[j].Bytes+p.Bytes > size.Bytes/2 {
+		if j < 0 || j >= len(ps) || ps[j].Depth != p.Depth || ps[j].Count+p.Count > size.Usual.Entries/2 ||
+			p.Bytes < 0 || ps[j].Bytes < 0 || ps[j].Bytes+p.Bytes > size.Usual.Bytes/2 {
 			return ps
 		}
 		i = min(i, j)

@@ -105,7 +105,7 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 	board := dashboard.New(b, a.log)
 	pages := func(c *gin.Context) {
 		if a.users.Closed() {
-			c.Request = c.Request.WithContext(dashboard.WithUser(c.Request.Context(), userOf(c).Name))
+			c.Request = c.Request.WithContext(dashboard.WithUser(c.Request.Context(), userOf(c)))
 		}
 		board.ServeHTTP(c.Writer, c.Request)
 	}

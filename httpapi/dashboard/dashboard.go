@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/access"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/recentlog"
 	"github.com/rsbridge/rsbridge/internal/webguard"
@@ -38,9 +39,10 @@ var Patterns = []string{"/", "/assets/", "/sets/", "/destinations/", "/runs", "/
 
 type userKey struct{}
 
-// WithUser is a context of a request of a logged-in user.
-func WithUser(ctx context.Context, name string) context.Context {
-	return context.WithValue(ctx, userKey{}, name)
+// WithUser is a context of a request of a logged-in user. Pages for one without the role "operate" have
+// no buttons for actions.
+func WithUser(ctx context.Context, user access.User) context.Context {
+	return context.WithValue(ctx, userKey{}, user)
 }
 
 // policy lets a page load its own files, and send its forms here; nothing else.
@@ -52,15 +54,21 @@ type Dashboard struct {
 	log     *slog.Logger
 	lines   *recentlog.Handler // nil: the log is not kept
 	mux     *http.ServeMux
-	pages   map[string]*template.Template
+	pages   map[look]*template.Template
 	version string // of the assets, in their addresses
 	past    past
 	labels  labels
 }
 
+// look is a template, for users that may act or may read alone.
+type look struct {
+	name string
+	acts bool
+}
+
 // New makes the dashboard of a bridge. A logger with a recentlog.Handler also shows its lines.
 func New(b *bridge.Bridge, log *slog.Logger) *Dashboard {
-	d := &Dashboard{b: b, log: log, mux: http.NewServeMux(), pages: map[string]*template.Template{}, past: past{runner: b.Runner()}, labels: newLabels()}
+	d := &Dashboard{b: b, log: log, mux: http.NewServeMux(), pages: map[look]*template.Template{}, past: past{runner: b.Runner()}, labels: newLabels()}
 	d.lines, _ = log.Handler().(*recentlog.Handler)
 	sum := sha256.New()
 	for _, name := range assetNames() {
@@ -68,11 +76,14 @@ func New(b *bridge.Bridge, log *slog.Logger) *Dashboard {
 		sum.Write(data)
 	}
 	d.version = hex.EncodeToString(sum.Sum(nil)[:6])
-	layout := template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/layout.html", "templates/parts.html"))
 	names, _ := fs.Glob(templateFiles, "templates/*.html") // the pattern is right
-	for _, file := range names {
-		name := strings.TrimSuffix(path.Base(file), ".html")
-		d.pages[name] = template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, file))
+	for _, acts := range []bool{true, false} {
+		layout := template.New("").Funcs(functions).Funcs(template.FuncMap{"acts": func() bool { return acts }})
+		template.Must(layout.ParseFS(templateFiles, "templates/layout.html", "templates/parts.html"))
+		for _, file := range names {
+			name := strings.TrimSuffix(path.Base(file), ".html")
+			d.pages[look{name, acts}] = template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, file))
+		}
 	}
 	for pattern, page := range map[string]pageFunc{
 		"GET /{$}":                            d.home,
@@ -177,7 +188,8 @@ func rootOf(r *http.Request) string {
 
 func (d *Dashboard) show(w http.ResponseWriter, r *http.Request, p *page) {
 	p.Root, p.Assets = rootOf(r), d.version
-	p.User, _ = r.Context().Value(userKey{}).(string)
+	user, closed := r.Context().Value(userKey{}).(access.User)
+	p.User = user.Name
 	var err error
 	if p.Head.Now.IsZero() {
 		p.Head, err = d.head(r.Context())
@@ -187,7 +199,7 @@ func (d *Dashboard) show(w http.ResponseWriter, r *http.Request, p *page) {
 		p.Head = Head{Worst: toneBad, Sentence: "The state cannot be read: " + webguard.MaskedText(err.Error())}
 	}
 	var out bytes.Buffer
-	if err := d.pages[p.name].ExecuteTemplate(&out, "layout", p); err != nil {
+	if err := d.pages[look{p.name, !closed || user.Role.Has(access.Operate)}].ExecuteTemplate(&out, "layout", p); err != nil {
 		d.log.Error("a page of the dashboard cannot be made", "path", r.URL.Path, "error", err)
 		http.Error(w, "The page cannot be made; the log tells more.", http.StatusInternalServerError)
 		return

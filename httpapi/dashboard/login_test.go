@@ -47,6 +47,12 @@ func TestLogin(t *testing.T) {
 	b.Do(browsertest.Click(`//button[contains(., "Log out")]`), browsertest.Shown(`//label[contains(., "Token")]`))
 
 	b.Do(browsertest.Type("#token", read+"\r"), browsertest.Shown(`//tr[contains(., "books")]`))
+	for _, page := range []string{"/", "/sets/books", "/destinations/copy"} {
+		b.Do(chromedp.Navigate(w.srv.URL+page), browsertest.Shown(`//h2[contains(., "uns")]`))
+		if forms := js(b, `[...document.querySelectorAll("form[method=post]")].map(f => f.innerText.trim())`); forms != "bob Log out" {
+			t.Errorf("%s has for a reader the forms %s", page, forms)
+		}
+	}
 	if status := js(b, `(() => { const r = new XMLHttpRequest(); r.open("POST", "api/v1/sets/books/scan", false); r.send(); return r.status })()`); status != "403" {
 		t.Errorf("a reader scans: %s", status)
 	}

@@ -245,7 +245,7 @@ func (m *memory) forgetDestination(ctx context.Context, name string, stores map[
 		batch := m.kv.Batch()
 		defer batch.Close()
 		kv.Join(m.records, batch).Delete(paused.Destination(name))
-		if err = forgetRuns(ctx, m, batch, name, append([]string{"move-destination:"}, destinationJobs...)); err == nil {
+		if err = errors.Join(moveSamples(ctx, m, batch, "destination:", name, ""), forgetRuns(ctx, m, batch, name, append([]string{"move-destination:"}, destinationJobs...))); err == nil {
 			err = batch.Commit(ctx, true)
 		}
 	}

@@ -162,7 +162,7 @@ func (m *memory) moveRecords(ctx context.Context, from, to string) error {
 	} else {
 		err = errors.Join(changetrack.Rename(ctx, track, batch, from, to), publish.Rename(ctx, pub, batch, from, to, now))
 	}
-	if err != nil {
+	if err := errors.Join(err, moveSamples(ctx, m, batch, "set:", from, to)); err != nil {
 		return err
 	}
 	others := setRecords(to)

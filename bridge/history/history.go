@@ -173,12 +173,23 @@ func (s Store) Samples(ctx context.Context, subject string, after time.Time) (ou
 	return out, nil
 }
 
-// Forget drops the samples of a subject.
-func (s Store) Forget(ctx context.Context, subject string) error {
-	b := s.kv.Batch()
-	defer b.Close()
-	b.DeleteRange(append([]byte(subject), 0), append([]byte(subject), 1))
-	return b.Commit(ctx, false)
+// Move gives the samples of a subject to another one, with the commit of a batch; to "": they are
+// dropped. Those of the other one are dropped in any case.
+func (s Store) Move(ctx context.Context, batch kv.Batch, from, to string) error {
+	own := kv.Join(s.kv, batch)
+	records := func(subject string) (lo, hi []byte) { return append([]byte(subject), 0), append([]byte(subject), 1) }
+	lo, hi := records(from)
+	if to != "" {
+		own.DeleteRange(records(to))
+		for p, err := range s.kv.Scan(ctx, lo, hi) {
+			if err != nil {
+				return fmt.Errorf("samples of %s: %w", from, err)
+			}
+			own.Set(append([]byte(to), p.Key[len(from):]...), p.Value)
+		}
+	}
+	own.DeleteRange(lo, hi)
+	return nil
 }
 
 // Tidy makes old samples coarser, and drops those older than a week.

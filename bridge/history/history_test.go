@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,12 +83,19 @@ func TestWeek(t *testing.T) {
 	if err != nil || len(day) == 0 || day[0].Time.Before(now.Add(-25*time.Hour)) || day[0].Behind != nil {
 		t.Errorf("the last day begins with %+v, %v", day[0], err)
 	}
-	if err := s.Forget(ctx, "set:b"); err != nil {
-		t.Fatal(err)
-	}
-	for subject, want := range map[string]bool{"set:a": true, "set:b": false} {
-		if left, err := s.Samples(ctx, subject, began); err != nil || len(left) > 0 != want {
-			t.Errorf("%s has %d samples, %v", subject, len(left), err)
+	for _, move := range []struct {
+		from, to string
+		left     []string
+	}{{"set:b", "set:c", []string{"set:a", "set:c"}}, {"set:c", "", []string{"set:a"}}, {"set:none", "set:a", nil}} {
+		b := store.Batch()
+		defer b.Close()
+		if err := errors.Join(s.Move(ctx, b, move.from, move.to), b.Commit(ctx, false)); err != nil {
+			t.Fatal(err)
+		}
+		for _, subject := range []string{"set:a", "set:b", "set:c"} {
+			if left, err := s.Samples(ctx, subject, began); err != nil || len(left) > 0 != slices.Contains(move.left, subject) {
+				t.Errorf("from %q to %q: %s has %d samples, %v", move.from, move.to, subject, len(left), err)
+			}
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge/holder"
+	"github.com/rsbridge/rsbridge/bridge/lastruns"
 	"github.com/rsbridge/rsbridge/bridge/named"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
@@ -187,7 +188,7 @@ func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
 }
 
 func (b *Bridge) openRunner(ctx context.Context) (err error) {
-	b.runner, err = jobs.Open(ctx, kv.Prefix(b.kv, prefixJobs), b.jobs(ctx), jobs.Options{Now: b.o.Now, Class: runClass, Around: b.o.Telemetry.Run, Grace: cmp.Or(b.o.Grace, 20*time.Second), Logger: b.log.With("component", "jobs")})
+	b.runner, err = jobs.Open(ctx, kv.Prefix(b.kv, prefixJobs), b.jobs(ctx), jobs.Options{Now: b.o.Now, Class: lastruns.Class, Around: b.o.Telemetry.Run, Grace: cmp.Or(b.o.Grace, 20*time.Second), Logger: b.log.With("component", "jobs")})
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/lastruns"
 	"github.com/rsbridge/rsbridge/bridge/named"
 	"github.com/rsbridge/rsbridge/bridge/paused"
 	"github.com/rsbridge/rsbridge/bridge/storelog"
@@ -417,11 +418,11 @@ func (s *set) again(ctx context.Context, after string, begin func(job, cause str
 		if _, busy := s.bridge.runner.Busy(job); busy {
 			continue
 		}
-		failed, _, err := lastRuns(ctx, s.bridge.runner, []string{kind}, s.name)
+		last, err := lastruns.Of(ctx, s.bridge.runner, []string{kind}, s.name)
 		if err != nil {
 			return err
 		}
-		if failed == nil && (!missing || kind == "retain:") {
+		if last.Failed == nil && (!missing || kind == "retain:") {
 			continue
 		}
 		if err := begin(job, "again after "+after); err != nil {

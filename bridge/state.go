@@ -3,13 +3,13 @@ package bridge
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/lastruns"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 )
 
@@ -34,14 +34,13 @@ var States = []State{StateNever, StateRunning, StateOK, StateHeld, StateFailing,
 
 // standing is the basis for the state of a set or a destination.
 type standing struct {
-	fault  string    // why it cannot be opened
-	held   string    // waiting for a person
-	failed *jobs.Run // of one of its jobs
-	undone string    // left by the last run
-	behind string    // not published by the source yet, or not reached by an interrupted run
-	never  string    // why nothing is known yet
-	paused string    // why the schedule rests
-	busy   bool      // a run is under way
+	lastruns.Last
+	fault  string // why it cannot be opened
+	held   string // waiting for a person
+	undone string // left by the last run
+	behind string // not published by the source yet, or not reached by an interrupted run
+	never  string // why nothing is known yet
+	paused string // why the schedule rests
 }
 
 // state is the word, and a line about the fault, "" for none. A bad word stays until a run
@@ -53,10 +52,10 @@ func (s standing) state() (State, string) {
 		return StateFailing, s.fault
 	case s.held != "":
 		state, why = StateHeld, s.held
-	case s.failed != nil && s.failed.Unreachable:
-		state, why = StateUnreachable, s.failed.Error
-	case s.failed != nil:
-		state, why = StateFailing, s.failed.Error
+	case s.Failed != nil && s.Failed.Unreachable:
+		state, why = StateUnreachable, s.Failed.Error
+	case s.Failed != nil:
+		state, why = StateFailing, s.Failed.Error
 	case s.never != "":
 		state, why = StateNever, s.never
 	case s.undone != "":
@@ -67,8 +66,10 @@ func (s standing) state() (State, string) {
 	switch {
 	case s.paused != "":
 		state, why = StatePaused, strings.Trim(s.paused+"; "+why, "; ")
-	case s.busy && (state == StateOK || state == StateNever):
-		state = StateRunning
+	case s.Busy && (state == StateOK || state == StateNever):
+		if state = StateRunning; s.Waiting != nil {
+			why = fmt.Sprintf("it tries again, attempt %d: %s", s.Waiting.Attempt, s.Waiting.Why)
+		}
 	}
 	return state, strings.Join(strings.Fields(why), " ")
 }
@@ -79,91 +80,9 @@ var setJobs = []string{"scan:", "hint:", "dump:", "changedump:", "list:", "archi
 // destinationJobs are those of a destination.
 var destinationJobs = []string{"sync:", "audit:"}
 
-// lastRuns looks at the jobs of a set or destination: the first one with a failed last run,
-// and any run under way. A failure to reach the server counts until a later run ends well.
-func lastRuns(ctx context.Context, runner *jobs.Runner, kinds []string, name string) (failed *jobs.Run, busy bool, err error) {
-	var lost *jobs.Run // the newest failure to reach the server
-	var well uint64    // the newest run with a good end
-	for _, kind := range kinds {
-		if run, ok := runner.Busy(kind + name); ok && run.State == jobs.Running {
-			busy = true
-		}
-		for run, err := range runner.Runs(ctx, kind+name) {
-			if err != nil {
-				return nil, false, err
-			}
-			switch {
-			case !ended(run):
-				continue
-			case run.State == jobs.Done:
-				well = max(well, run.ID)
-			case looks(run) && run.Unreachable && (lost == nil || lost.ID < run.ID):
-				lost = &run
-			}
-			if looks(run) {
-				continue
-			}
-			if run.State == jobs.Failed && failed == nil {
-				failed = &run
-			}
-			break
-		}
-	}
-	if failed == nil && lost != nil && lost.ID > well {
-		failed = lost
-	}
-	return failed, busy, nil
-}
-
-// ended tells whether a run came to its own end: not cut off, and not of a resting schedule.
-func ended(run jobs.Run) bool {
-	var s skipped
-	return run.State == jobs.Failed || run.State == jobs.Done && (json.Unmarshal(run.Result, &s) != nil || !s.Paused)
-}
-
-// runClass keeps the runs behind a state beside those that did nothing, or only looked.
-func runClass(run jobs.Run) string {
-	switch {
-	case looks(run):
-	case ended(run):
-		return "ended"
-	case run.State == jobs.Interrupted && !run.Started.IsZero():
-		return "interrupted"
-	}
-	return ""
-}
-
-// cutOff tells whether the last begun run of a job had no end of its own, as after a kill. A run
-// under way says nothing yet.
-func cutOff(ctx context.Context, runner *jobs.Runner, job string) (bool, error) {
-	for run, err := range runner.Runs(ctx, job) {
-		if err != nil {
-			return false, err
-		}
-		if class := runClass(run); class != "" {
-			return class == "interrupted", nil
-		}
-	}
-	return false, nil
-}
-
-// looks tells whether a run only looked since a person asked: a dry run, or an audit beside
-// the schedule.
-func looks(run jobs.Run) bool {
-	switch kind, _, _ := strings.Cut(run.Job, ":"); kind {
-	case "sync":
-		var args SyncArgs
-		_ = json.Unmarshal(run.Args, &args) // none are none
-		return args.DryRun
-	case "audit":
-		return run.Cause != jobs.BySchedule
-	}
-	return false
-}
-
 // judge fills in the state of a set.
-func (s *SetStatus) judge(never bool, failed *jobs.Run, busy bool) {
-	st := standing{failed: failed, busy: busy}
+func (s *SetStatus) judge(never bool, last lastruns.Last) {
+	st := standing{Last: last}
 	if s.Held != nil {
 		st.held = s.Held.Reason
 	}
@@ -186,16 +105,16 @@ func (s *SetStatus) judge(never bool, failed *jobs.Run, busy bool) {
 }
 
 // judge fills in the state of a destination.
-func (d *DestinationStatus) judge(failed *jobs.Run, busy bool) {
-	st := standing{fault: d.Fault, failed: failed, busy: busy}
+func (d *DestinationStatus) judge(last lastruns.Last) {
+	st := standing{Last: last, fault: d.Fault}
 	if d.Paused {
 		st.paused = "its schedule is paused: resume it with the API or the dashboard"
 	}
 	if d.Decision {
 		st.held = d.Held
 	}
-	if st.failed == nil && d.LastError != "" {
-		st.failed = &jobs.Run{Error: d.LastError} // of a forgotten run
+	if last.Failed == nil && d.LastError != "" {
+		st.Failed = &jobs.Run{Error: d.LastError} // of a forgotten run
 	}
 	if d.LastSync == nil {
 		st.never = "it was never synced"

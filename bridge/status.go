@@ -7,11 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/lastruns"
 	"github.com/rsbridge/rsbridge/bridge/paused"
 	"github.com/rsbridge/rsbridge/bridge/retained"
 	"github.com/rsbridge/rsbridge/bridge/storelog"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/internal/webguard"
@@ -57,6 +59,7 @@ type SetStatus struct {
 	Generation  uint64            `json:"generation"`
 	Files       *FilesReport      `json:"files,omitempty"` // behind descriptions, at the last scan
 	LastError   string            `json:"last_error"`
+	Waiting     *jobs.Waiting     `json:"waiting,omitempty"` // for the next attempt of a failed request
 	Address     string            `json:"address"`           // of the Capability List
 	Dump        *DumpStatus       `json:"dump,omitempty"`    // the file behind the state, of a set made from dumps
 	Listeners   push.Listeners    `json:"listeners"`         // of changes, at present
@@ -83,6 +86,8 @@ type DestinationStatus struct {
 	GraphIRI string     `json:"graph_iri"`
 	Paused   bool       `json:"paused"`
 	NextSync *time.Time `json:"next_sync"`
+	// Waiting is for the next attempt of a failed request, null while requests are answered.
+	Waiting *jobs.Waiting `json:"waiting,omitempty"`
 	// Live is how changes are heard of: websub, websocket, events or polling.
 	Live string `json:"live"`
 	// ReportKey is the public key of the mirror's reports to the source, "" if it sends none.
@@ -201,11 +206,11 @@ func (b *Bridge) SetStatus(ctx context.Context, name string) (SetStatus, error) 
 	if out.Paused, err = paused.Is(ctx, b.records, paused.Set(name)); err != nil {
 		return out, err
 	}
-	failed, busy, err := lastRuns(ctx, b.runner, s.jobKinds(), name)
-	if failed != nil {
-		out.LastError = failed.Error
+	last, err := lastruns.Of(ctx, b.runner, s.jobKinds(), name)
+	if out.Waiting = last.Waiting; last.Failed != nil {
+		out.LastError = last.Failed.Error
 	}
-	out.judge(out.LastScan == nil, failed, busy)
+	out.judge(out.LastScan == nil, last)
 	if fault := storelog.Try(b.cfg.Stores[s.cfg.Store].PatchLog); fault != nil && (out.State == StateOK || out.State == StateRunning) {
 		out.State, out.Why = StateFailing, "changes are not found at once: "+fault.Error()
 	}
@@ -241,13 +246,13 @@ func (b *Bridge) DestinationStatus(ctx context.Context, name string) (Destinatio
 	if err != nil {
 		out.Fault = webguard.MaskedText(err.Error())
 		out.LastError = out.Fault
-		out.judge(nil, false)
+		out.judge(lastruns.Last{})
 		return out, nil
 	}
 	if out.Status, err = d.Status(ctx); err != nil {
 		return out, err
 	}
-	if cut, err := cutOff(ctx, b.runner, "sync:"+name); err != nil {
+	if cut, err := lastruns.CutOff(ctx, b.runner, "sync:"+name); err != nil {
 		return out, err
 	} else if cut {
 		out.InSync, out.Interrupted, out.BehindSeconds, out.BehindChanges = false, true, nil, nil
@@ -255,11 +260,11 @@ func (b *Bridge) DestinationStatus(ctx context.Context, name string) (Destinatio
 	if out.Paused, err = m.paused(ctx); err != nil {
 		return out, err
 	}
-	failed, busy, err := lastRuns(ctx, b.runner, destinationJobs, name)
-	if failed != nil {
-		out.LastError = failed.Error
+	last, err := lastruns.Of(ctx, b.runner, destinationJobs, name)
+	if out.Waiting = last.Waiting; last.Failed != nil {
+		out.LastError = last.Failed.Error
 	}
-	out.judge(failed, busy)
+	out.judge(last)
 	b.noneBegins(ctx, &out.State, &out.Why)
 	return out, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/push"
 )
 
@@ -97,6 +98,7 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 			held = s.Held.Reason
 		}
 		sayWhy(w, s.Why, held, s.LastError)
+		sayWaiting(w, s.State, s.Waiting)
 		if s.Dump != nil {
 			sayDump(w, *s.Dump)
 		}
@@ -129,6 +131,7 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		if len(d.Problems) == 0 || !strings.Contains(d.Why, d.Problems[0].Location) {
 			sayWhy(w, d.Why, d.Held, d.LastError)
 		}
+		sayWaiting(w, d.State, d.Waiting)
 		if d.Held != "" && !strings.Contains(d.LastError, d.Held) {
 			fmt.Fprintf(w, "  %s%s\n", yes(d.State == bridge.StateHeld, "held: ", ""), oneLine(d.Held))
 		}
@@ -228,6 +231,13 @@ func sayWhy(w io.Writer, why string, others ...string) {
 	}
 	if why != "" {
 		fmt.Fprintf(w, "  %s\n", why)
+	}
+}
+
+// sayWaiting tells of the next attempt of a failed request; the reason of a running one says it.
+func sayWaiting(w io.Writer, state bridge.State, next *jobs.Waiting) {
+	if next != nil && state != bridge.StateRunning {
+		fmt.Fprintf(w, "  a run tries again, attempt %d\n", next.Attempt)
 	}
 }
 

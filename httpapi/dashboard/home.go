@@ -63,7 +63,7 @@ type Row struct {
 	ProofTone             tone
 	ProofAt               *time.Time
 	Age                   string // of what a reader of it sees
-	Behind                string
+	Behind                string // how far, or the next attempt of a failed request
 }
 
 // Trouble needs a person.
@@ -137,17 +137,17 @@ func (d *Dashboard) head(ctx context.Context) (h Head, err error) {
 
 func (v view) head(troubles []Trouble) Head {
 	h := Head{Worst: toneIdle, Needs: len(troubles), All: len(v.sets) + len(v.dests), Now: v.now}
-	unwell := toneGood
+	waits := false
 	for _, s := range v.sets {
 		_, t := setState(s)
-		h.Worst = worse(h.Worst, t)
+		h.Worst, waits = worse(h.Worst, t), waits || s.Waiting != nil
 	}
 	for _, s := range v.dests {
 		_, t := destinationState(s)
-		h.Worst = worse(h.Worst, t)
+		h.Worst, waits = worse(h.Worst, t), waits || s.Waiting != nil
 	}
 	for _, t := range troubles {
-		h.Worst, unwell = worse(h.Worst, t.Tone), worse(unwell, t.Tone)
+		h.Worst = worse(h.Worst, t.Tone)
 	}
 	switch {
 	case h.All == 0:
@@ -162,6 +162,8 @@ func (v view) head(troubles []Trouble) Head {
 		h.Sentence = fmt.Sprintf("%d of %d%s", h.Needs, h.All, verb)
 	case h.Worst == toneBusy:
 		h.Sentence = "All is well, and " + plural(int64(v.atWork()), "run is", "runs are") + " under way"
+	case waits:
+		h.Sentence = "Nothing needs you yet; a request is tried again"
 	case h.Worst == toneWait:
 		h.Sentence = "Nothing needs you; not all is in sync"
 	case h.Worst == toneIdle:
@@ -185,32 +187,31 @@ func (v view) atWork() (n int) {
 
 // setState is the state of a set in words.
 func setState(s bridge.SetStatus) (string, tone) {
-	switch s.State {
-	case bridge.StateOK:
+	if s.State == bridge.StateOK {
 		return "in sync", toneGood
-	case bridge.StateNever:
-		return "never run", toneIdle
 	}
-	return otherState(s.State)
+	return otherState(s.State, s.Waiting)
 }
 
 // destinationState is that of a mirror.
 func destinationState(s bridge.DestinationStatus) (string, tone) {
-	switch s.State {
-	case bridge.StateOK:
+	if s.State == bridge.StateOK {
 		if !s.InSync || s.BehindChanges != nil && *s.BehindChanges > 0 || s.BehindSeconds != nil && *s.BehindSeconds > 0 {
 			return "behind", toneWait
 		}
 		return "in sync", toneGood
-	case bridge.StateNever:
-		return "never run", toneIdle
 	}
-	return otherState(s.State)
+	return otherState(s.State, s.Waiting)
 }
 
-func otherState(s bridge.State) (string, tone) {
+func otherState(s bridge.State, waiting *jobs.Waiting) (string, tone) {
 	switch s {
+	case bridge.StateNever:
+		return "never run", toneIdle
 	case bridge.StateRunning:
+		if waiting != nil {
+			return "running", toneWait
+		}
 		return "running", toneBusy
 	case bridge.StateHeld, bridge.StateRemoved:
 		return string(s), toneWait
@@ -513,6 +514,7 @@ func (d *Dashboard) setRow(ctx context.Context, s bridge.SetStatus, now time.Tim
 		row.Next, row.NextSays = nil, "when resumed"
 	}
 	row.State, row.Tone = setState(s)
+	row.Behind = again(s.Waiting)
 	if row.Next == nil && !s.Paused && s.State != bridge.StateRemoved {
 		row.NextSays = "no schedule"
 	}
@@ -525,6 +527,14 @@ func (d *Dashboard) setRow(ctx context.Context, s bridge.SetStatus, now time.Tim
 	return row, d.ofRuns(ctx, &row, []string{"scan:", "hint:"}, "set:", now)
 }
 
+// again tells of the next attempt of a failed request.
+func again(w *jobs.Waiting) string {
+	if w == nil {
+		return ""
+	}
+	return "tries again, attempt " + number(w.Attempt)
+}
+
 func (d *Dashboard) destinationRow(ctx context.Context, s bridge.DestinationStatus, now time.Time) (Row, error) {
 	row := Row{Key: "destination-" + s.Name, Kind: "mirror", Name: s.Name, Link: "destinations/" + s.Name, From: s.Store, Why: s.Why, Resources: s.Resources, Last: s.LastSync, Next: s.NextSync}
 	row.State, row.Tone = destinationState(s)
@@ -534,7 +544,7 @@ func (d *Dashboard) destinationRow(ctx context.Context, s bridge.DestinationStat
 	if s.Paused {
 		row.Next, row.NextSays = nil, "when resumed"
 	}
-	if s.BehindSeconds != nil && *s.BehindSeconds > 0 {
+	if row.Behind = again(s.Waiting); row.Behind == "" && s.BehindSeconds != nil && *s.BehindSeconds > 0 {
 		row.Behind = seconds(*s.BehindSeconds) + " behind"
 	}
 	switch a := s.LastAudit; {

@@ -424,6 +424,14 @@ type Generation struct {
 	At       time.Time // time of that position: every change up to it is included
 }
 
+// Names is the index of the names in a set, nil for an unknown set. It ends with the publisher.
+func (p *Publisher) Names(name string) *search.Index {
+	if s := p.lookup(name); s != nil {
+		return s.names
+	}
+	return nil
+}
+
 // Generation returns the current publication of a set; false before the first.
 func (p *Publisher) Generation(name string) (Generation, bool) {
 	if _, err := p.set(name); err != nil {

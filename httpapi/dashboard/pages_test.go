@@ -239,7 +239,11 @@ func TestPages(t *testing.T) {
 	}
 	w.sees(w.get("/sets/books/entity?iri=http://example.org/book3", 200), "Its last description", "Book 3", "deleted")
 	w.sees(w.get("/search?q=book12", 200), "Book 12")
-	w.sees(w.get("/search?q=ook+12", 200), "Book 12")
+	w.sees(w.get("/search?q=12+boo", 200), "Book 12")
+	w.sees(w.get("/search?q=%3Chttp://example.org/book3%3E", 200), "book3") // deleted ones too
+	w.sees(w.get("/search", 200), "books, A to Z", ">B</a>", "Book 0", "Book 12")
+	w.sees(w.get("/search?set=books&letter=x", 200), "no entities")
+	w.get("/search?set=books&after=%25", 400)
 	w.sees(w.get("/runs/1", 200), "Scan of books", "Stages", "read the store", "publish", "created", "scanned", "resources=60")
 	w.sees(w.get("/sets/none", 404), "There is no set none.")
 	w.sees(w.get("/check", 200), "store local", "destination copy", "✔")

@@ -3,66 +3,77 @@ package dashboard
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge"
-	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/search"
 )
 
-// Search is the page of found entities.
+// Search is the page of found entities, or of the alphabet.
 type Search struct {
-	Text   string
-	Set    string // only in this one
-	Sets   []string
-	Found  []Found
-	Looked int64 // entities
-	Of     int64
-	More   bool // there may be others
+	Text    string
+	Set     string // only in this one
+	Sets    []string
+	Letters []Letter
+	Found   []Found
+	Next    string // address of the following names
+	First   string // address of the beginning
+	Making  []Making
+	Cut     bool // there may be more
 }
 
 // Found is an entity of a set.
-type Found struct {
-	Set, IRI, Label string
-	Exact           bool
+type Found struct{ Set, IRI, Label string }
+
+// Letter is a beginning of names.
+type Letter struct {
+	Name, Href string
+	Current    bool
+}
+
+// Making is a set whose index of names is being made.
+type Making struct {
+	Set      string
+	Done, Of int64 // descriptions
 }
 
 const (
-	mostFound  = 100
-	searchTime = 2 * time.Second
+	mostFound   = 100
+	mostLetters = 100
+	searchTime  = 2 * time.Second // of waiting for indexes
 )
 
-// search finds entities by IRI, or a part of it, or of their label. It looks for some seconds, and
-// says how far it came.
+// search finds entities by IRI, or by words of their names; without a text it is the alphabet of a set.
 func (d *Dashboard) search(r *http.Request) (*page, error) {
-	q := r.URL.Query()
+	ctx, q := r.Context(), r.URL.Query()
 	p := Search{Text: strings.TrimSpace(q.Get("q")), Set: q.Get("set"), Sets: d.b.Sets()}
 	names := p.Sets
-	if slices.Contains(p.Sets, p.Set) {
+	switch {
+	case slices.Contains(p.Sets, p.Set):
 		names = []string{p.Set}
+	case p.Text == "" && len(p.Sets) > 0:
+		names, p.Set = p.Sets[:1], p.Sets[0]
+	default:
+		p.Set = ""
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), searchTime)
+	wait, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
 	for _, name := range names {
-		p.exactly(ctx, d, name)
-	}
-	for _, name := range names {
-		if err := p.in(ctx, d, name); err != nil && ctx.Err() == nil {
-			return nil, err
+		if err := p.in(ctx, wait, d, name, q); err != nil {
+			return nil, fmt.Errorf("names of set %s: %w", name, err)
 		}
 	}
-	p.More = p.More || p.Looked < p.Of
-	slices.SortStableFunc(p.Found, func(a, b Found) int {
-		if a.Exact != b.Exact {
-			return map[bool]int{true: -1, false: 1}[a.Exact]
-		}
-		return cmp.Compare(strings.ToLower(cmp.Or(a.Label, localName(a.IRI))), strings.ToLower(cmp.Or(b.Label, localName(b.IRI))))
-	})
 	title := "Browse"
 	if p.Text != "" {
 		title = "Search: " + clipped(40, p.Text)
@@ -70,20 +81,56 @@ func (d *Dashboard) search(r *http.Request) (*page, error) {
 	return &page{name: "search", Title: title, Body: p}, nil
 }
 
-// exactly finds an entity by its IRI, or by its name below the prefix of the set.
-func (p *Search) exactly(ctx context.Context, d *Dashboard, set string) {
+// in looks into a set. wait bounds the time for its index.
+func (p *Search) in(ctx, wait context.Context, d *Dashboard, set string, q url.Values) error {
 	v := d.b.Log(set).View(ctx)
 	defer v.Close()
+	if p.Text != "" {
+		p.exactly(ctx, d, v, set)
+	}
+	index := bridge.Names(d.b, set)
+	if index == nil { // nothing of it is published
+		return nil
+	}
+	done, whole, err := index.Ready(wait)
+	if err != nil || !whole {
+		p.Making = append(p.Making, Making{set, done, v.Resources()})
+		return err
+	}
+	var hits []search.Hit
+	if p.Text == "" {
+		hits, err = p.browse(ctx, index, q.Get("letter"), q.Get("after"))
+	} else if left := mostFound - len(p.Found); left > 0 {
+		cut := false
+		hits, cut, err = index.Find(ctx, p.Text, left)
+		p.Cut = p.Cut || cut
+	} else {
+		p.Cut = true
+	}
+	for _, h := range hits {
+		st, err := v.EntityByKey(ctx, h.Key)
+		if errors.Is(err, kv.ErrNotFound) || err == nil && st.Current == nil {
+			continue // the index is ahead of this view
+		}
+		if err != nil {
+			return err
+		}
+		if !p.has(set, st.Entity) {
+			p.Found = append(p.Found, Found{set, st.Entity, h.Label})
+		}
+	}
+	return err
+}
+
+// exactly finds an entity by its IRI, or by its name below the prefix of the set.
+func (p *Search) exactly(ctx context.Context, d *Dashboard, v *changetrack.View, set string) {
 	tries := []string{strings.Trim(p.Text, "<>")}
 	if c, known := d.b.Config().Sets[set]; known && c.Prefix != "" {
 		tries = append(tries, c.Prefix+p.Text, c.Prefix+strings.ReplaceAll(p.Text, " ", "_"))
 	}
 	for _, iri := range tries {
-		if iri == "" || p.has(set, iri) {
-			continue
-		}
-		if st, err := v.Entity(ctx, iri); err == nil {
-			p.Found = append(p.Found, Found{set, iri, d.labels.of(ctx, set, v, iri, st.Current), true})
+		if st, err := v.Entity(ctx, iri); err == nil && !p.has(set, iri) {
+			p.Found = append(p.Found, Found{set, iri, d.labels.of(ctx, set, v, iri, st.Current)})
 		}
 	}
 }
@@ -92,32 +139,33 @@ func (p *Search) has(set, iri string) bool {
 	return slices.ContainsFunc(p.Found, func(f Found) bool { return f.Set == set && f.IRI == iri })
 }
 
-// in looks at the entities of a set, one after the other.
-func (p *Search) in(ctx context.Context, d *Dashboard, set string) error {
-	v := d.b.Log(set).View(ctx)
-	defer v.Close()
-	p.Of += v.Resources()
-	text, plain := strings.ToLower(p.Text), strings.ToLower(strings.ReplaceAll(p.Text, " ", "_"))
-	for st, err := range v.Current(ctx, rdfres.Digest{}, rdfres.Digest{}) {
-		if err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		if len(p.Found) >= mostFound {
-			p.More = true
-			return nil
-		}
-		p.Looked++
-		iri := strings.ToLower(st.Entity)
-		hit := strings.Contains(iri, text) || strings.Contains(iri, plain)
-		label := d.labels.of(ctx, set, v, st.Entity, st.Current)
-		if hit = hit || strings.Contains(strings.ToLower(label), text); hit && !p.has(set, st.Entity) {
-			p.Found = append(p.Found, Found{set, st.Entity, label, strings.EqualFold(label, p.Text)})
-		}
+// browse is a page of the alphabet: names with a beginning, after the mark of the page before.
+func (p *Search) browse(ctx context.Context, index *search.Index, letter, mark string) ([]search.Hit, error) {
+	after, err := base64.RawURLEncoding.DecodeString(mark)
+	if err != nil {
+		return nil, &statusError{http.StatusBadRequest, "The address of this page is damaged.", "Begin at Browse again."}
 	}
-	return nil
+	at := func(key, value string) string {
+		q := url.Values{"set": {p.Set}, "letter": {letter}}
+		q.Set(key, value)
+		return "?" + q.Encode()
+	}
+	letters, err := index.Letters(ctx, mostLetters)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range letters {
+		p.Letters = append(p.Letters, Letter{strings.ToUpper(l), at("letter", l), l == letter})
+	}
+	if mark != "" {
+		p.First = at("letter", letter)
+	}
+	hits, err := index.Browse(ctx, letter, string(after), mostFound+1)
+	if len(hits) > mostFound {
+		hits = hits[:mostFound]
+		p.Next = at("after", base64.RawURLEncoding.EncodeToString([]byte(hits[mostFound-1].Mark)))
+	}
+	return hits, err
 }
 
 // First is the list of first steps.

@@ -187,7 +187,7 @@ func (d *Dashboard) endedOn(ctx context.Context, kinds []string, name string, mo
 }
 
 func (d *Dashboard) setFacts(s bridge.SetStatus, row Row) []Fact {
-	facts := []Fact{{Name: "resources", Value: number(s.Resources)}, {Name: "change number", Value: number(s.Sequence)}, {Name: "last change", Time: s.LastChange}, {Name: "last scan", Time: s.LastScan}, {Name: "next scan", Time: s.NextScan, Value: row.NextSays}}
+	facts := []Fact{{Name: "resources", Value: number(s.Resources), Link: "../search?set=" + s.Name}, {Name: "change number", Value: number(s.Sequence)}, {Name: "last change", Time: s.LastChange}, {Name: "last scan", Time: s.LastScan}, {Name: "next scan", Time: s.NextScan, Value: row.NextSays}}
 	if row.From != "" {
 		facts = append(facts, Fact{Name: "from", Value: row.From})
 	}

@@ -46,9 +46,9 @@ func (a *api) bySession(c *gin.Context) (access.User, bool) {
 	if err != nil {
 		return access.User{}, false
 	}
-	user, old, ok := a.users.BySession(cookie.Value, time.Now())
-	if ok && old {
-		a.begins(c, user)
+	user, longer, ok := a.users.BySession(cookie.Value, time.Now())
+	if longer != "" {
+		setSession(c, longer, int(access.SessionTime/time.Second))
 	}
 	return user, ok
 }
@@ -112,16 +112,20 @@ func (a *api) login(c *gin.Context) {
 	leadTo(c, c.Request.PostFormValue("next"))
 }
 
-// logout ends the session of a browser.
+// logout ends the session of a browser, also for copies of its cookies.
 func (a *api) logout(c *gin.Context) {
 	if sameOrigin(c); c.IsAborted() {
 		return
 	}
 	if cookie, err := c.Request.Cookie(sessionCookie); err == nil {
 		if user, _, ok := a.users.BySession(cookie.Value, time.Now()); ok {
+			if err := a.users.Leave(cookie.Value, time.Now()); err != nil {
+				a.log.Error("a session is not ended", "who", user.Name, "error", err)
+				writeProblem(c, fail(http.StatusInternalServerError, "the session is not ended: "+err.Error(), "mend that, and log out again; revoking the token ends its sessions too"))
+				return
+			}
 			a.note(c, user, http.StatusSeeOther)
 		}
-		a.users.Leave(cookie.Value, time.Now())
 	}
 	setSession(c, "", -1)
 	c.Header("Location", "login")

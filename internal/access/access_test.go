@@ -1,6 +1,7 @@
 package access_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -154,17 +155,72 @@ func TestSessions(t *testing.T) {
 	is(u, ann[:len(ann)-1], now, "")
 	is(u, "x"+ann, now, "")
 	is(u, "", now, "")
-	if _, old, _ := u.BySession(ann, now.Add(access.SessionTime/2+time.Second)); !old {
-		t.Error("after half of its time it is not old")
-	}
+	late := now.Add(access.SessionTime/2 + time.Second)
+	_, longer, _ := u.BySession(configured, late)
+	is(u, longer, now.Add(access.SessionTime), "token_file")
 	other := session("configured")
-	u.Leave(configured, now)
-	is(u, configured, now, "")
-	is(u, other, now, "token_file")
+	if err := u.Leave(longer, late); err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range []*access.Users{u, access.Open(dir, "configured")} { // here, and after a restart
+		is(u, longer, late, "")
+		is(u, configured, late, "")
+		is(u, other, late, "token_file")
+	}
 	if err := u.Revoke("ann"); err != nil {
 		t.Fatal(err)
 	}
 	is(u, ann, now, "")
+}
+
+// TestLeft: a damaged file of left sessions, or one of a newer program, ends all sessions. With too
+// many left sessions all users log in again.
+func TestLeft(t *testing.T) {
+	dir := t.TempDir()
+	u := access.Open(dir, "configured")
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	user, _ := u.ByToken("configured")
+	session := func(at time.Time) string {
+		t.Helper()
+		cookie, err := u.Session(user, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cookie
+	}
+	one, other := session(now), session(now)
+	sessions := map[string]int64{}
+	for i := range 10_000 {
+		sessions[fmt.Sprint(i)] = now.Add(time.Hour).Unix()
+	}
+	many, err := json.Marshal(map[string]any{"version": 1, "sessions": sessions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, open := range map[string]bool{"{": false, `{"version": 2}`: false, `{"version": 1}`: true, string(many): true} {
+		if err := os.WriteFile(filepath.Join(dir, "left.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		u := access.Open(dir, "configured")
+		if _, _, ok := u.BySession(one, now); ok != open || (u.Fault() == nil) != open {
+			t.Errorf("%.20s: %t, fault %v", text, ok, u.Fault())
+		}
+		if !open {
+			continue
+		}
+		if err := u.Leave(one, now); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, ok := u.BySession(one, now); ok {
+			t.Errorf("%.20s: the left session is taken", text)
+		}
+		if _, _, ok := u.BySession(other, now); ok != (text != string(many)) {
+			t.Errorf("%.20s: the other session: %t", text, ok)
+		}
+		if _, _, ok := u.BySession(session(now.Add(time.Minute)), now.Add(time.Minute)); !ok {
+			t.Errorf("%.20s: no session begins afterwards", text)
+		}
+	}
 }
 
 // TestActions: the log has its newest lines in order, in pages, within its bound, also after a crash

@@ -6,6 +6,7 @@
 //
 //	key            32 random bytes: the key of all hashes and of the sessions
 //	tokens.json    names, roles and keyed hashes of tokens
+//	left.json      sessions that were left by a logout
 //	actions.jsonl  the log, with actions.1.jsonl before it
 //
 // Tokens are random and long, so a keyed hash (HMAC-SHA-256) suits them: nobody guesses one. A

@@ -63,13 +63,15 @@ type Users struct {
 	seen  os.FileInfo // of the file as it was read
 	byID  map[string]record
 	fault error
-	left  map[string]time.Time // sessions that were left, until their end
+
+	left     left
+	leftSeen os.FileInfo // of its file as it was read
 }
 
 // Open knows the users of a folder; it makes nothing. configured is the token of the
 // configuration, "" for none.
 func Open(dir, configured string) *Users {
-	return &Users{dir: dir, configured: configured, left: map[string]time.Time{}}
+	return &Users{dir: dir, configured: configured}
 }
 
 // Folder is the folder of the users in a state.
@@ -94,12 +96,13 @@ func (u *Users) Closed() bool {
 	return u.fault != nil
 }
 
-// Fault is the error of the file of tokens, nil without one.
+// Fault is the error of the files of tokens and of left sessions, nil without one.
 func (u *Users) Fault() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.refresh()
-	return u.fault
+	_, err := u.leftSessions()
+	return errors.Join(u.fault, err)
 }
 
 // refresh reads the file again after a change. The caller holds u.mu.
@@ -112,7 +115,7 @@ func (u *Users) refresh() {
 	case err != nil:
 		u.seen, u.byID, u.fault = nil, nil, err
 		return
-	case u.seen != nil && os.SameFile(u.seen, now) && u.seen.ModTime().Equal(now.ModTime()) && u.seen.Size() == now.Size():
+	case sameFile(u.seen, now):
 		return
 	}
 	u.seen, u.byID = now, map[string]record{}
@@ -123,6 +126,11 @@ func (u *Users) refresh() {
 	for _, r := range f.Tokens {
 		u.byID[r.ID] = r
 	}
+}
+
+// sameFile tells whether a file is as it was when it was read; seen is nil for never.
+func sameFile(seen, now os.FileInfo) bool {
+	return seen != nil && os.SameFile(seen, now) && seen.ModTime().Equal(now.ModTime()) && seen.Size() == now.Size()
 }
 
 func readTokens(name string) (f file, err error) {

@@ -34,10 +34,11 @@ func Backup(ctx context.Context, b *Bridge, w io.Writer) error {
 	return backup.Write(ctx, w, src)
 }
 
-// BackupClosed is Backup of a state without its bridge. A held one gives a *HeldError.
+// BackupClosed is Backup of a state without its bridge, also of one of an earlier version. A held one gives a
+// *HeldError.
 func BackupClosed(ctx context.Context, cfg *Config, o Options, w io.Writer) (err error) {
 	b := newBridge(cfg, o)
-	records, end, err := reading(ctx, cfg, b.log, holderWait)
+	records, end, err := reading(ctx, cfg, b.log, holderWait, true)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the folder %s holds no state", cfg.State)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/rsbridge/rsbridge/bridge/holder"
 	"github.com/rsbridge/rsbridge/bridge/lastruns"
 	"github.com/rsbridge/rsbridge/bridge/named"
+	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/inproc"
@@ -79,18 +80,6 @@ type Bridge struct {
 	behind    behind
 }
 
-// Key prefixes of the packages with records in the state.
-var (
-	prefixTrack = []byte("track/")
-	prefixPub   = []byte("publish/")
-	prefixDest  = []byte("destination/")
-	prefixJobs  = []byte("jobs/")
-	prefixPush  = []byte("push/")
-	prefixOwn   = []byte("bridge/")
-
-	prefixSamples = []byte("samples/")
-)
-
 // Open takes the state folder and opens everything in cfg: stores, logs,
 // publications, mirrors. It finishes interrupted work after a crash. Nothing is scheduled
 // and nothing is served yet. A folder held by another process gives a *HeldError. A
@@ -148,6 +137,9 @@ func (b *Bridge) openState(ctx context.Context) (err error) {
 		return fmt.Errorf("open the state in %s: %w", b.cfg.State, err)
 	}
 	b.kv = state
+	if err := spaces.Forward(ctx, b.kv, b.cfg.State, b.log); err != nil {
+		return err
+	}
 	if s, ok := state.(kv.Settler); ok {
 		b.settled = s.Settled()
 	}
@@ -162,7 +154,7 @@ func (b *Bridge) openState(ctx context.Context) (err error) {
 
 // openAll opens the stores, sets and destinations. It takes the open stores of before.
 func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
-	b.records = kv.Prefix(b.kv, prefixOwn)
+	b.records = kv.Prefix(b.kv, spaces.Bridge)
 	stores := storeOpener{cfg: b.cfg, before: &Config{}, log: b.log, dry: b.o.dry, looking: b.o.Looking, telemetry: b.o.Telemetry}
 	if before != nil {
 		stores.before, stores.open = before.cfg, before.stores
@@ -188,7 +180,7 @@ func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
 }
 
 func (b *Bridge) openRunner(ctx context.Context) (err error) {
-	b.runner, err = jobs.Open(ctx, kv.Prefix(b.kv, prefixJobs), b.jobs(ctx), jobs.Options{Now: b.o.Now, Class: lastruns.Class, Around: b.o.Telemetry.Run, Grace: cmp.Or(b.o.Grace, 20*time.Second), Logger: b.log.With("component", "jobs")})
+	b.runner, err = jobs.Open(ctx, kv.Prefix(b.kv, spaces.Jobs), b.jobs(ctx), jobs.Options{Now: b.o.Now, Class: lastruns.Class, Around: b.o.Telemetry.Run, Grace: cmp.Or(b.o.Grace, 20*time.Second), Logger: b.log.With("component", "jobs")})
 	return err
 }
 
@@ -212,7 +204,7 @@ func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
 			return err
 		}
 	}
-	b.tracker, err = changetrack.Open(ctx, kv.Prefix(b.kv, prefixTrack), changetrack.Options{
+	b.tracker, err = changetrack.Open(ctx, kv.Prefix(b.kv, spaces.Track), changetrack.Options{
 		Dir: filepath.Join(b.cfg.State, "stage"), Now: b.now, Logger: b.log.With("component", "changetrack"), Names: b.cfg.names, Reading: b.o.dry,
 	})
 	if err != nil {
@@ -247,11 +239,11 @@ func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
 		return err
 	}
 	if len(published) == 0 {
-		if former, err := publish.HasFormer(ctx, kv.Prefix(b.kv, prefixPub)); err != nil || !former || base == "" {
+		if former, err := publish.HasFormer(ctx, kv.Prefix(b.kv, spaces.Publish)); err != nil || !former || base == "" {
 			return err
 		}
 	}
-	b.pub, err = publish.Open(ctx, kv.Prefix(b.kv, prefixPub), published, publish.Options{
+	b.pub, err = publish.Open(ctx, kv.Prefix(b.kv, spaces.Publish), published, publish.Options{
 		BaseURL: base, Title: b.cfg.Public.Title, Description: b.cfg.Public.Description, Publisher: b.cfg.Public.Publisher, Robots: b.cfg.Public.Robots, Dir: filepath.Join(b.cfg.State, "published"), Now: b.now, Logger: b.log.With("component", "publish"), Dry: b.o.dry,
 		Missing: func(set string) {
 			if !b.o.dry {

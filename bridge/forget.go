@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/rsbridge/rsbridge/bridge/paused"
+	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -213,7 +214,7 @@ func (m *memory) forgetDestination(ctx context.Context, name string, stores map[
 	if err := decodeArgs(run, &o); err != nil {
 		return nil, err
 	}
-	records := kv.Prefix(m.kv, prefixDest)
+	records := kv.Prefix(m.kv, spaces.Destination)
 	k, err := destination.KeptAs(ctx, records, name)
 	if err == nil && k == nil {
 		err = ErrUnknown
@@ -279,7 +280,7 @@ func (m *mirror) move(ctx context.Context, run *jobs.Run) (any, error) {
 	if err := m.shut(errors.New("it is being moved")); err != nil { // its records change below it
 		return nil, err
 	}
-	rep, err := destination.Relocate(ctx, kv.Prefix(b.kv, prefixDest), m.name, st.sink, destination.Options{Now: b.now, Logger: b.log.With("component", "destination")})
+	rep, err := destination.Relocate(ctx, kv.Prefix(b.kv, spaces.Destination), m.name, st.sink, destination.Options{Now: b.now, Logger: b.log.With("component", "destination")})
 	out := MovedDestination{MoveReport: rep}
 	if _, fault := m.open(ctx); err == nil && fault != nil {
 		out.Configure = fmt.Sprintf("destinations.%s.store: %s", m.name, o.To)

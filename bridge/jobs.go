@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge/named"
+	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -147,7 +148,7 @@ func (b *Bridge) Begin(ctx context.Context, action, name, cause string, args any
 		}
 	case "sync", "audit", "repair", "let-go":
 		if b.dests[name] == nil {
-			if k, err := destination.KeptAs(ctx, kv.Prefix(b.kv, prefixDest), name); err == nil && k != nil {
+			if k, err := destination.KeptAs(ctx, kv.Prefix(b.kv, spaces.Destination), name); err == nil && k != nil {
 				return run, false, fmt.Errorf("destination %s: %w: %s", name, ErrRemoved, forgetTodo(name))
 			}
 			return run, false, fmt.Errorf("destination %s: %w; there are: %s", name, ErrUnknown, names(b.dests))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge/paused"
+	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/destination/live"
 	"github.com/rsbridge/rsbridge/destination/report"
@@ -76,7 +77,7 @@ func (m *mirror) open(ctx context.Context) (*destination.Destination, error) {
 	if err != nil {
 		err = fmt.Errorf("destination %s: %w", m.name, err)
 	} else {
-		d, err = destination.Open(ctx, kv.Prefix(b.kv, prefixDest), st.sink, b.cfg.destination(m.name, b.cfg.tempDir()), destination.Options{
+		d, err = destination.Open(ctx, kv.Prefix(b.kv, spaces.Destination), st.sink, b.cfg.destination(m.name, b.cfg.tempDir()), destination.Options{
 			Transport: m.web, Now: b.now, Heard: m.live.Announced, Progress: m.progress, Logger: b.log.With("component", "destination"),
 		})
 	}

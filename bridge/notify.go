@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/internal/access"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/push"
@@ -27,7 +28,7 @@ func (c *Config) openPush(b *Bridge, keyFile string) (*push.Push, error) {
 				return nil
 			}})
 	}
-	return push.New(told, push.Options{Store: kv.Prefix(b.kv, prefixPush), Source: c.Public.BaseURL + "/.well-known/resourcesync", Documents: b.pub.Handler(),
+	return push.New(told, push.Options{Store: kv.Prefix(b.kv, spaces.Push), Source: c.Public.BaseURL + "/.well-known/resourcesync", Documents: b.pub.Handler(),
 		Former:  func(name string) string { to, _ := b.pub.Former(name); return to },
 		Address: c.hub(), Hub: c.Public.Hub, KeyFile: keyFile, UserAgent: c.UserAgent, Now: b.now, Logger: b.log.With("component", "push")})
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
@@ -30,7 +31,7 @@ func (c Store) tryPlace() error {
 // CheckPlaces gives the refusals of a next sync, by "destination NAME": the mirror's place has data of somebody
 // else, is gone, or cannot be asked. It writes nothing. Stores in unreachable are left out, and all while a daemon has the state.
 func CheckPlaces(ctx context.Context, cfg *Config, unreachable map[string]string, log *slog.Logger) (_ map[string]error, err error) {
-	store, end, err := reading(ctx, cfg, log, 0)
+	store, end, err := reading(ctx, cfg, log, 0, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		store, end = memkv.New(), func() error { return nil }
 	} else if err != nil {
@@ -44,7 +45,7 @@ func CheckPlaces(ctx context.Context, cfg *Config, unreachable map[string]string
 			continue
 		}
 		err := cfg.Stores[c.Store].reading(c.Store, log, func(to sink.Sink, absent bool) error {
-			d, err := destination.Open(ctx, kv.Forget(kv.Prefix(store, prefixDest)), to, cfg.destination(name, ""), destination.Options{})
+			d, err := destination.Open(ctx, kv.Forget(kv.Prefix(store, spaces.Destination)), to, cfg.destination(name, ""), destination.Options{})
 			if err != nil {
 				return err
 			}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge/holder"
+	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/destination/sink"
@@ -31,8 +32,8 @@ import (
 // This file looks at a state without writing into its folder.
 
 // reading opens the records of a state for reading, and waits so long for a command that has it. A
-// state never opened so far gives fs.ErrNotExist.
-func reading(ctx context.Context, cfg *Config, log *slog.Logger, wait time.Duration) (_ kv.Store, end func() error, err error) {
+// state never opened so far gives fs.ErrNotExist. With earlier, records of an earlier version are opened too.
+func reading(ctx context.Context, cfg *Config, log *slog.Logger, wait time.Duration, earlier bool) (_ kv.Store, end func() error, err error) {
 	if err := holder.Unfinished(cfg.State); err != nil {
 		return nil, nil, err
 	}
@@ -50,7 +51,11 @@ func reading(ctx context.Context, cfg *Config, log *slog.Logger, wait time.Durat
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("open the state in %s for reading: %w", cfg.State, err), unlock())
 	}
-	return store, func() error { return errors.Join(store.Close(), unlock()) }, nil
+	end = func() error { return errors.Join(store.Close(), unlock()) }
+	if err := spaces.Readable(ctx, store, cfg.State, earlier); err != nil {
+		return nil, nil, errors.Join(err, end())
+	}
+	return store, end, nil
 }
 
 // closedSink is the sink of a store for opening records. Without a transport an embedded one is asked nothing.
@@ -74,7 +79,7 @@ func openForReading(ctx context.Context, cfg *Config, store kv.Store, now func()
 		c := cfg.Destinations[name]
 		to, err := cfg.Stores[c.Store].closedSink(c.Store, log, nil)
 		if err == nil {
-			open[name], err = destination.Open(ctx, kv.Forget(kv.Prefix(store, prefixDest)), to, cfg.destination(name, ""), destination.Options{Now: now})
+			open[name], err = destination.Open(ctx, kv.Forget(kv.Prefix(store, spaces.Destination)), to, cfg.destination(name, ""), destination.Options{Now: now})
 		}
 		if err != nil {
 			delete(open, name)
@@ -93,7 +98,7 @@ func CheckRecords(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[str
 		log = slog.New(slog.DiscardHandler)
 	}
 	out := map[string]error{}
-	store, end, err := reading(ctx, cfg, log, 0)
+	store, end, err := reading(ctx, cfg, log, 0, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
 	}
@@ -101,7 +106,7 @@ func CheckRecords(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[str
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	tracker, err := changetrack.Open(ctx, kv.Prefix(store, prefixTrack), changetrack.Options{Dir: filepath.Join(cfg.State, "stage"), Logger: log, Reading: true})
+	tracker, err := changetrack.Open(ctx, kv.Prefix(store, spaces.Track), changetrack.Options{Dir: filepath.Join(cfg.State, "stage"), Logger: log, Reading: true})
 	if err != nil {
 		return nil, fmt.Errorf("read the change log: %w", err)
 	}
@@ -130,7 +135,7 @@ func CheckState(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[strin
 		log = slog.New(slog.DiscardHandler)
 	}
 	out := map[string]error{}
-	store, end, err := reading(ctx, cfg, log, 0)
+	store, end, err := reading(ctx, cfg, log, 0, false)
 	var held *HeldError
 	if !errors.As(err, &held) { // its holder can write it
 		if fault := ownfile.Try(cfg.State); fault != nil {
@@ -157,7 +162,7 @@ func CheckState(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[strin
 // findRemoved finds sets and destinations of the state without a configuration.
 func findRemoved(ctx context.Context, cfg *Config, store kv.Store, out map[string]error) (err error) {
 	b := newBridge(cfg, Options{})
-	b.kv, b.records = store, kv.Prefix(store, prefixOwn)
+	b.kv, b.records = store, kv.Prefix(store, spaces.Bridge)
 	defer func() {
 		if b.tracker != nil {
 			err = errors.Join(err, b.tracker.Close())
@@ -190,7 +195,7 @@ func (s endedBy) Close() error { return s.end() }
 
 // readSets opens the logs of all configured sets for reading; a new one is forgotten.
 func readSets(ctx context.Context, b *Bridge) (err error) {
-	b.tracker, err = changetrack.Open(ctx, kv.Forget(kv.Prefix(b.kv, prefixTrack)), changetrack.Options{Dir: filepath.Join(b.cfg.State, "stage"), Now: b.now, Reading: true})
+	b.tracker, err = changetrack.Open(ctx, kv.Forget(kv.Prefix(b.kv, spaces.Track)), changetrack.Options{Dir: filepath.Join(b.cfg.State, "stage"), Now: b.now, Reading: true})
 	if err != nil {
 		return fmt.Errorf("read the change log: %w", err)
 	}
@@ -206,7 +211,7 @@ func readSets(ctx context.Context, b *Bridge) (err error) {
 
 // readingOrNew is reading, with an empty state where there is none.
 func readingOrNew(ctx context.Context, cfg *Config, b *Bridge) (store kv.Store, end func() error, err error) {
-	store, end, err = reading(ctx, cfg, b.log, cmp.Or(b.o.Wait, holderWait))
+	store, end, err = reading(ctx, cfg, b.log, cmp.Or(b.o.Wait, holderWait), false)
 	if errors.Is(err, fs.ErrNotExist) {
 		store, err = memkv.New(), nil
 		end = store.Close
@@ -280,7 +285,7 @@ func OpenReading(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err er
 	if err != nil {
 		return nil, err
 	}
-	b.kv, b.records = endedBy{store, end}, kv.Prefix(store, prefixOwn)
+	b.kv, b.records = endedBy{store, end}, kv.Prefix(store, spaces.Bridge)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.Close())
@@ -297,7 +302,7 @@ func OpenReading(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err er
 		for _, name := range b.ConfiguredSets() {
 			published = append(published, b.sets[name].publishConfig(ctx))
 		}
-		if b.pub, err = publish.Open(ctx, kv.Prefix(store, prefixPub), published, publish.Options{BaseURL: base, Reading: true}); err != nil {
+		if b.pub, err = publish.Open(ctx, kv.Prefix(store, spaces.Publish), published, publish.Options{BaseURL: base, Reading: true}); err != nil {
 			return nil, fmt.Errorf("read the publication: %w", err)
 		}
 		if b.forms.push, err = cfg.openPush(b, ""); err != nil { // a key for nothing
@@ -312,6 +317,6 @@ func OpenReading(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err er
 		}
 		b.dests[name] = m
 	}
-	b.runner, err = jobs.Open(ctx, kv.Forget(kv.Prefix(store, prefixJobs)), nil, jobs.Options{Now: b.now})
+	b.runner, err = jobs.Open(ctx, kv.Forget(kv.Prefix(store, spaces.Jobs)), nil, jobs.Options{Now: b.now})
 	return b, err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
@@ -202,12 +203,12 @@ func TestCheckRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	batch, records := store.Batch(), 0
-	for p, err := range kv.Prefix(store, prefixTrack).Scan(t.Context(), []byte("s"), []byte("t")) {
+	for p, err := range kv.Prefix(store, spaces.Track).Scan(t.Context(), []byte("s"), []byte("t")) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		if p.Key[5] == 'r' && records == 0 { // a representation
-			batch.Delete(append(slices.Clone([]byte(prefixTrack)), p.Key...))
+			batch.Delete(append(slices.Clone([]byte(spaces.Track)), p.Key...))
 			records++
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -234,7 +235,7 @@ func (s *set) addresses(ctx context.Context) (inForce, configured publish.Addres
 			return in, want
 		}
 	} else if b.kv != nil {
-		if in, known, err := publish.ReadAddresses(ctx, kv.Prefix(b.kv, prefixPub), s.name, s.log); err == nil && known {
+		if in, known, err := publish.ReadAddresses(ctx, kv.Prefix(b.kv, spaces.Publish), s.name, s.log); err == nil && known {
 			return in, configured
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge/named"
 	"github.com/rsbridge/rsbridge/bridge/paused"
+	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/bridge/storelog"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
@@ -155,7 +156,7 @@ func setRecords(set string) (all []keyRange) {
 func (m *memory) moveRecords(ctx context.Context, from, to string) error {
 	batch := m.kv.Batch()
 	defer batch.Close()
-	track, pub, own, now := kv.Prefix(m.kv, prefixTrack), kv.Prefix(m.kv, prefixPub), kv.Join(m.records, batch), m.now().UTC()
+	track, pub, own, now := kv.Prefix(m.kv, spaces.Track), kv.Prefix(m.kv, spaces.Publish), kv.Join(m.records, batch), m.now().UTC()
 	var err error
 	if to == "" {
 		err = errors.Join(changetrack.Forget(ctx, track, batch, from), publish.Forget(ctx, pub, batch, from, now), forgetRuns(ctx, m, batch, from, append([]string{"rebase:"}, setJobs...)))
@@ -197,7 +198,7 @@ func (m *memory) moveRecords(ctx context.Context, from, to string) error {
 // forgetRuns drops the runs of a set or destination that is forgotten. The run of forgetting stays.
 func forgetRuns(ctx context.Context, m *memory, batch kv.Batch, name string, kinds []string) (err error) {
 	for _, kind := range kinds {
-		err = errors.Join(err, jobs.ForgetRuns(ctx, kv.Prefix(m.kv, prefixJobs), batch, kind+name))
+		err = errors.Join(err, jobs.ForgetRuns(ctx, kv.Prefix(m.kv, spaces.Jobs), batch, kind+name))
 	}
 	return err
 }
@@ -228,7 +229,7 @@ func (m *memory) removedSets(ctx context.Context, tracker *changetrack.Tracker) 
 		if err != nil {
 			return nil, err
 		}
-		if _, published, err := publish.ReadAddresses(ctx, kv.Prefix(m.kv, prefixPub), name, l); err != nil {
+		if _, published, err := publish.ReadAddresses(ctx, kv.Prefix(m.kv, spaces.Publish), name, l); err != nil {
 			return nil, err
 		} else if head, _ := l.Head(); published || head > 0 {
 			out[name] = c
@@ -318,7 +319,7 @@ func (m *memory) keepKnown(ctx context.Context) error {
 
 // removedDestinations are the destinations only in the state, and with a mirror.
 func (m *memory) removedDestinations(ctx context.Context) (out []destination.Kept, err error) {
-	all, err := destination.KeptIn(ctx, kv.Prefix(m.kv, prefixDest))
+	all, err := destination.KeptIn(ctx, kv.Prefix(m.kv, spaces.Destination))
 	for _, k := range all {
 		if _, configured := m.cfg.Destinations[k.Name]; !configured && k.Mirrored {
 			out = append(out, k)

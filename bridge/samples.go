@@ -4,18 +4,19 @@ import (
 	"context"
 
 	"github.com/rsbridge/rsbridge/bridge/history"
+	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
 // Samples are those of the last week, by the subject of runs: "set:NAME", "destination:NAME".
-func Samples(b *Bridge) history.Store { return history.New(kv.Prefix(b.kv, prefixSamples)) }
+func Samples(b *Bridge) history.Store { return history.New(kv.Prefix(b.kv, spaces.Samples)) }
 
 // moveSamples gives the samples of a set or destination to another one; to "": they are dropped.
 func moveSamples(ctx context.Context, m *memory, batch kv.Batch, kind, from, to string) error {
 	if to != "" {
 		to = kind + to
 	}
-	return history.New(kv.Prefix(m.kv, prefixSamples)).Move(ctx, batch, kind+from, to)
+	return history.New(kv.Prefix(m.kv, spaces.Samples)).Move(ctx, batch, kind+from, to)
 }
 
 func sampler(b *Bridge) *history.Sampler {

@@ -10,6 +10,7 @@ import (
 	"github.com/rsbridge/rsbridge/bridge/lastruns"
 	"github.com/rsbridge/rsbridge/bridge/paused"
 	"github.com/rsbridge/rsbridge/bridge/retained"
+	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/bridge/storelog"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
@@ -228,7 +229,7 @@ func (b *Bridge) SetStatus(ctx context.Context, name string) (SetStatus, error) 
 func (b *Bridge) DestinationStatus(ctx context.Context, name string) (DestinationStatus, error) {
 	m := b.dests[name]
 	if m == nil {
-		k, err := destination.KeptAs(ctx, kv.Prefix(b.kv, prefixDest), name)
+		k, err := destination.KeptAs(ctx, kv.Prefix(b.kv, spaces.Destination), name)
 		if err == nil && k == nil {
 			err = fmt.Errorf("destination %s: %w", name, ErrUnknown)
 		}

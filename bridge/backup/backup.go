@@ -23,7 +23,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
-// Form is the version of the form of a backup. It is raised with the version of any record in it.
+// Form is the version of the form of a backup. It is raised with each step of the records in it.
 const Form = 1
 
 // ErrDamaged comes from a file that is no whole backup.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -289,8 +290,8 @@ administration is at --admin, or at another port if the default one is taken.`,
 	f.StringArrayVar(&graphs, "graph", nil, "scan this named `IRI` (again for more; \"*\" for all; default: the default graph)")
 	f.StringArrayVar(&classes, "class", nil, "only entities of this class `IRI`")
 	f.StringVar(&prefix, "prefix", "", "removed from entity IRIs to make readable addresses")
-	f.StringVar(&listen, "listen", "127.0.0.1:8080", "serve the documents at this `ADDRESS`")
-	f.StringVar(&admin, "admin", "127.0.0.1:8081", "serve the administration at this `ADDRESS`; \"\" for none")
+	f.StringVar(&listen, "listen", publicListen, "serve the documents at this `ADDRESS`")
+	f.StringVar(&admin, "admin", adminListen, "serve the administration at this `ADDRESS`; \"\" for none")
 	f.StringVar(&baseURL, "base-url", "", "the `URL` that others see (default http:// and --listen, where that names a host)")
 	f.StringVar(&every, "every", "5m", "how often to scan, as a `DURATION` like 5m")
 	f.StringVar(&state, "state", "./rsbridge-state", "the state `DIR`")
@@ -392,7 +393,7 @@ are pending, failed or held.`,
 	f.StringVar(&graphIRI, "graph-iri", "", "the graph to fill (default: the default graph); per-entity: a template with {entity}")
 	f.StringVar(&every, "every", "1m", "how often to look for changes, as a `DURATION` like 1m")
 	f.StringVar(&state, "state", "./rsbridge-mirror", "the state `DIR`")
-	f.StringVar(&admin, "admin", "127.0.0.1:8081", "serve the administration at this `ADDRESS`; \"\" for none")
+	f.StringVar(&admin, "admin", adminListen, "serve the administration at this `ADDRESS`; \"\" for none")
 	f.StringArrayVar(&allow, "allow", nil, "another `HOST` that may be fetched from")
 	f.BoolVar(&once, "once", false, "sync once and end")
 	f.StringVar(&until, "until", "", "with --once: a mirror of how the source was at this `TIME`")
@@ -435,12 +436,19 @@ func (a *app) mirrorOnce(ctx context.Context, cfg *bridge.Config, args bridge.Sy
 	return a.tellSyncs([]outcome[destination.SyncReport]{o})
 }
 
-// freePort finds an address on loopback, the wished one if it is free.
+// freePort is the wished address if nobody listens at it. Else its port is the first free one in steps
+// of two, so that the neighbouring wishes of both listeners never meet.
 func freePort(wish string) string {
-	for _, addr := range []string{wish, "127.0.0.1:0"} {
+	host, port, err := net.SplitHostPort(wish)
+	first, err2 := strconv.Atoi(port)
+	if errors.Join(err, err2) != nil {
+		return wish
+	}
+	for p := first; p < first+20; p += 2 {
+		addr := net.JoinHostPort(host, strconv.Itoa(p))
 		if l, err := net.Listen("tcp", addr); err == nil {
-			defer l.Close()
-			return l.Addr().String()
+			_ = l.Close()
+			return addr
 		}
 	}
 	return wish

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -167,5 +168,23 @@ func TestStopFinishes(t *testing.T) {
 	var out, problems bytes.Buffer
 	if c := run(t.Context(), []string{"changes", "data", "-c", conf}, strings.NewReader(""), &out, &problems); c != exitDone || !strings.Contains(out.String(), "created\thttp://example.org/a") {
 		t.Fatalf("exit code %d: %s%s\nthe daemon said: %s", c, &out, &problems, &said)
+	}
+}
+
+// TestFreePort: beside a taken port stands one at an even distance, so that two listeners never meet.
+func TestFreePort(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	var was, is int
+	fmt.Sscanf(taken.Addr().String(), "127.0.0.1:%d", &was)
+	fmt.Sscanf(freePort(taken.Addr().String()), "127.0.0.1:%d", &is)
+	if is <= was || (is-was)%2 != 0 {
+		t.Errorf("beside port %d: %d", was, is)
+	}
+	if odd := freePort("no address"); odd != "no address" {
+		t.Errorf("it became %q", odd)
 	}
 }

@@ -104,7 +104,7 @@ func demoConfig(dir string) (cfg *bridge.Config, file string, err error) {
 	if old, err := os.ReadFile(file); err == nil && !strings.HasPrefix(string(old), demoHead) {
 		return nil, "", usage("%s is not of the demo: give another --dir", file)
 	}
-	public, admin := freePort("127.0.0.1:8080"), freePort("127.0.0.1:8081")
+	public, admin := freePort(publicListen), freePort(adminListen)
 	text := fmt.Sprintf(demoHead+`
 state: ./state
 public: {listen: %q}

@@ -19,6 +19,9 @@ import (
 	"github.com/rsbridge/rsbridge/sparqlsrc"
 )
 
+// Usual addresses of the listeners.
+const publicListen, adminListen = "127.0.0.1:8080", "127.0.0.1:8081"
+
 // initArgs are what init is told.
 type initArgs struct {
 	endpoint, source, dumps, into, out string
@@ -36,9 +39,9 @@ with --endpoint or --dumps it adds a mirror of the published set. Without any it
 exposes an embedded store.
 
 The configuration proposes graphs, prefix and addresses by what the store holds, with
-its numbers of triples, entities and classes. It names files with passwords, and
-holds none, unless one stands in an address: then only its owner can read it. An
-existing file is never overwritten (exit code 2).`,
+its numbers of triples, entities and classes, and ports that are free. It names files
+with passwords, and holds none, unless one stands in an address: then only its owner
+can read it. An existing file is never overwritten (exit code 2).`,
 		Example: `  rsbridge init --endpoint http://localhost:3030/ds/query --username admin --password-file ./password
   rsbridge init --endpoint http://localhost:3030/ds/query --into oxigraph:http://localhost:7878
   rsbridge init --source https://data.example -o mirror.yaml`,
@@ -72,7 +75,7 @@ existing file is never overwritten (exit code 2).`,
 
 // writeInit probes what it is given, and writes the configuration.
 func writeInit(a *app, ctx context.Context, o initArgs) (err error) {
-	p := proposal{initArgs: o, graphs: allInDefault}
+	p := proposal{initArgs: o, graphs: allInDefault, public: freePort(publicListen), admin: freePort(adminListen)}
 	if o.endpoint != "" {
 		if err := probeEndpoint(a, ctx, &p); err != nil {
 			return err
@@ -126,6 +129,9 @@ func writeInit(a *app, ctx context.Context, o initArgs) (err error) {
 	}
 	_, err = f.WriteString(text)
 	if err = errors.Join(err, f.Close()); err == nil {
+		if p.public != publicListen || p.admin != adminListen {
+			a.note("another program listens at the usual ports; this one will at %s and %s", p.public, p.admin)
+		}
 		a.note("wrote %s; next: rsbridge check -c %s && rsbridge run -c %s", o.out, o.out, o.out)
 	}
 	return err

@@ -10,26 +10,27 @@ import (
 // proposal is what init has found.
 type proposal struct {
 	initArgs
-	notes       []string // of the store to expose, in comments
-	graphStore  string
-	graphs      string // lines of YAML
-	part        sparql.Part
-	survey      sparql.Survey
-	sets        []string // Capability Lists of the source
-	mirror      []string // lines of the store of the mirror
-	mirrorGraph bool     // its default graph holds something
+	public, admin string   // addresses of the listeners
+	notes         []string // of the store to expose, in comments
+	graphStore    string
+	graphs        string // lines of YAML
+	part          sparql.Part
+	survey        sparql.Survey
+	sets          []string // Capability Lists of the source
+	mirror        []string // lines of the store of the mirror
+	mirrorGraph   bool     // its default graph holds something
 }
 
 // text is the configuration. YAML reads the JSON-like strings of %q.
 func (p *proposal) text() string {
 	var b strings.Builder
-	b.WriteString(`# rsbridge configuration. All keys and their defaults: docs/reference/configuration.md
+	fmt.Fprintf(&b, `# rsbridge configuration. All keys and their defaults: docs/reference/configuration.md
 state: ./state                     # log, representations, cursors, documents
-public: {listen: 127.0.0.1:8080}   # the documents; base_url: if others see another address
-admin: {listen: 127.0.0.1:8081}    # API and dashboard; off loopback a token_file is needed
+public: {listen: %s}   # the documents; base_url: if others see another address
+admin: {listen: %s}    # API and dashboard; off loopback a token_file is needed
 
 stores:
-`)
+`, p.public, p.admin)
 	publishes := p.endpoint != "" || p.dumps != "" || p.source == ""
 	switch {
 	case p.endpoint != "":
@@ -48,12 +49,12 @@ stores:
 			b.WriteString("    # username: and password_file: if it asks for them\n")
 		}
 	case publishes && p.dumps == "":
-		b.WriteString("  origin: {embedded: ./origin}   # load it: rsbridge store load ./origin FILE, or PUT to http://127.0.0.1:8081/stores/origin/data?default\n")
+		fmt.Fprintf(&b, "  origin: {embedded: ./origin}   # load it: rsbridge store load ./origin FILE, or PUT to http://%s/stores/origin/data?default\n", p.admin)
 	}
 	if len(p.mirror) > 0 {
 		comment := ""
 		if strings.HasPrefix(p.into, "embedded:") {
-			comment = "   # SPARQL at http://127.0.0.1:8081/stores/mirror/query"
+			comment = "   # SPARQL at http://" + p.admin + "/stores/mirror/query"
 		}
 		fmt.Fprintf(&b, "  mirror: {%s}%s\n", strings.Join(p.mirror, ", "), comment)
 	}
@@ -70,7 +71,7 @@ stores:
 }
 
 func (p *proposal) writeSet(b *strings.Builder) {
-	b.WriteString("\nsets:\n  data:                            # published below http://127.0.0.1:8080/data/\n")
+	fmt.Fprintf(b, "\nsets:\n  data:                            # published below http://%s/data/\n", p.public)
 	if p.endpoint != "" {
 		b.WriteString("    # " + said(p.survey) + "\n")
 	}
@@ -104,7 +105,7 @@ func (p *proposal) writeDestination(b *strings.Builder) {
 	source, set := p.source, "# set: NAME                    # when the source has several"
 	switch {
 	case source == "":
-		source, set = "http://127.0.0.1:8080", "set: data"
+		source, set = "http://"+p.public, "set: data"
 	case len(p.sets) > 1:
 		set = fmt.Sprintf("set: %q   # one of %d; another: %s", p.sets[0], len(p.sets), p.sets[1])
 	}

@@ -236,7 +236,7 @@ func (p *page) sh(block string) {
 		if m == nil || strings.Contains(line, "--once") {
 			fmt.Fprintf(&p.script, "exits %s sh -c %s\n", want, quoted(line))
 			if strings.HasPrefix(line, "rsbridge init ") {
-				p.script.WriteString("exec sh -c 'sed -i -e s/:8080/:$PUB/ -e s/:8081/:$ADM/ *.yaml'\n")
+				p.script.WriteString("exec sh -c 'sed -i -e s/:80[89][02468]/:$PUB/ -e s/:80[89][13579]/:$ADM/ *.yaml'\n")
 			}
 			continue
 		}

@@ -31,7 +31,18 @@ func Backup(ctx context.Context, b *Bridge, w io.Writer) error {
 	}
 	src.Records, src.Links = b.kv, b.cfg.tempDir()
 	src.Now = b.now()
-	return backup.Write(ctx, w, src)
+	return writeBackup(ctx, w, src, b.log)
+}
+
+// writeBackup writes a backup, and records that it was written whole.
+func writeBackup(ctx context.Context, w io.Writer, src backup.Source, log *slog.Logger) error {
+	if err := backup.Write(ctx, w, src); err != nil {
+		return err
+	}
+	if err := backup.Note(src); err != nil {
+		log.Warn("the backup is whole, and the state does not know of it", "error", err)
+	}
+	return nil
 }
 
 // BackupClosed is Backup of a state without its bridge, also of one of an earlier version. A held one gives a
@@ -60,7 +71,7 @@ func BackupClosed(ctx context.Context, cfg *Config, o Options, w io.Writer) (err
 		src.Stores[path] = s
 	}
 	src.Records, src.Now = records, b.now()
-	return backup.Write(ctx, w, src)
+	return writeBackup(ctx, w, src, b.log)
 }
 
 // Restore restores a backup into the state folder of cfg, which is missing or empty.

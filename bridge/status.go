@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/backup"
 	"github.com/rsbridge/rsbridge/bridge/lastruns"
 	"github.com/rsbridge/rsbridge/bridge/paused"
 	"github.com/rsbridge/rsbridge/bridge/retained"
@@ -26,7 +27,16 @@ type Status struct {
 	Sets         []SetStatus         `json:"sets"`
 	Destinations []DestinationStatus `json:"destinations"`
 	Disk         Disk                `json:"disk"`
+	Backup       *backup.Last        `json:"backup"` // the last one; null: none is known of
 	Time         time.Time           `json:"time"`
+}
+
+// BackupAt is the time of the last backup, nil for none.
+func (st Status) BackupAt() *time.Time {
+	if st.Backup == nil {
+		return nil
+	}
+	return &st.Backup.At
 }
 
 // Disk is the used room, in bytes.
@@ -106,6 +116,9 @@ func (b *Bridge) Status(ctx context.Context) (Status, error) {
 		return st, err
 	}
 	st.Disk = b.cfg.disk()
+	if st.Backup, err = backup.LastOf(b.cfg.State); err != nil {
+		b.log.Warn("the status tells of no backup", "error", err)
+	}
 	return st, nil
 }
 

@@ -42,7 +42,8 @@ events or polling. held of a set: null, or the reason to wait for rsbridge accep
 
 --json: {"sets":[{"name","state","why","resources","sequence","last_change","last_scan","next_scan","held"}],
 "destinations":[{"name","state","why","in_sync","behind_seconds","behind_changes","live","resources","sequence","last_poll","last_sync","next_sync","last_audit","pending","last_error"}],
-"disk":{"records","published","temporary","stores"}}: bytes, of embedded stores by name
+"disk":{"records","published","temporary","stores"}: bytes, of embedded stores by name
+"backup":{"at","program"}}: the last backup of the state; null: none is known of
 "why": the reason of any state but ok; "held": a decision to make; "problems": some pending or
 failed resources; "until": the time of a mirror made by sync --until; "proven_until" and
 "proven_since": as in the report of an audit`,
@@ -168,7 +169,7 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 	for _, name := range slices.Sorted(maps.Keys(st.Disk.Stores)) {
 		fmt.Fprintf(w, ", store %s %s", name, size(st.Disk.Stores[name]))
 	}
-	fmt.Fprintln(w)
+	fmt.Fprintf(w, "\nlast backup: %s\n", yes(st.Backup == nil, "none is known of", ago(st.BackupAt())))
 	return aligned(out, w.String())
 }
 

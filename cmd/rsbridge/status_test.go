@@ -24,6 +24,7 @@ a            failing  12         no       unknown  -          -       2        n
   and 1 more (GET /api/v1/destinations/a/differences names them)
 longer       paused   0          yes      unknown  -          paused  0        never       
 disk: records 50.0 MB, published 0 B, temporary 0 B
+last backup: none is known of
 `
 	if got := out.String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)

@@ -135,6 +135,8 @@ func mirrorDesc(name, help string) *prometheus.Desc {
 
 var diskGauge = desc("disk_bytes", "room that is taken: records, published, temporary, or an embedded store", "of")
 
+var lastBackup = desc("last_backup_timestamp_seconds", "time of the last backup of the state; 0: none is known of")
+
 // Of each job, with its kind and the name of its set or destination.
 var jobGauges = []struct {
 	desc *prometheus.Desc
@@ -225,6 +227,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- setState
 	ch <- destinationState
 	ch <- diskGauge
+	ch <- lastBackup
 	ch <- lastDuration
 	for _, g := range jobGauges {
 		ch <- g.desc
@@ -263,6 +266,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			}
 		}
 	}
+	ch <- prometheus.MustNewConstMetric(lastBackup, prometheus.GaugeValue, unix(st.BackupAt()))
 	of := map[string]int64{"records": st.Disk.Records, "published": st.Disk.Published, "temporary": st.Disk.Temporary}
 	for name, n := range st.Disk.Stores {
 		of["store "+name] = n

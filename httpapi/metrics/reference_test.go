@@ -37,7 +37,7 @@ The names, labels and units below are stable: a version that changes one says so
 		{"Runs", "`kind` is the part of a job's name before the colon, `name` its set or destination: `scan:books` has the kind `scan`. Counters begin at 0 with the process. The others come from the recorded runs, and outlive it.", []string{"rsbridge_run"}},
 		{"Requests to stores and sources", "", []string{"rsbridge_store_", "rsbridge_source_"}},
 		{"Answered requests", "", []string{"rsbridge_http_"}},
-		{"The process", "", []string{"rsbridge_disk_", "rsbridge_build_"}},
+		{"The process", "", []string{"rsbridge_disk_", "rsbridge_last_backup_", "rsbridge_build_"}},
 	} {
 		fmt.Fprintf(&b, "## %s\n\n", part.title)
 		if part.about != "" {

@@ -553,9 +553,9 @@ func (s *set) knownTriples(ctx context.Context) (int64, error) {
 func (s *set) coverage(ctx context.Context) publish.Coverage {
 	rep, err := s.memory().report(ctx)
 	if err != nil || rep == nil {
-		return publish.Coverage{}
+		return publish.Coverage{Graphs: s.cfg.Graphs}
 	}
-	return publish.Coverage{Triples: rep.Triples, Covered: rep.Covered, Constructed: rep.Constructed, Vocabulary: s.memory().counts(ctx)}
+	return publish.Coverage{Graphs: s.cfg.Graphs, Triples: rep.Triples, Covered: rep.Covered, Constructed: rep.Constructed, Vocabulary: s.memory().counts(ctx)}
 }
 
 // describe finds the version of an entity at a time (zero: now) and encodes it.

@@ -19,10 +19,14 @@ import (
 // TestAbout: the description of a set tells a catalogue what there is, the same in
 // every form, and leads back to what it describes.
 func TestAbout(t *testing.T) {
+	graphs := []string{"*"}
+	for i := range shownGraphs + 1 {
+		graphs = append(graphs, fmt.Sprintf("http://example.org/graph/%d", i))
+	}
 	w := newWorld(t, SetConfig{Format: rdfres.JSONLD, Title: "Places", Description: "Of all sorts", Licence: "http://licence.example/", Publisher: "http://publisher.example/",
 		Prefix: "http://example.org/", RotateEntries: 1, Capabilities: []string{"resourcelist", "changelist", "resourcedump", "changedump"},
 		Coverage: func(context.Context) Coverage {
-			return Coverage{Triples: 9, Covered: 9, Vocabulary: Vocabulary{Classes: 1, Properties: 3, LargestClasses: []Count{{IRI: "http://example.org/C", Count: 2}}, LargestProperties: []Count{{IRI: "http://example.org/p", Count: 4}}}}
+			return Coverage{Graphs: graphs, Triples: 9, Covered: 9, Vocabulary: Vocabulary{Classes: 1, Properties: 3, LargestClasses: []Count{{IRI: "http://example.org/C", Count: 2}}, LargestProperties: []Count{{IRI: "http://example.org/p", Count: 4}}}}
 		}})
 	w.scan(map[string]int{berlin: 0, "http://example.org/Rome": 0}, false, rdfres.JSONLD)
 	w.publish()
@@ -45,6 +49,12 @@ func TestAbout(t *testing.T) {
 		}
 		if link := res.Header().Get("Link"); !strings.Contains(link, "<"+w.url("about#dataset")+`>; rel="describes"`) || !strings.Contains(link, "<"+w.url("capabilitylist.xml")+`>; rel="resourcesync"`) {
 			t.Errorf("%s: Link %s", suffix, link)
+		}
+	}
+	page := w.get(w.url("about.html")).Body.String()
+	for _, want := range []string{`<dt>Graph</dt><dd dir="auto">all of the store</dd>`, `<dt>Graph</dt><dd dir="auto"><a href="http://example.org/graph/0">`, `<dt>More graphs</dt><dd dir="auto">2</dd>`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s:\n%s", want, page)
 		}
 	}
 	text := w.get(w.url("about.nt")).Body.String()
@@ -77,7 +87,7 @@ func TestAbout(t *testing.T) {
 			}
 		}
 	}
-	page := w.get(w.url("about"), "Accept", "text/html").Body.String()
+	page = w.get(w.url("about"), "Accept", "text/html").Body.String()
 	for _, want := range []string{"Of all sorts", "http://licence.example/", "http://publisher.example/", "1 classes, 3 properties", "2026-05-01 15:00:00", "Resource Dump", "Change Dump"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)

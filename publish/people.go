@@ -151,8 +151,10 @@ func (s *set) setPage(w http.ResponseWriter, r *http.Request, snap *snapshot, se
 	return s.p.sendPage(w, r, page, err)
 }
 
-// shownDays are the days of the chart of changes.
-const shownDays = 30
+const (
+	shownDays   = 30 // of the chart of changes
+	shownGraphs = 20
+)
 
 // coverageFacts tells what the last scan found in the store.
 func (s *set) coverageFacts(ctx context.Context, ps *pages.Set, about *pages.About, fact func(name, value string)) {
@@ -160,6 +162,15 @@ func (s *set) coverageFacts(ctx context.Context, ps *pages.Set, about *pages.Abo
 		return
 	}
 	c := s.cfg.Coverage(ctx)
+	for _, graph := range c.Graphs[:min(len(c.Graphs), shownGraphs)] {
+		if graph == "*" {
+			graph = "all of the store"
+		}
+		fact("Graph", graph)
+	}
+	if more := len(c.Graphs) - shownGraphs; more > 0 {
+		fact("More graphs", pages.Digits(int64(more)))
+	}
 	switch {
 	case c.Constructed > 0:
 		fact("Triples of the store", pages.Digits(c.Triples)+", from which a query made the descriptions")

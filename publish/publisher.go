@@ -69,7 +69,8 @@ type FetchFile func(ctx context.Context, url string, v *changetrack.FileVersion,
 // Coverage is a scan's report on completeness and content.
 type Coverage struct {
 	Triples, Covered int64
-	Constructed      int64 // triples made by a CONSTRUCT; with any, Covered is unknown
+	Constructed      int64    // triples made by a CONSTRUCT; with any, Covered is unknown
+	Graphs           []string // named graphs of the set by IRI, "*" for all; none: the default graph
 	Vocabulary       Vocabulary
 }
 

@@ -23,7 +23,7 @@ const module = "github.com/rsbridge/rsbridge/"
 var floors = map[string]int{
 	"rdfres": 0, "rdfres/internal/chars": 0, "rdfres/internal/syntax": 0, "rdfres/jsonld": 0, "rdfres/rdfxml": 0, "rdfres/codec": 0,
 	"resourcesync": 0, "jsonpatch": 0,
-	"internal/jobs": 0, "internal/kv": 0, "internal/kv/guardfs": 0, "internal/kv/pebblekv": 0, "internal/kv/kvtest": 0, "internal/kv/memkv": 0, "internal/kv/forward": 0,
+	"internal/jobs": 0, "internal/kv": 0, "internal/kv/guardfs": 0, "internal/kv/pebblekv": 0, "internal/kv/pgkv": 0, "internal/kv/kvtest": 0, "internal/kv/memkv": 0, "internal/kv/forward": 0,
 	"internal/accept": 0, "internal/access": 0, "internal/tlsfiles": 0, "internal/hosts": 0, "internal/login": 0, "internal/clip": 0, "internal/fairconn": 0, "internal/extsort": 0, "internal/inproc": 0, "internal/webguard": 0, "internal/version": 0, "internal/service": 0, "internal/flock": 0, "internal/webclient": 0, "internal/pace": 0, "internal/settings": 0, "internal/configfile": 0, "internal/ownfile": 0, "internal/xmlscan": 0, "internal/lru": 0, "internal/ordered": 0, "internal/repeats": 0, "internal/position": 0, "internal/attempts": 0, "internal/recentlog": 0,
 
 	"changetrack": 1, "internal/telemetry": 1, "internal/sparql": 1, "internal/embedstore": 1, "internal/simulate": 1, "resourcesync/staticsite": 1, "resourcesync/check": 1,
@@ -47,7 +47,7 @@ var floors = map[string]int{
 // order lets rooms of one floor lean on each other: on lower numbers only. A room without a
 // number has 0.
 var order = map[string]int{
-	"internal/ownfile": 0, "internal/kv": 0, "internal/kv/guardfs": 1, "internal/kv/memkv": 1, "internal/kv/forward": 1, "internal/kv/pebblekv": 2, "internal/kv/kvtest": 3, "internal/jobs": 4, "internal/version": 0, "internal/webclient": 1, "internal/configfile": 1, "internal/access": 1, "internal/login": 2,
+	"internal/ownfile": 0, "internal/kv": 0, "internal/kv/guardfs": 1, "internal/kv/memkv": 1, "internal/kv/forward": 1, "internal/kv/pebblekv": 2, "internal/kv/pgkv": 1, "internal/kv/kvtest": 3, "internal/jobs": 4, "internal/version": 0, "internal/webclient": 1, "internal/configfile": 1, "internal/access": 1, "internal/login": 2,
 	"internal/xmlscan": 0, "resourcesync": 1,
 	"publish/naming": 0, "publish/catalogue": 1, "publish/offer": 0, "publish/pages": 1, "bridge/holder": 0, "bridge/backup": 1, "bridge/retained": 1, "bridge/named": 0, "bridge/gateway": 1, "bridge/storelog": 1, "push/hub": 0, "push/positions": 1,
 	"rdfres/internal/chars": 0, "rdfres": 1, "rdfres/internal/syntax": 2, "rdfres/jsonld": 3, "rdfres/rdfxml": 3, "rdfres/codec": 4,
@@ -130,6 +130,7 @@ var forbidden = []struct{ from, to, why string }{
 // owners of third-party modules: one module, one room.
 var owners = map[string][]string{
 	"github.com/cockroachdb/pebble": {"internal/kv/pebblekv", "internal/kv/guardfs", "internal/embedstore"},
+	"github.com/jackc/pgx":          {"internal/kv/pgkv", "internal/teststores"},
 	"github.com/coder/websocket":    {"push", "destination/live"},
 	"github.com/robfig/cron":        {"internal/jobs"},
 	"github.com/gin-gonic/gin":      {"httpapi"},

@@ -7,7 +7,7 @@
 // batch write into several of them, so that records of different owners change
 // in one transaction.
 //
-// pebblekv is the embedded implementation, memkv the one in memory for tests;
+// pebblekv is the embedded implementation, pgkv the one in PostgreSQL, memkv the one in memory for tests;
 // kvtest is the suite that each implementation passes. What the records mean is
 // the business of their owners.
 package kv
@@ -28,6 +28,13 @@ var ErrClosed = errors.New("store is closed")
 // ErrLocked comes from opening a store while another process, or another part of
 // this one, has open. The error that wraps it names the holder.
 var ErrLocked = errors.New("held by another process")
+
+// ErrTakenOver comes from every commit after another process got the right to write.
+var ErrTakenOver = errors.New("another process has taken over the state")
+
+// ErrLost comes from every commit after the state has lost commits that it had confirmed, as a database does in
+// a failover to a copy that lags behind.
+var ErrLost = errors.New("the state has lost commits that it had confirmed")
 
 // ErrNewer comes from opening records written by a newer version; nothing
 // has been changed then.

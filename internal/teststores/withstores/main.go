@@ -73,6 +73,7 @@ func run(ctx context.Context, command []string) int {
 	k.fuseki(ctx)
 	k.rdf4j(ctx)
 	k.virtuoso(ctx)
+	k.postgres(ctx)
 	k.browser(ctx)
 	k.npm(ctx)
 	k.promtool(ctx)
@@ -211,11 +212,11 @@ func (k *kit) fuseki(ctx context.Context) {
 
 // start starts a server and waits until it answers.
 func (k *kit) start(ctx context.Context, name, ready string, env []string, command string, args ...string) error {
-	return k.startIn(ctx, k.work, name, ready, env, command, args...)
+	return k.startIn(ctx, k.work, name, answers(ready), env, command, args...)
 }
 
 // startIn is start in a folder of its own.
-func (k *kit) startIn(ctx context.Context, dir, name, ready string, env []string, command string, args ...string) error {
+func (k *kit) startIn(ctx context.Context, dir, name string, ready func() bool, env []string, command string, args ...string) error {
 	log, err := os.Create(filepath.Join(k.work, name+".log"))
 	if err != nil {
 		return err
@@ -234,9 +235,7 @@ func (k *kit) startIn(ctx context.Context, dir, name, ready string, env []string
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if res, err := http.Get(ready); err == nil {
-			io.Copy(io.Discard, res.Body)
-			res.Body.Close()
+		if ready() {
 			fmt.Println("started", name)
 			return nil
 		}
@@ -245,11 +244,24 @@ func (k *kit) startIn(ctx context.Context, dir, name, ready string, env []string
 			words, _ := os.ReadFile(log.Name())
 			return errors.Join(fmt.Errorf("%s ended at once: %s", name, words), err)
 		case <-deadline:
-			return fmt.Errorf("%s did not answer at %s within %s", name, ready, starting)
+			return fmt.Errorf("%s did not answer within %s", name, starting)
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
 		}
+	}
+}
+
+// answers tells whether there is an answer at an address.
+func answers(addr string) func() bool {
+	return func() bool {
+		res, err := http.Get(addr)
+		if err != nil {
+			return false
+		}
+		io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		return true
 	}
 }
 

@@ -81,7 +81,7 @@ func (k *kit) virtuoso(ctx context.Context) {
 	libraries := "LD_LIBRARY_PATH=" + strings.Join(folders(root, "*.so.*"), ":")
 	base := "http://127.0.0.1:" + port
 	if err == nil {
-		err = k.startIn(ctx, dir, "virtuoso", base+"/sparql", []string{libraries}, filepath.Join(root, "usr", "bin", "virtuoso-t"), "-f", "-c", "virtuoso.ini")
+		err = k.startIn(ctx, dir, "virtuoso", answers(base+"/sparql"), []string{libraries}, filepath.Join(root, "usr", "bin", "virtuoso-t"), "-f", "-c", "virtuoso.ini")
 	}
 	if err == nil {
 		err = do(ctx, "env", libraries, filepath.Join(root, "usr", "bin", "isql-vt"), "127.0.0.1:"+sql, "dba", "dba", `EXEC=GRANT SPARQL_UPDATE TO "SPARQL";`)

@@ -1,0 +1,329 @@
+package pgkv_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/kv/pgkv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
+)
+
+// side is a second pair of eyes on the database.
+type side struct {
+	t    *testing.T
+	conn *pgx.Conn
+}
+
+func look(t *testing.T, url string) side {
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.WithoutCancel(t.Context())) })
+	return side{t, conn}
+}
+
+func (s side) exec(sql string, args ...any) {
+	s.t.Helper()
+	if _, err := s.conn.Exec(s.t.Context(), sql, args...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s side) count(sql string) (n int) {
+	s.t.Helper()
+	if err := s.conn.QueryRow(s.t.Context(), sql).Scan(&n); err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
+func put(s kv.Store, key, value string) error {
+	b := s.Batch()
+	defer b.Close()
+	b.Set([]byte(key), []byte(value))
+	return b.Commit(context.Background(), true)
+}
+
+func want(t *testing.T, s kv.Reader, key, value string) {
+	t.Helper()
+	if v, err := s.Get(t.Context(), []byte(key)); err != nil || string(v) != value {
+		t.Errorf("%s = %q, %v; want %q", key, v, err, value)
+	}
+}
+
+// TestLostConnections: connections die at any moment. Each commit takes place once, and no reading is half.
+func TestLostConnections(t *testing.T) {
+	base := teststores.Postgres(t)
+	s := open(t, base+"&application_name="+base[len(base)-8:])
+	defer s.Close()
+	killer, next, done, killed := look(t, base), make(chan time.Duration), make(chan struct{}), 0
+	go func() {
+		defer close(done)
+		for wait := range next {
+			time.Sleep(wait) // of a real server
+			n := 0
+			if err := killer.conn.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = $1`, base[len(base)-8:]).Scan(&n); err != nil {
+				t.Error(err)
+				return
+			}
+			killed += n
+		}
+	}()
+	const commits = 60
+	for i := range commits {
+		select {
+		case next <- time.Duration(rand.IntN(4000)) * time.Microsecond:
+		case <-done:
+			t.FailNow()
+		}
+		b := s.Batch()
+		for j := range 100 {
+			b.Set(fmt.Appendf(nil, "k%02d", j), fmt.Append(nil, i))
+		}
+		if err := b.Commit(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for p, err := range s.Scan(t.Context(), []byte("k"), []byte("l")) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(p.Value) != fmt.Sprint(i) {
+				t.Fatalf("%s = %s after commit %d", p.Key, p.Value, i)
+			}
+			n++
+		}
+		if n != 100 {
+			t.Fatalf("%d of 100 pairs were read", n)
+		}
+	}
+	close(next)
+	<-done
+	if rev := killer.count(`SELECT rev FROM rsbridge_head`); rev != commits {
+		t.Errorf("%d commits, and the head counts %d", commits, rev)
+	}
+	if killed < 20 {
+		t.Errorf("only %d connections died", killed)
+	}
+}
+
+// TestTakenOver: the right to write goes to one process at a time.
+func TestTakenOver(t *testing.T) {
+	defer pgkv.SetBeat(50 * time.Millisecond)()
+	base := teststores.Postgres(t)
+	eyes, a := look(t, base), open(t, base)
+	if err := put(a, "k", "a"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pgkv.Open(t.Context(), base, kv.OpenOptions{}); !errors.Is(err, kv.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
+		t.Fatalf("Open of a held store = %v", err)
+	}
+	reader, err := pgkv.Open(t.Context(), base, kv.OpenOptions{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, reader, "k", "a")
+	if err := put(reader, "k", "reader"); !errors.Is(err, pgkv.ErrReadOnly) {
+		t.Errorf("Commit for reading = %v", err)
+	}
+	// a process that stands still is passed over, and writes no more when it goes on
+	eyes.exec(`UPDATE rsbridge_head SET token = token + 1, holder = 'another one', last = gen_random_uuid(), until = '-infinity'`)
+	for range 2 {
+		if err := put(a, "k", "late"); !errors.Is(err, kv.ErrTakenOver) || !strings.Contains(err.Error(), "another one") {
+			t.Errorf("Commit after a takeover = %v", err)
+		}
+	}
+	b := open(t, base)
+	want(t, b, "k", "a")
+	if err := errors.Join(put(b, "k", "b"), a.Close()); err != nil {
+		t.Fatal(err)
+	}
+	want(t, reader, "k", "b")
+	if err := errors.Join(put(b, "k", "c"), reader.Close(), b.Close()); err != nil { // Close of a took nothing from b
+		t.Fatal(err)
+	}
+}
+
+// TestLostCommits: the database went back to an earlier commit, as in a failover to a copy that lags.
+func TestLostCommits(t *testing.T) {
+	base := teststores.Postgres(t)
+	eyes, s := look(t, base), open(t, base)
+	defer s.Close()
+	if err := put(s, "k", "1"); err != nil {
+		t.Fatal(err)
+	}
+	eyes.exec(`CREATE TABLE copy_head AS SELECT * FROM rsbridge_head; CREATE TABLE copy_kv AS SELECT * FROM rsbridge_kv`)
+	if err := put(s, "k", "2"); err != nil {
+		t.Fatal(err)
+	}
+	eyes.exec(`TRUNCATE rsbridge_head, rsbridge_kv; INSERT INTO rsbridge_head SELECT * FROM copy_head; INSERT INTO rsbridge_kv SELECT * FROM copy_kv`)
+	for range 2 {
+		if err := put(s, "k", "3"); !errors.Is(err, kv.ErrLost) {
+			t.Errorf("Commit = %v", err)
+		}
+	}
+	want(t, s, "k", "1")
+}
+
+// TestSnapshots: one that the database has forgotten reads nothing more; what none needs goes; no session waits in
+// a transaction.
+func TestSnapshots(t *testing.T) {
+	defer pgkv.SetBeat(20 * time.Millisecond)()
+	base := teststores.Postgres(t)
+	app := base[len(base)-8:]
+	eyes, s := look(t, base), open(t, base+"&application_name="+app)
+	defer s.Close()
+	b := s.Batch()
+	for i := range 3000 {
+		b.Set(fmt.Appendf(nil, "%04d", i), make([]byte, 2000))
+	}
+	if err := b.Commit(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	kept, forgotten := s.Snapshot(t.Context()), s.Snapshot(t.Context())
+	eyes.exec(`DELETE FROM rsbridge_snapshot WHERE id = (SELECT max(id) FROM rsbridge_snapshot)`)
+	b.DeleteRange(nil, nil)
+	if err := b.Commit(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for p, err := range kept.Scan(t.Context(), []byte("0500"), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(p.Key) != fmt.Sprintf("%04d", 500+n) || len(p.Value) != 2000 {
+			t.Fatalf("pair %d is %s with %d bytes", n, p.Key, len(p.Value))
+		}
+		if n++; n%500 == 0 {
+			if idle := eyes.count(`SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND application_name = '` + app + `'`); idle > 0 {
+				t.Errorf("%d sessions wait in a transaction", idle)
+			}
+		}
+	}
+	if n != 2500 {
+		t.Errorf("%d of 2500 pairs", n)
+	}
+	if _, err := forgotten.Get(t.Context(), []byte("0001")); err == nil || errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("a forgotten snapshot answers: %v", err)
+	}
+	for _, err := range forgotten.Scan(t.Context(), nil, nil) {
+		if err == nil {
+			t.Error("a forgotten snapshot answers")
+		}
+	}
+	kept.Close()
+	for eyes.count(`SELECT count(*) FROM rsbridge_kept`) > 0 {
+		if err := t.Context().Err(); err != nil {
+			t.Fatal("what no snapshot needs is kept")
+		}
+	}
+}
+
+// TestErrors: no error has the password, and each says what to do.
+func TestErrors(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close() // nobody listens
+	for url, word := range map[string]string{
+		"postgres://u:secret@" + l.Addr().String() + "/d": "127.0.0.1",
+		"postgres://u:secret@[::1/d":                      "postgres://USER@HOST",
+		"postgres://u:secret@h:port/d":                    "postgres://USER@HOST",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		_, err := pgkv.Open(ctx, url, kv.OpenOptions{})
+		cancel()
+		if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), word) {
+			t.Errorf("Open(%s) = %v", url, err)
+		}
+	}
+	s := open(t, teststores.Postgres(t))
+	defer s.Close()
+	if err := put(s, strings.Repeat("k", pgkv.Longest+1), ""); err == nil || !strings.Contains(err.Error(), "bytes") {
+		t.Errorf("Commit of a long key = %v", err)
+	}
+	random := make([]byte, pgkv.Longest) // the index does not make it shorter
+	for i, x := uint32(0), uint32(1); int(i) < len(random); i++ {
+		x = x*1664525 + 1013904223
+		random[i] = byte(x >> 24)
+	}
+	if err := put(s, string(random), "v"); err != nil {
+		t.Error(err)
+	}
+	want(t, s, string(random), "v")
+}
+
+// TestRestart: a server dies and comes back while commits pass.
+func TestRestart(t *testing.T) {
+	bin, dir := teststores.PostgresBin(t), t.TempDir()
+	as := func(program string, args ...string) {
+		t.Helper()
+		command := append([]string{filepath.Join(bin, program)}, args...)
+		if os.Getuid() == 0 {
+			command = append([]string{"setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"}, command...)
+		}
+		if out, err := exec.CommandContext(context.WithoutCancel(t.Context()), command[0], command[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", program, err, out)
+		}
+	}
+	if os.Getuid() == 0 {
+		for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
+			os.Chmod(d, 0o755)
+		}
+		if out, err := exec.Command("chown", "nobody", dir).CombinedOutput(); err != nil {
+			t.Fatalf("chown: %v: %s", err, out)
+		}
+	}
+	port, err := teststores.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(dir, "data")
+	as("initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync")
+	control := func(args ...string) {
+		t.Helper()
+		as("pg_ctl", append([]string{"-D", data, "-w", "-s", "-l", filepath.Join(dir, "log"), "-o", "-h 127.0.0.1 -k '' -p " + port}, args...)...)
+	}
+	control("start")
+	t.Cleanup(func() { control("-m", "immediate", "stop") })
+	s := open(t, "postgres://postgres@127.0.0.1:"+port+"/postgres")
+	defer s.Close()
+	done := make(chan int)
+	ctx, end := context.WithCancel(t.Context())
+	go func() {
+		n := 0
+		for ; ctx.Err() == nil; n++ {
+			if err := put(s, fmt.Sprintf("%06d", n), fmt.Sprint(n)); err != nil {
+				t.Error(err)
+				break
+			}
+		}
+		done <- n
+	}()
+	control("-m", "immediate", "restart")
+	end()
+	n, found := <-done, 0
+	for _, err := range s.Scan(t.Context(), nil, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found++
+	}
+	if found != n || n == 0 {
+		t.Errorf("%d commits were confirmed, and %d are there", n, found)
+	}
+}

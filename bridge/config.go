@@ -143,6 +143,7 @@ type Set struct {
 	Alternates     []string     `yaml:"alternates" doc:"other sets with descriptions of the same entities in another vocabulary; list entries get alternate links to them"`
 	Locations      []string     `yaml:"locations" doc:"further places of the same representations, the best first: duplicate links with pri; the address of a copy of the set, or a template with {name} and {suffix}"`
 	Links          []string     `yaml:"links" doc:"further links of list entries, each as REL HREF or REL HREF TYPE; in HREF {entity}, {entity_escaped}, {name}, {suffix}, {loc} and {sequence} are filled in"`
+	Relations      []string     `yaml:"relations" doc:"relations of a representation's Link header that list entries and manifests have too: alternate (other formats), canonical, describedby, timegate. Each makes lists larger" allowed:"alternate|canonical|describedby|timegate"`
 	Notify         push.Config  `yaml:"notify" doc:"notifications of changes"`
 	Access         string       `yaml:"access" doc:"readers of the set's addresses: everybody, or those with a token (rsbridge token create NAME --set SET). Its name, title and description stay public, and it has no WebSub: a hub sends changes to others" allowed:"public|tokens" default:"public"`
 	Faces          []string     `yaml:"faces" doc:"other forms of the same log: ldes (Linked Data Event Stream), iiif (IIIF Change Discovery), oai (OAI-PMH 2.0)" allowed:"ldes|iiif|oai"`

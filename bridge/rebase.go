@@ -215,7 +215,7 @@ func clip(s string) string {
 
 // entryLinks are the configured links of list entries.
 func (c *Set) entryLinks() publish.Links {
-	l := publish.Links{Collections: c.Collections, Collection: c.Collection, Locations: c.Locations}
+	l := publish.Links{Collections: c.Collections, Collection: c.Collection, Locations: c.Locations, Relations: c.Relations}
 	for _, text := range c.Links {
 		if t, err := publish.ParseLink(text); err == nil { // check has told otherwise
 			l.Templates = append(l.Templates, t)

@@ -26,7 +26,7 @@ const (
 	mostEntries = 50_000
 	// layout is part of every ETag made from other things than the bytes. It changes with the
 	// layout of documents.
-	layout = "2"
+	layout = "3"
 )
 
 // written is a document with few entries.

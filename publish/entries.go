@@ -9,7 +9,6 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/publish/naming"
-	"github.com/rsbridge/rsbridge/publish/offer"
 	"github.com/rsbridge/rsbridge/publish/patch"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -57,8 +56,8 @@ func versionAddress(loc string, sequence uint64) string {
 	return loc + "?version=" + strconv.FormatUint(sequence, 10)
 }
 
-// representation fills in the fields of a version.
-func (m *entryMaker) representation(ctx context.Context, e *resourcesync.Entry, view *source, entity string, v *changetrack.Version) error {
+// representation fills in the fields of a version. Always are relations of links of every entry.
+func (m *entryMaker) representation(ctx context.Context, e *resourcesync.Entry, view *source, entity string, v *changetrack.Version, always ...string) error {
 	e.Loc = m.at.address(entity, v.Format)
 	e.LastMod = v.Time
 	e.HasMeta = true
@@ -69,14 +68,14 @@ func (m *entryMaker) representation(ctx context.Context, e *resourcesync.Entry, 
 		resourcesync.ExtSequence: strconv.FormatUint(v.Sequence, 10),
 		resourcesync.ExtGraph:    digestToken(v.Graph),
 	}
-	e.Links = slices.Grow(e.Links, 8) // as many as most have
+	e.Links = slices.Grow(e.Links, 3) // as many as most have
 	name(e, entity)
 	e.Links = append(e.Links, link(resourcesync.RelMemento, versionAddress(e.Loc, v.Sequence)))
 	triples, err := m.linkTriples(ctx, view, entity, v)
 	if err != nil {
 		return err
 	}
-	m.entryLinks(ctx, e, entity, v, triples)
+	m.entryLinks(ctx, e, entity, v, triples, always...)
 	return m.fileLinks(ctx, e, view, entity)
 }
 
@@ -128,13 +127,6 @@ func (m *entryMaker) appendResource(ctx context.Context, dst []byte, view *sourc
 	address()
 	dst = append(dst, "?version="...)
 	dst = strconv.AppendUint(dst, v.Sequence, 10)
-	dst = append(append(append(dst, `"/><rs:ln rel="describedby" href="`...), m.at.url...), `/about"/><rs:ln rel="timegate" href="`...)
-	dst = append(append(append(append(dst, m.at.url...), "/timegate/"...), name...), v.Format.Suffix()...)
-	dst = append(append(append(append(dst, `"/><rs:ln rel="canonical" href="`...), m.at.url...), "/r/"...), name...)
-	for _, f := range alternates[v.Format] {
-		dst = append(append(append(append(dst, `"/><rs:ln rel="alternate" href="`...), m.at.url...), "/r/"...), name...)
-		dst = append(append(append(dst, offer.Suffix(f)...), `" type="`...), offer.MediaType(f)...)
-	}
 	return append(dst, "\"/></url>\n"...), nil
 }
 
@@ -173,7 +165,7 @@ func (m *entryMaker) ofChange(ctx context.Context, view *source, c *changetrack.
 		return es, nil
 	}
 	e := resourcesync.Entry{Meta: resourcesync.Meta{Length: -1}}
-	if err := m.representation(ctx, &e, view, c.Entity, c.After); err != nil {
+	if err := m.representation(ctx, &e, view, c.Entity, c.After, resourcesync.RelTimeGate); err != nil {
 		return nil, err
 	}
 	e.LastMod = c.Time

@@ -49,6 +49,27 @@ func TestAppendResource(t *testing.T) {
 	}
 }
 
+// TestEntrySize: an entry of a Resource List takes at most 600 bytes, of a Change List without
+// patches 700.
+func TestEntrySize(t *testing.T) {
+	at := newPlace("data", Addresses{Base: "https://source.example.org", Prefix: "http://example.org/resource/"}, nil)
+	m := entryMaker{&SetConfig{Format: rdfres.JSONLD}, &at}
+	v := &changetrack.Version{Sequence: 1234567, Time: time.UnixMicro(1.7e15 + 123456).UTC(), Format: rdfres.JSONLD, Fixity: rdfres.ComputeFixity(make([]byte, 1234), false, false)}
+	st := changetrack.State{Entity: "http://example.org/resource/Entity_1234567", Changes: 2, First: v.Time.Add(-time.Hour), Current: v}
+	listed, err := m.appendResource(t.Context(), nil, nil, &st)
+	if err != nil || len(listed) > 600 {
+		t.Errorf("%d bytes (%v): %s", len(listed), err, listed)
+	}
+	changes, err := m.ofChange(t.Context(), nil, &changetrack.Change{Sequence: v.Sequence, Time: v.Time, Entity: st.Entity, Kind: changetrack.Created, After: v}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed, err := resourcesync.AppendEntry(nil, &changes[0])
+	if err != nil || len(changed) > 700 {
+		t.Errorf("%d bytes (%v): %s", len(changed), err, changed)
+	}
+}
+
 func TestChangeFreq(t *testing.T) {
 	for _, tt := range []struct {
 		changes int

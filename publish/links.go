@@ -34,7 +34,14 @@ type Links struct {
 	Locations []string
 	// Templates are further links.
 	Templates []LinkTemplate
+	// Relations are those that an entry takes over from the Link header of its representation:
+	// some of HeaderRelations.
+	Relations []string
 }
+
+// HeaderRelations are the relations of a representation's Link header, left out of entries unless
+// Links.Relations has them. A change has its timegate in any case.
+var HeaderRelations = []string{resourcesync.RelAlternate, resourcesync.RelCanonical, resourcesync.RelDescribedBy, resourcesync.RelTimeGate}
 
 // LinkTemplate is a link of every entry. In Href stand {entity} for the entity's IRI,
 // {entity_escaped} for the same as a part of a query, {name} for its NAME, {suffix} for the
@@ -120,6 +127,11 @@ func (l *Links) prepare() error {
 			return fmt.Errorf("link %q: %w", t.Href, err)
 		}
 	}
+	for _, rel := range l.Relations {
+		if !slices.Contains(HeaderRelations, rel) {
+			return fmt.Errorf("relation %q: want %s", rel, strings.Join(HeaderRelations, ", "))
+		}
+	}
 	for _, iri := range l.Collections {
 		if naming.Scheme(iri) == 0 {
 			return fmt.Errorf("%q is no IRI", iri)
@@ -133,7 +145,7 @@ func (l *Links) prepare() error {
 
 // any tells whether entries have more than every entry has.
 func (l *Links) any() bool {
-	return len(l.Collections)+len(l.Locations)+len(l.Templates) > 0 || l.Collection != ""
+	return len(l.Collections)+len(l.Locations)+len(l.Templates)+len(l.Relations) > 0 || l.Collection != ""
 }
 
 // tag is part of the ETag of documents assembled from entries: it changes with the
@@ -158,14 +170,14 @@ func (m *entryMaker) tag() string {
 
 // measureTag says how large entries are made: when it changes, parts of the Resource
 // List are measured again.
-func (m *entryMaker) measureTag() string { return "1" + m.tag() }
+func (m *entryMaker) measureTag() string { return "2" + m.tag() }
 
 func shortSum(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }
 
-// alternates are the formats linked from an entry besides its own. RDF/XML cannot carry every
+// alternates are the formats linked from an entry besides its own (Links.Relations). RDF/XML cannot carry every
 // version; it is in the Link header of a representation.
 var alternates = map[rdfres.Format][]rdfres.Format{}
 
@@ -179,22 +191,32 @@ func init() {
 	}
 }
 
-// entryLinks adds the links of a representation. Triples are those of the version; they are only
-// used for Links.Collections.
-func (m *entryMaker) entryLinks(ctx context.Context, e *resourcesync.Entry, entity string, v *changetrack.Version, triples []rdfres.Triple) {
+// entryLinks adds the links of a representation. Those of its Link header are left out, unless
+// Links.Relations or always has the relation. Triples are those of the version; they are only used
+// for Links.Collections.
+func (m *entryMaker) entryLinks(ctx context.Context, e *resourcesync.Entry, entity string, v *changetrack.Version, triples []rdfres.Triple, always ...string) {
 	name := naming.Encode(entity, m.at.Prefix)
 	generic := m.at.url + "/r/" + name
+	links := &m.cfg.Links
 	add := func(l resourcesync.Link) { e.Links = append(e.Links, l) }
-	add(link(resourcesync.RelDescribedBy, m.at.about()))
-	add(link(resourcesync.RelTimeGate, m.at.url+"/timegate/"+name+v.Format.Suffix()))
-	add(link(resourcesync.RelCanonical, generic))
-	for _, f := range alternates[v.Format] {
-		l := link(resourcesync.RelAlternate, generic+offer.Suffix(f))
-		l.Type = offer.MediaType(f)
-		add(l)
+	has := func(rel string) bool { return slices.Contains(links.Relations, rel) || slices.Contains(always, rel) }
+	if has(resourcesync.RelDescribedBy) {
+		add(link(resourcesync.RelDescribedBy, m.at.about()))
+	}
+	if has(resourcesync.RelTimeGate) {
+		add(link(resourcesync.RelTimeGate, m.at.url+"/timegate/"+name+v.Format.Suffix()))
+	}
+	if has(resourcesync.RelCanonical) {
+		add(link(resourcesync.RelCanonical, generic))
+	}
+	if has(resourcesync.RelAlternate) {
+		for _, f := range alternates[v.Format] {
+			l := link(resourcesync.RelAlternate, generic+offer.Suffix(f))
+			l.Type = offer.MediaType(f)
+			add(l)
+		}
 	}
 	m.viaLink(ctx, e, entity)
-	links := &m.cfg.Links
 	if !links.any() {
 		return
 	}

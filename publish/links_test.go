@@ -13,9 +13,16 @@ import (
 // TestEntryLinks: every link leads somewhere, in the Resource List, the Change
 // List and the dump alike; configured ones are there, and change the ETag.
 func TestEntryLinks(t *testing.T) {
+	t.Run("few", func(t *testing.T) { testEntryLinks(t, nil) })
+	t.Run("all", func(t *testing.T) { testEntryLinks(t, HeaderRelations) })
+}
+
+// testEntryLinks has relations of the Link header in entries.
+func testEntryLinks(t *testing.T, relations []string) {
 	w := newWorld(t, SetConfig{Format: rdfres.JSONLD, Prefix: "http://example.org/", Links: Links{
 		Collections: []string{"http://example.org/next"}, Collection: "http://example.org/all",
 		Locations: []string{"https://cdn.example/books/", "https://mirror.example/{name}{suffix}?a=b&c={sequence}"},
+		Relations: relations,
 		Templates: []LinkTemplate{{Rel: "related", Href: "https://search.example/?q={entity_escaped}", Type: "text/html"}, {Rel: "http://example.org/rel#same", Href: "{entity}"}},
 	}})
 	w.scan(map[string]int{"http://example.org/a b/é.x": 3, "http://example.org/e/1": 4}, false, w.cfg.Format)
@@ -54,7 +61,13 @@ func TestEntryLinks(t *testing.T) {
 				t.Errorf("%s: %s is %s, not %s", e.Loc, l.Href, got, l.Type)
 			}
 		}
-		want := "memento describedby timegate canonical alternate alternate alternate collection collection duplicate1 duplicate2 related"
+		want := "memento collection collection duplicate1 duplicate2 related"
+		switch {
+		case relations != nil:
+			want = strings.Replace(want, "memento", "memento describedby timegate canonical alternate alternate alternate", 1)
+		case e.Meta.Change != "":
+			want = strings.Replace(want, "memento", "memento timegate", 1)
+		}
 		if e.Link(resourcesync.RelDescribes) != nil {
 			want = "describes " + want + " http://example.org/rel#same"
 		}
@@ -105,7 +118,7 @@ func TestEntryLinks(t *testing.T) {
 		t.Error("another origin, the same ETag")
 	}
 	for _, bad := range []Links{
-		{Locations: []string{"not absolute/{name}"}}, {Locations: []string{"https://h.example/{what}"}}, {Collection: "no iri"},
+		{Locations: []string{"not absolute/{name}"}}, {Locations: []string{"https://h.example/{what}"}}, {Collection: "no iri"}, {Relations: []string{"patch"}},
 		{Templates: []LinkTemplate{{Rel: "up", Href: "https://h.example/"}}}, {Templates: []LinkTemplate{{Href: "https://h.example/"}}},
 	} {
 		if bad.Check() == nil {

@@ -16,6 +16,15 @@ const maxLinks = 100 // read per page, per set of headers, per robots.txt
 // HeaderLinks gives the targets of a relation in Link headers (RFC 8288), as they are
 // written and in their order; at most 100. lines are the values of the headers.
 func HeaderLinks(lines []string, rel string) (out []string) {
+	for _, l := range TypedHeaderLinks(lines, rel) {
+		out = append(out, l.Href)
+	}
+	return out
+}
+
+// TypedHeaderLinks is HeaderLinks with the media types. The links have Rel, Href and Type; an
+// unknown type is "".
+func TypedHeaderLinks(lines []string, rel string) (out []Link) {
 	for _, rest := range lines {
 		for len(out) < maxLinks {
 			_, target, ok := strings.Cut(rest, "<")
@@ -27,12 +36,19 @@ func HeaderLinks(lines []string, rel string) (out []string) {
 				break
 			}
 			params, rest = splitParams(rest)
+			l, is := Link{Rel: rel, Href: target, Length: -1}, false
 			for _, p := range params {
 				name, value, _ := strings.Cut(p, "=")
-				if strings.EqualFold(strings.TrimSpace(name), "rel") && isRel(strings.Trim(strings.TrimSpace(value), `"`), rel) {
-					out = append(out, target)
-					break
+				value = strings.Trim(strings.TrimSpace(value), `"`)
+				switch strings.ToLower(strings.TrimSpace(name)) {
+				case "rel":
+					is = is || isRel(value, rel)
+				case "type":
+					l.Type = value
 				}
+			}
+			if is {
+				out = append(out, l)
 			}
 		}
 	}

@@ -204,16 +204,15 @@ func (p *List) row(e *resourcesync.Entry, page func(string) string) ListRow {
 	if x.Name == "" {
 		x.Name = clip.Middle(e.Loc[strings.LastIndexByte(e.Loc, '/')+1:])
 	}
-	if m.Change == resourcesync.Deleted {
-		x.Href = strings.TrimSuffix(e.Loc, suffixOf(e.Loc)) + ".html"
-		if m.Ext[resourcesync.ExtKind] == resourcesync.KindFile || p.static {
-			x.Href = ""
-		}
+	suffix, file := suffixOf(e.Loc), m.Ext[resourcesync.ExtKind] == resourcesync.KindFile
+	switch deleted := m.Change == resourcesync.Deleted; {
+	case deleted && (file || p.static):
+		x.Href = ""
+	case m.Capability == "" && suffix != "" && !file: // a description has a page
+		x.Href = strings.TrimSuffix(e.Loc, suffix) + ".html"
 	}
 	for _, l := range e.Links {
 		switch {
-		case l.Rel == resourcesync.RelAlternate && l.Type == "text/html":
-			x.Href = l.Href
 		case l.Rel == resourcesync.RelContents:
 			x.More = append(x.More, Crumb{"contents", page(l.Href)})
 		case l.Rel == resourcesync.RelPatch:

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -271,6 +272,11 @@ func (s *site) copyDocument(ctx context.Context, r *resourcesync.Reader, out io.
 		if leads && e.Meta.Capability.Notification() {
 			continue // a file server sends no notifications
 		}
+		if !h.Index && (k == resourcesync.ResourceList || k == resourcesync.ChangeList) {
+			if err := s.headerLinks(ctx, &e); err != nil {
+				return err
+			}
+		}
 		if err := s.links(ctx, &e); err != nil {
 			return err
 		}
@@ -302,6 +308,25 @@ func (s *site) copyDocument(ctx context.Context, r *resourcesync.Reader, out io.
 		}
 	}
 	return w.Close()
+}
+
+// headerLinks adds to an entry the other formats named in the Link header of its resource: a file
+// server sends no such header. RDF/XML is left out, since it is not there for every resource.
+func (s *site) headerLinks(ctx context.Context, e *resourcesync.Entry) error {
+	if e.Meta.Change == resourcesync.Deleted || !strings.HasPrefix(e.Loc, s.base.String()+"/") {
+		return nil
+	}
+	res, err := s.ask(ctx, http.MethodHead, e.Loc)
+	if err != nil || res == nil {
+		return err
+	}
+	for _, l := range resourcesync.TypedHeaderLinks(res.Header.Values("Link"), resourcesync.RelAlternate) {
+		there := func(have resourcesync.Link) bool { return have.Rel == l.Rel && have.Href == l.Href }
+		if path.Ext(l.Href) != ".rdf" && !slices.ContainsFunc(e.Links, there) {
+			e.Links = append(e.Links, l)
+		}
+	}
+	return res.Body.Close()
 }
 
 // links drops links to services of a program, and writes the files of the others.

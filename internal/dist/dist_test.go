@@ -29,12 +29,6 @@ const testRevision, testTime = "0123456789abcdef", "1700000000"
 
 var testVersion = version.Of(testRevision)
 
-// tree goes to the top of the repository, as make dist does.
-func tree(t *testing.T) {
-	t.Helper()
-	t.Chdir(teststores.Root(t))
-}
-
 func make1(t *testing.T, out string, more ...string) {
 	t.Helper()
 	args := append([]string{"-revision", testRevision, "-time", testTime, "-target", "linux/" + runtime.GOARCH, "-out", out}, more...)
@@ -43,51 +37,70 @@ func make1(t *testing.T, out string, more ...string) {
 	}
 }
 
-// TestSameBytes: two trees in two folders give the same archive, byte for byte, and it holds the
-// stripped binary of the version with its papers.
-func TestSameBytes(t *testing.T) {
+// TestRelease makes the files of a release once, for the tests of its archive and its packages.
+func TestRelease(t *testing.T) {
 	if testing.Short() || runtime.GOOS != "linux" {
-		t.Skip("it builds the program twice")
+		t.Skip("it builds packages for Linux")
 	}
+	t.Chdir(teststores.Root(t)) // as make dist does
+	out := t.TempDir()
+	make1(t, out)
+	if err := exec.CommandContext(t.Context(), "sh", "-c", "cd '"+out+"' && sha256sum -c SHA256SUMS").Run(); err != nil {
+		t.Error("sha256sum -c:", err)
+	}
+	t.Run("same bytes", func(t *testing.T) { sameBytes(t, out) })
+	t.Run("packages", func(t *testing.T) { packages(t, out) })
+}
+
+// archived is the line of the archive among the checksums of a folder.
+func archived(t *testing.T, out string) string {
+	t.Helper()
+	sums, err := os.ReadFile(filepath.Join(out, sumsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(sums)) {
+		if strings.HasSuffix(line, ".tar.gz\n") {
+			return line
+		}
+	}
+	t.Fatalf("no archive among %s", sums)
+	return ""
+}
+
+// sameBytes: another tree in another folder gives the same archive, byte for byte, and it holds the
+// stripped binary of the version with its papers.
+func sameBytes(t *testing.T, out string) {
 	root := teststores.Root(t)
 	files, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-z").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sums []string
-	var out string
-	for _, name := range []string{"a", "another place"} {
-		copied := filepath.Join(t.TempDir(), name)
-		for file := range strings.SplitSeq(strings.Trim(string(files), "\x00"), "\x00") {
-			if strings.HasSuffix(file, "_test.go") || strings.Contains(file, "testdata/") {
-				continue
-			}
-			data, err := os.ReadFile(filepath.Join(root, file))
-			if errors.Is(err, os.ErrNotExist) {
-				continue // removed, and not committed yet
-			}
-			to := filepath.Join(copied, file)
-			if err == nil {
-				err = os.MkdirAll(filepath.Dir(to), 0o755)
-			}
-			if err == nil {
-				err = os.WriteFile(to, data, 0o644)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+	copied := filepath.Join(t.TempDir(), "another place")
+	for file := range strings.SplitSeq(strings.Trim(string(files), "\x00"), "\x00") {
+		if strings.HasSuffix(file, "_test.go") || strings.Contains(file, "testdata/") {
+			continue
 		}
-		t.Chdir(copied)
-		out = filepath.Join(copied, "dist")
-		make1(t, out, "-packages=false", "-sbom=false")
-		sum, err := os.ReadFile(filepath.Join(out, sumsFile))
+		data, err := os.ReadFile(filepath.Join(root, file))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // removed, and not committed yet
+		}
+		to := filepath.Join(copied, file)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(to), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(to, data, 0o644)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		sums = append(sums, string(sum))
 	}
-	if sums[0] != sums[1] || !strings.Contains(sums[0], ".tar.gz\n") {
-		t.Errorf("two builds differ:\n%s\n%s", sums[0], sums[1])
+	t.Chdir(copied)
+	again := filepath.Join(copied, "dist")
+	make1(t, again, "-packages=false", "-sbom=false")
+	if first, second := archived(t, out), archived(t, again); first != second {
+		t.Errorf("two builds differ:\n%s\n%s", first, second)
 	}
 	base := fmt.Sprintf("rsbridge_%s_linux_%s", testVersion, runtime.GOARCH)
 	f, err := os.Open(filepath.Join(out, base+".tar.gz"))
@@ -130,25 +143,16 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// TestPackages: the packages for Debian and Fedora and the bill of materials are made. In a clean
-// Debian the package is installed, its daemon starts as its user under the protocol of systemd, and
-// a removal leaves the state.
-func TestPackages(t *testing.T) {
-	if testing.Short() || runtime.GOOS != "linux" {
-		t.Skip("it builds packages for Linux")
-	}
+// packages: those for Debian and Fedora and the bill of materials are there. In a clean Debian the
+// package is installed, its daemon starts as its user under the protocol of systemd, and a removal
+// leaves the state.
+func packages(t *testing.T, out string) {
 	clean := teststores.CleanDebian(t)
-	tree(t)
-	out := t.TempDir()
-	make1(t, out)
 	bill, err := os.ReadFile(filepath.Join(out, fmt.Sprintf("rsbridge_%s_linux_%s.cdx.json", testVersion, runtime.GOARCH)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	materials(t, bill)
-	if err := exec.CommandContext(t.Context(), "sh", "-c", "cd '"+out+"' && sha256sum -c SHA256SUMS").Run(); err != nil {
-		t.Error("sha256sum -c:", err)
-	}
 	rpms, _ := filepath.Glob(filepath.Join(out, "*.rpm"))
 	debs, _ := filepath.Glob(filepath.Join(out, "*.deb"))
 	if len(debs) != 1 || len(rpms) != 1 {

@@ -136,10 +136,11 @@ func (r *release) build(ctx context.Context, bin, system, arch string) error {
 	return said(cmd)
 }
 
-// tool runs a pinned tool of packaging/tools, built for this machine.
+// tool runs a pinned tool of packaging/tools, built for this machine. It shares the compiled
+// standard library with the program.
 func tool(ctx context.Context, env []string, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"tool", "-modfile=packaging/tools/go.mod", name}, args...)...)
-	cmd.Env = append(os.Environ(), append([]string{"GOFLAGS=", "GOOS=", "GOARCH="}, env...)...)
+	cmd.Env = append(os.Environ(), append([]string{"GOFLAGS=-trimpath -gcflags=all=-dwarf=false -ldflags=-w", "CGO_ENABLED=0", "GOOS=", "GOARCH="}, env...)...)
 	return said(cmd)
 }
 

@@ -14,7 +14,7 @@ import (
 // its navigation; and it asks nobody else for fonts or scripts.
 func TestSite(t *testing.T) {
 	mkdocs := teststores.Mkdocs(t)
-	tree(t)
+	t.Chdir(teststores.Root(t))
 	out := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), mkdocs, "build", "--strict", "--clean", "--site-dir", out)
 	if said, err := cmd.CombinedOutput(); err != nil {

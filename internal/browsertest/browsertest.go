@@ -32,13 +32,16 @@ type View struct {
 // schemes.
 var Views = []View{{"narrow", "dark", 390, 844}, {"wide", "light", 1280, 900}, {"narrow", "light", 390, 844}, {"wide", "dark", 1280, 900}}
 
-// Tab is a window of a browser of its own. A step that fails, or takes more than three minutes with
-// all before it, ends the test.
+// Tab is a window of a browser of its own. Steps that fail, or take more than patience together, end
+// the test. Their error shows the page.
 type Tab struct {
 	t   testing.TB
 	ctx context.Context
 	axe string // its script
 }
+
+// patience is enough for steps on a busy machine.
+const patience = 90 * time.Second
 
 // Open starts a browser, which ends with the test.
 func Open(t testing.TB) *Tab {
@@ -49,29 +52,33 @@ func Open(t testing.TB) *Tab {
 		teststores.Lack(t, "axe-core among the clients in JavaScript")
 	}
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.NoSandbox)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, opts...)
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), opts...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
+	if err := chromedp.Do(ctx); err != nil { // it starts: its own time is not bounded by the first step
+		t.Fatal(err)
+	}
 	return &Tab{t, ctx, string(axe)}
 }
 
 // Do takes steps in their order.
 func (b *Tab) Do(steps ...Step) {
 	b.t.Helper()
-	if err := chromedp.Do(b.ctx, steps...); err != nil {
-		b.t.Fatal(err)
-	}
+	Get(b, chromedp.Steps(steps...))
 }
 
 // Get is the value of an action.
 func Get[T any](b *Tab, action chromedp.Action[T]) T {
 	b.t.Helper()
-	v, err := chromedp.Run(b.ctx, action)
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	v, err := chromedp.Run(ctx, action)
 	if err != nil {
-		b.t.Fatal(err)
+		ctx, cancel := context.WithTimeout(b.ctx, 10*time.Second)
+		defer cancel()
+		page, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))
+		b.t.Fatalf("%v, at %s", err, page)
 	}
 	return v
 }

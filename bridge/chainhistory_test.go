@@ -25,7 +25,7 @@ import (
 // the end C has what A has, and what an audit with the first source says is true at any time.
 // RSBRIDGE_HISTORIES is the number of them, for campaigns.
 func TestChainHistories(t *testing.T) {
-	for seed := range teststores.Histories(1, 12) {
+	for seed := range teststores.Histories(1, 6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			playChain(t, uint64(seed))

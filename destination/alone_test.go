@@ -13,6 +13,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -59,6 +60,9 @@ func (b *bench) alone(repair bool, says string) keep.AuditReport {
 func TestAuditWithoutSource(t *testing.T) {
 	for name, silence := range silences {
 		for _, whole := range []bool{false, true} {
+			if teststores.Unraced(t, 5) {
+				continue
+			}
 			t.Run(fmt.Sprint(name, whole), func(t *testing.T) {
 				b := newBench(t)
 				b.mir.noUpdate = whole // the graph is put whole then

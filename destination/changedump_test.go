@@ -88,6 +88,9 @@ func TestBadChangeDump(t *testing.T) {
 			xmlAt(s, "/set/changedump.xml", urlset+`<rs:md capability="changedump" from="2026-01-01T00:00:00Z"/><url><loc>http://10.0.0.1/changes.zip</loc><rs:md type="application/zip" length="10" from="2026-01-01T00:00:00Z"/></url></urlset>`)
 		},
 	} {
+		if teststores.Unraced(t, 5) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			s := b.src

@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/rsbridge/rsbridge/destination/sink/filesink"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // listForms are forms of a list without the words of ResourceSync, with the media type of each.
@@ -117,6 +118,9 @@ func TestListInAnotherForm(t *testing.T) {
 				}
 				for _, folder := range []bool{false, true} {
 					if folder && entry != "plain" {
+						continue
+					}
+					if teststores.Unraced(t, 7) {
 						continue
 					}
 					t.Run(fmt.Sprintf("%s %s%s %t", form, entry, coding, folder), func(t *testing.T) {
@@ -333,6 +337,9 @@ func TestListInAnotherFormInDump(t *testing.T) {
 		"RSS 1.0": `<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/"><channel rdf:about="urn:x"/><item rdf:about="SOURCE/set/r/b.nt"/></rdf:RDF>`,
 	} {
 		for _, there := range []string{"", "a.nt", "a.nt b.nt"} {
+			if teststores.Unraced(t, 5) {
+				continue
+			}
 			t.Run(name+" "+there, func(t *testing.T) {
 				b := newQuietBench(t)
 				b.cfg.MaxDeleteRatio = 1
@@ -402,6 +409,9 @@ func TestListTakenAsResource(t *testing.T) {
 				continue
 			}
 			for _, end := range []string{"accepted", "gone", "listed again", "entry gone"} {
+				if teststores.Unraced(t, 7) {
+					continue
+				}
 				t.Run(form+" "+way+" "+end, func(t *testing.T) {
 					w := web{}
 					w.resources(5)

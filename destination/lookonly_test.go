@@ -9,6 +9,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/sink/dumpsink"
 	"github.com/rsbridge/rsbridge/destination/sink/filesink"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // An audit and a dry run of a damaged place change no byte of it. No audit calls it equal that was to see the
@@ -17,6 +18,9 @@ func TestLookingChangesNothing(t *testing.T) {
 	for _, kind := range []string{"folder", "beside", "dump"} {
 		for _, damage := range []string{"removed", "marks removed", "marks and a part removed", "emptied", "a folder in its place", "replaced"} {
 			if kind != "dump" && (damage == "a folder in its place" || damage == "replaced") || kind == "dump" && damage == "marks and a part removed" {
+				continue
+			}
+			if teststores.Unraced(t, 5) {
 				continue
 			}
 			t.Run(kind+" "+damage, func(t *testing.T) {

@@ -53,6 +53,9 @@ func (b *bench) freezeList() {
 func TestRemovedChangeListStaysNamed(t *testing.T) {
 	for _, bare := range []int{0, 1, 2} {
 		for _, list0 := range []bool{true, false} {
+			if teststores.Unraced(t, 5) {
+				continue
+			}
 			t.Run(fmt.Sprint(bare, list0), func(t *testing.T) {
 				b, gone := missingSource(t, bare)
 				s := b.src
@@ -356,6 +359,9 @@ func TestMissingChangeListIsThereButNotNamed(t *testing.T) {
 func TestOlderListBeforeMissing(t *testing.T) {
 	for _, bare := range []int{0, 1, 2} {
 		for _, kind := range []string{"list", "dump", "untimed"} {
+			if teststores.Unraced(t, 4) {
+				continue
+			}
 			t.Run(fmt.Sprint(bare, kind), func(t *testing.T) {
 				b, gone := missingSource(t, bare)
 				s := b.src

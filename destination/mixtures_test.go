@@ -22,7 +22,7 @@ import (
 // damaged from outside, and it or the state is put back from a backup. A model tells what
 // the mirror must hold.
 func TestMixtures(t *testing.T) {
-	n := teststores.Histories(2, 10)
+	n := teststores.Histories(2, 5)
 	for seed := range n {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

@@ -17,6 +17,9 @@ import (
 // changes: the numbers fit, and the changes between are not missed.
 func TestRestoredSource(t *testing.T) {
 	for _, kind := range []string{"ours", "ours-parts", "ours-closed", "ours-ends-closed", "ours-shorter", "ours-same", "foreign", "foreign-parts", "since-baseline"} {
+		if teststores.Unraced(t, 5) {
+			continue
+		}
 		t.Run(kind, func(t *testing.T) {
 			b := newBench(t)
 			s := b.src

@@ -24,7 +24,7 @@ import (
 // lists; the mirror goes to points in time and back. A model of what was ever published
 // tells what the mirror must hold, may hold and must not hold.
 func TestSelectedHistories(t *testing.T) {
-	for seed := range teststores.Histories(2, 20) {
+	for seed := range teststores.Histories(2, 10) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			newSelectedHistory(t, uint64(seed)).play()

@@ -28,7 +28,7 @@ import (
 // state and mirror are put back from backups of different moments, or the state is lost.
 // A model tells what the mirror must hold, and what an audit must tell of each.
 func TestSharedHistories(t *testing.T) {
-	for seed := range teststores.Histories(1, 8) {
+	for seed := range teststores.Histories(1, 4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			newSharedHistory(t, uint64(seed)).play()

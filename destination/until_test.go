@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // states runs a history and remembers what the source was after each change.
@@ -278,6 +280,9 @@ func TestUntilOfForeignSources(t *testing.T) {
 			f.dialect, f.changeParts, f.indexTells, f.newestFirst, f.memento = "0.6", 1, 1, true, true
 		}, true},
 	} {
+		if teststores.Unraced(t, 3) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			f := plainForeign()
 			c.set(f)

@@ -31,7 +31,7 @@ import (
 // at all, from before the source was found. Once the source answers rightly again the mirror ends
 // equal, or says that it is not. In sync and EQUAL are never said of a mirror that differs.
 func TestWrongAnswers(t *testing.T) {
-	for seed := range teststores.Histories(3, 30) {
+	for seed := range teststores.Histories(3, 15) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			playWrong(t, uint64(seed))

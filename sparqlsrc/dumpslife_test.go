@@ -22,7 +22,7 @@ import (
 // scan must give what the newest complete file says, or nothing, or an error, as a model
 // of the series has it. RSBRIDGE_HISTORIES is the number of lives, for campaigns.
 func TestDumpsLife(t *testing.T) {
-	for seed := range teststores.Histories(3, 30) {
+	for seed := range teststores.Histories(3, 15) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { newSeries(t, uint64(seed)).live(25) })
 	}
 }

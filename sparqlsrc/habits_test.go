@@ -236,7 +236,7 @@ func limited(query string, rows int) string {
 // what a plain reading says, or an error. RSBRIDGE_HISTORIES is the number of stores, for
 // campaigns; RSBRIDGE_HISTORY that of one, whose errors are told.
 func TestHabits(t *testing.T) {
-	from, to := 0, teststores.Histories(1, 12)
+	from, to := 0, teststores.Histories(1, 6)
 	if n, err := strconv.Atoi(os.Getenv("RSBRIDGE_HISTORY")); err == nil {
 		from, to = n, n+1
 	}

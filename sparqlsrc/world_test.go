@@ -325,7 +325,7 @@ func (w world) hints(t *testing.T, r *rand.Rand, s *Source, cfg Config, union bo
 // RSBRIDGE_HISTORIES is the number of worlds, for campaigns.
 func TestWorlds(t *testing.T) {
 	client := embedded(t)
-	for seed := range teststores.Histories(2, 20) {
+	for seed := range teststores.Histories(2, 10) {
 		r := rand.New(rand.NewPCG(uint64(seed), 22))
 		w, cfg, union := newWorld(r), newConfig(r), false
 		what := fmt.Sprintf("seed %d, graphs %q, describe %s, select %+v, strategy %s, batch %d", seed, cfg.Graphs, cfg.Describe, cfg.Select, cfg.Strategy, cfg.BatchSize)

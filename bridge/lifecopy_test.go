@@ -113,7 +113,7 @@ func (c *lifeCopy) equalFiles() {
 	w := c.w
 	w.t.Helper()
 	got, want := map[string]string{}, map[string]string{}
-	for o, err := range c.d.Others(w.t.Context()) {
+	for o, err := range c.d.Others(w.t.Context(), "") {
 		w.must(err)
 		got[o.Location] = o.Digest
 	}

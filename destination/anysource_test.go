@@ -270,7 +270,7 @@ func TestPackedResources(t *testing.T) {
 				if rep := b.sync(); rep.Failed != 1 || rep.NotRDF != 1 {
 					t.Fatalf("%+v", rep)
 				}
-				for diff := range b.open().Differences(context.Background()) {
+				for diff := range b.open().Differences(context.Background(), "") {
 					if !strings.Contains(diff.Detail, "unpack gzip: unexpected EOF") {
 						t.Errorf("%+v", diff)
 					}

@@ -2,8 +2,11 @@ package destination
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/destination/keep"
 )
 
 // A malformed entry fails alone and is told; what it may have meant is neither
@@ -38,13 +41,7 @@ func TestBadEntryFailsAlone(t *testing.T) {
 			} else {
 				b.same(b.mir.lines(graphA), s.want())
 			}
-			told := false
-			for diff, err := range b.d.Differences(context.Background()) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				told = told || diff.Kind == "failed"
-			}
+			told := slices.ContainsFunc(differences(t, b.d), func(diff keep.Difference) bool { return diff.Kind == "failed" })
 			if a, err := b.open().Audit(context.Background(), AuditOptions{}); err != nil || a.Equal || !told {
 				t.Fatalf("%+v %v, told %v", a, err, told)
 			}
@@ -55,4 +52,25 @@ func TestBadEntryFailsAlone(t *testing.T) {
 			b.equal()
 		})
 	}
+}
+
+// differences are those of a destination; the list goes on from each of its places.
+func differences(t *testing.T, d *Destination) []keep.Difference {
+	t.Helper()
+	from := func(after string) (out []keep.Difference) {
+		for diff, err := range d.Differences(t.Context(), after) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, diff)
+		}
+		return out
+	}
+	all := from("")
+	for i, diff := range all {
+		if rest := from(diff.Place); !slices.Equal(rest, all[i+1:]) {
+			t.Errorf("after %s the differences are %v, want %v", diff.Place, rest, all[i+1:])
+		}
+	}
+	return all
 }

@@ -500,7 +500,7 @@ INSERT DATA { GRAPH <` + graphA + `> {
 		t.Fatalf("the inventory does not see the mirror, and says nothing against what was found there: %+v %v", inv, err)
 	}
 	n := 0
-	for _, err := range b.d.Differences(context.Background()) {
+	for _, err := range b.d.Differences(context.Background(), "") {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,6 +27,7 @@ type Other struct {
 	Length   *int64 `json:"length"`           // as promised; null: unknown
 	Digest   string `json:"digest,omitempty"` // SHA-256 of its bytes, hexadecimal
 	File     string `json:"file,omitempty"`   // in the folder; "": its bytes are not kept
+	Place    string `json:"-"`                // in the list
 }
 
 // openBeside opens the folder of files beside a store.
@@ -134,12 +135,21 @@ func (r *run) othersMoved(ctx context.Context) (bool, error) {
 
 // Others yields the resources that are no RDF, in no order that means something.
 // The sequence ends after the first error.
-func (d *Destination) Others(ctx context.Context) iter.Seq2[Other, error] {
+func (d *Destination) Others(ctx context.Context, after string) iter.Seq2[Other, error] {
 	return func(yield func(Other, error) bool) {
+		_, place, err := placeAt(after)
+		if err != nil {
+			yield(Other{}, err)
+			return
+		}
+		var behind []ledger.Hash
+		if after != "" {
+			behind = append(behind, place)
+		}
 		snap := d.mem.Store.Snapshot(ctx)
 		defer snap.Close()
 		prefix := ledger.Key(ledger.KindOther, d.mem.Dest)
-		for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+		for pair, err := range snap.Scan(ctx, ledger.After(ledger.KindOther, d.mem.Dest, behind...), kv.PrefixEnd(prefix)) {
 			var o Other
 			if err == nil {
 				err = ctx.Err()
@@ -149,7 +159,7 @@ func (d *Destination) Others(ctx context.Context) iter.Seq2[Other, error] {
 				if raw, err = snap.Get(ctx, ledger.Key(ledger.KindResource, d.mem.Dest, ledger.Hash(pair.Key[len(prefix):]))); err == nil {
 					var rec *ledger.Record
 					if rec, err = ledger.DecodeRecord(raw); err == nil {
-						o = Other{Location: rec.Loc, Entity: rec.Entity, File: string(pair.Value)}
+						o = Other{Place: placeOf('o', ledger.Hash(pair.Key[len(prefix):])), Location: rec.Loc, Entity: rec.Entity, File: string(pair.Value)}
 						if n, _ := rec.Promised(); n >= 0 {
 							o.Length = &n
 						}

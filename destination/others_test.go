@@ -17,7 +17,7 @@ import (
 func (b *bench) others() map[string]string {
 	b.t.Helper()
 	out := map[string]string{}
-	for o, err := range b.d.Others(context.Background()) {
+	for o, err := range b.d.Others(context.Background(), "") {
 		if err != nil {
 			b.t.Fatal(err)
 		}

@@ -313,7 +313,7 @@ func TestLayoutsInOneStore(t *testing.T) {
 				if rep := each.sync(); rep.Failed != 1 {
 					t.Fatalf("%+v", rep)
 				}
-				for diff, err := range each.open().Differences(context.Background()) {
+				for diff, err := range each.open().Differences(context.Background(), "") {
 					if err != nil || !strings.Contains(diff.Detail, `is kept for destination "copy"`) {
 						t.Fatalf("%+v %v", diff, err)
 					}

@@ -2,9 +2,11 @@ package destination
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
@@ -50,23 +52,40 @@ func (d *Destination) Status(ctx context.Context) (Status, error) {
 }
 
 // Differences yields pending and failed resources, then those of which map makes
-// nothing, then what the last audit found. The sequence ends after the first error.
-func (d *Destination) Differences(ctx context.Context) iter.Seq2[keep.Difference, error] {
+// nothing, then what the last audit found. after is the place after which to begin, "" the beginning. The
+// sequence ends after the first error.
+func (d *Destination) Differences(ctx context.Context, after string) iter.Seq2[keep.Difference, error] {
 	return func(yield func(keep.Difference, error) bool) {
-		for _, f := range d.mem.Ledger.Faults(ctx) {
-			if f.Err != nil {
-				yield(keep.Difference{}, f.Err)
-				return
+		part, place, err := placeAt(after)
+		if err != nil {
+			yield(keep.Difference{}, err)
+			return
+		}
+		behind := func(this byte) (rest []ledger.Hash, due bool) {
+			if this == part {
+				return []ledger.Hash{place}, true
 			}
-			if !yield(keep.Difference{Entity: f.Entity, Location: webguard.MaskedText(f.Loc), Kind: f.State, Detail: webguard.MaskedText(f.Reason)}, nil) {
-				return
+			return nil, part == 0 || strings.IndexByte(differenceParts, this) > strings.IndexByte(differenceParts, part)
+		}
+		if rest, due := behind('f'); due {
+			for loc, f := range d.mem.Ledger.Faults(ctx, rest...) {
+				if f.Err != nil {
+					yield(keep.Difference{}, f.Err)
+					return
+				}
+				if !yield(keep.Difference{Place: placeOf('f', loc), Entity: f.Entity, Location: webguard.MaskedText(f.Loc), Kind: f.State, Detail: webguard.MaskedText(f.Reason)}, nil) {
+					return
+				}
 			}
 		}
-		prefix := ledger.Key(ledger.KindDiff, d.mem.Dest)
 		snap := d.mem.Store.Snapshot(ctx)
 		defer snap.Close()
-		if n := d.mem.SnapshotMeta().Unmapped; n > 0 {
-			for _, rec := range d.mem.Ledger.Records(ctx, snap) {
+		if rest, due := behind('u'); due {
+			n := d.mem.SnapshotMeta().Unmapped // at most so many are left
+			for loc, rec := range d.mem.Ledger.Records(ctx, snap, rest...) {
+				if n == 0 {
+					break
+				}
 				err := rec.Err
 				if err == nil {
 					err = ctx.Err()
@@ -78,20 +97,21 @@ func (d *Destination) Differences(ctx context.Context) iter.Seq2[keep.Difference
 				if rec.Unmapped() == 0 {
 					continue
 				}
-				if !yield(keep.Difference{Entity: rec.Entity, Location: rec.Loc, Kind: "unmapped", Detail: "map makes nothing of its description"}, nil) {
+				if !yield(keep.Difference{Place: placeOf('u', loc), Entity: rec.Entity, Location: rec.Loc, Kind: "unmapped", Detail: "map makes nothing of its description"}, nil) {
 					return
 				}
-				if n--; n == 0 {
-					break
-				}
+				n--
 			}
 		}
-		for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+		rest, _ := behind('d')
+		prefix := ledger.Key(ledger.KindDiff, d.mem.Dest)
+		for pair, err := range snap.Scan(ctx, ledger.After(ledger.KindDiff, d.mem.Dest, rest...), kv.PrefixEnd(prefix)) {
 			var diff keep.Difference
 			if err == nil {
 				err = json.Unmarshal(pair.Value, &diff)
 			}
 			if err == nil {
+				diff.Place = placeOf('d', ledger.Hash(pair.Key[len(prefix):]))
 				err = ctx.Err()
 			}
 			if !yield(diff, err) || err != nil {
@@ -99,6 +119,24 @@ func (d *Destination) Differences(ctx context.Context) iter.Seq2[keep.Difference
 			}
 		}
 	}
+}
+
+// differenceParts are the letters of the parts of Differences, in their order.
+const differenceParts = "fud"
+
+// placeOf is a place in a list: the letter of a part, and a hash.
+func placeOf(part byte, at ledger.Hash) string { return string(part) + hex.EncodeToString(at[:]) }
+
+// placeAt reads a place; part is 0 for "", the beginning.
+func placeAt(place string) (part byte, at ledger.Hash, err error) {
+	if place == "" {
+		return 0, at, nil
+	}
+	raw, err := hex.DecodeString(place[1:])
+	if err != nil || len(raw) != len(at) {
+		return 0, at, fmt.Errorf("%q is no place in a list", place)
+	}
+	return place[0], ledger.Hash(raw), nil
 }
 
 func problemOf(f *ledger.Fault) Problem {

@@ -239,19 +239,28 @@ func TestWholeWay(t *testing.T) {
 	if w.done("/api/v1/destinations/copy/audit", `{"depth": "store"}`, &audit); !audit.Equal {
 		t.Fatalf("audit: %+v", audit)
 	}
-	w.is(w.do("POST", "/stores/mirror/update", "DELETE WHERE { <http://example.org/e3> ?p ?o }", "Content-Type", "application/sparql-update"), 204)
+	w.is(w.do("POST", "/stores/mirror/update", "DELETE { ?s ?p ?o } WHERE { VALUES ?s { <http://example.org/e3> <http://example.org/e4> <http://example.org/e5> } ?s ?p ?o }", "Content-Type", "application/sparql-update"), 204)
 	if w.done("/api/v1/destinations/copy/audit", "", &audit); audit.Equal {
 		t.Fatalf("audit does not see the damage: %+v", audit)
 	}
 	var diff httpapi.Differences
-	if w.get("/api/v1/destinations/copy/differences", &diff); len(diff.Differences) != 1 || diff.Differences[0].Entity != "http://example.org/e3" {
-		t.Fatalf("differences: %+v", diff)
+	named := map[string]bool{}
+	pages := w.follow("/api/v1/destinations/copy/differences?limit=2")
+	for _, page := range pages {
+		w.decode(page, &diff)
+		for _, d := range diff.Differences {
+			named[d.Entity] = true
+		}
 	}
+	if len(pages) != 2 || len(named) != 3 || !named["http://example.org/e3"] || diff.More || diff.Next != "" {
+		t.Fatalf("differences: %v in %d pages, %+v", named, len(pages), diff)
+	}
+	w.is(w.do("GET", "/api/v1/destinations/copy/differences?after=d00", ""), 400)
 	var others httpapi.NotRDF
 	if w.get("/api/v1/destinations/copy/not-rdf", &others); others.Resources == nil || len(others.Resources) != 0 || others.More {
 		t.Fatalf("not-rdf: %+v", others)
 	}
-	if w.done("/api/v1/destinations/copy/repair", "", &audit); !audit.Equal || audit.Repaired != 1 {
+	if w.done("/api/v1/destinations/copy/repair", "", &audit); !audit.Equal || audit.Repaired != 3 {
 		t.Fatalf("repair: %+v", audit)
 	}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"net/http"
+	"regexp"
 
 	"github.com/gin-gonic/gin"
 
@@ -37,54 +38,70 @@ func (a *api) destination(c *gin.Context) (any, error) {
 	return a.b.DestinationStatus(c.Request.Context(), name)
 }
 
-// Differences of a mirror. More: there are others beyond the limit.
+// Differences is a page of the differences of a mirror. Next is the value of after for the next page, "" at the end.
 type Differences struct {
 	Differences []bridge.Difference `json:"differences"`
-	More        bool                `json:"more"`
+	More        bool                `json:"more"` // there are others
+	Next        string              `json:"next"`
 }
 
 func (a *api) differences(c *gin.Context) (any, error) {
-	list, more, err := firstOf(a, c, (*destination.Destination).Differences)
-	return Differences{list, more}, err
+	list, next, err := pageOf(a, c, differencePlace, (*destination.Destination).Differences, func(d bridge.Difference) string { return d.Place })
+	return Differences{list, next != "", next}, err
 }
 
-// NotRDF are the non-RDF resources of a mirror's source. More: there are others beyond the limit.
+// NotRDF is a page of the non-RDF resources of a mirror's source. Next is as in Differences.
 type NotRDF struct {
 	Resources []bridge.Other `json:"resources"`
-	More      bool           `json:"more"`
+	More      bool           `json:"more"` // there are others
+	Next      string         `json:"next"`
 }
 
 func (a *api) notRDF(c *gin.Context) (any, error) {
-	list, more, err := firstOf(a, c, (*destination.Destination).Others)
-	return NotRDF{list, more}, err
+	list, next, err := pageOf(a, c, otherPlace, (*destination.Destination).Others, func(o bridge.Other) string { return o.Place })
+	return NotRDF{list, next != "", next}, err
 }
 
-// firstOf is the beginning of a list of the requested destination, as long as the request allows;
-// more tells whether it goes on.
-func firstOf[T any](a *api, c *gin.Context, tell func(*destination.Destination, context.Context) iter.Seq2[T, error]) (list []T, more bool, err error) {
+// Patterns of the places in these lists.
+var (
+	differencePlace = regexp.MustCompile(`^([fud][0-9a-f]{32})?$`)
+	otherPlace      = regexp.MustCompile(`^(o[0-9a-f]{32})?$`)
+)
+
+// pageOf is a page of a list of the requested destination. next is the place after which the rest begins, "" at the
+// end.
+func pageOf[T any](a *api, c *gin.Context, form *regexp.Regexp, tell func(*destination.Destination, context.Context, string) iter.Seq2[T, error], place func(T) string) (list []T, next string, err error) {
 	name, err := a.destinationName(c)
 	if err != nil {
-		return nil, false, err
+		return nil, "", err
 	}
 	most, err := limit(c, 1000, 10000)
 	if err != nil {
-		return nil, false, err
+		return nil, "", err
+	}
+	after := c.Query("after")
+	if !form.MatchString(after) {
+		return nil, "", noPlace(after)
 	}
 	dest, err := a.b.Destination(name)
 	if err != nil {
-		return nil, false, fail(http.StatusConflict, "the destination could not be opened: "+err.Error(), "mend that; its next run tries again")
+		return nil, "", fail(http.StatusConflict, "the destination could not be opened: "+err.Error(), "mend that; its next run tries again")
 	}
 	list = []T{}
-	for v, err := range tell(dest, c.Request.Context()) {
+	for v, err := range tell(dest, c.Request.Context(), after) {
 		if err != nil {
-			return nil, false, err
+			return nil, "", err
 		}
 		if len(list) == most {
-			return list, true, nil
+			return list, place(list[most-1]), nil
 		}
 		list = append(list, v)
 	}
-	return list, false, nil
+	return list, "", nil
+}
+
+func noPlace(after string) *Problem {
+	return fail(http.StatusBadRequest, "after="+after+" is no place", "take it from next of the page before")
 }
 
 // pauseSet pauses the scans of a set, or lets them go on.

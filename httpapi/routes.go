@@ -127,8 +127,8 @@ func (a *api) routes() []route {
 		{get, "/api/v1/destinations/:name/definition", "the declaration of a destination, without its secrets", nil, nil, 200, Definition{}, a.definition(declared.Destinations)},
 		{get, "/api/v1/destinations/:name/description", "what the mirror has of one entity, now or, where versions are kept, at a time",
 			[]param{entity, at("as it was at this time"), paramAs}, nil, 200, representation{}, a.mirrorDescription},
-		{get, "/api/v1/destinations/:name/differences", "what is pending, failed, becomes nothing by map, or differed at the last audit", []param{upTo(10000, 1000)}, nil, 200, Differences{}, a.differences},
-		{get, "/api/v1/destinations/:name/not-rdf", "resources of the source that are no RDF, and where their files are", []param{upTo(10000, 1000)}, nil, 200, NotRDF{}, a.notRDF},
+		{get, "/api/v1/destinations/:name/differences", "what is pending, failed, becomes nothing by map, or differed at the last audit; next is the value of after that goes on", []param{text("after", "the place after which to begin", differencePlace.String()), upTo(10000, 1000)}, nil, 200, Differences{}, a.differences},
+		{get, "/api/v1/destinations/:name/not-rdf", "resources of the source that are no RDF, and where their files are; next is the value of after that goes on", []param{text("after", "the place after which to begin", otherPlace.String()), upTo(10000, 1000)}, nil, 200, NotRDF{}, a.notRDF},
 		{get, "/api/v1/destinations/:name/held", "the deletions that are held; next is the value of after that goes on; 404 when none are",
 			[]param{text("after", "the place after which to begin", destinationPlace.String()), upTo(10000, 100)}, nil, 200, bridge.Held{}, a.destinationHeld},
 		{post, "/api/v1/destinations/:name/accept", "let go what is held, and follow the source; id: only if that is still so", queue, bridge.AcceptArgs{}, 202, jobs.Run{}, a.begin("let-go", "sync")},
@@ -194,9 +194,11 @@ func (a *api) handle(r route) gin.HandlerFunc {
 // end.
 type pager interface{ next() (param, value string) }
 
-func (r Resources) next() (string, string) { return "after", r.Next }
-func (r Runs) next() (string, string)      { return "before", decimal(r.Next) }
-func (r Actions) next() (string, string)   { return "before", decimal(r.Next) }
+func (r Resources) next() (string, string)   { return "after", r.Next }
+func (r Differences) next() (string, string) { return "after", r.Next }
+func (r NotRDF) next() (string, string)      { return "after", r.Next }
+func (r Runs) next() (string, string)        { return "before", decimal(r.Next) }
+func (r Actions) next() (string, string)     { return "before", decimal(r.Next) }
 
 // decimal is a number, "" for 0.
 func decimal(n uint64) string {

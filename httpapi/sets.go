@@ -145,7 +145,7 @@ func heldPage(c *gin.Context, form *regexp.Regexp, page func(after string, limit
 	}
 	after := c.Query("after")
 	if !form.MatchString(after) {
-		return nil, fail(http.StatusBadRequest, "after="+after+" is no place", "take it from next of the page before")
+		return nil, noPlace(after)
 	}
 	h, err := page(after, most)
 	if errors.Is(err, bridge.ErrNothingHeld) {

@@ -76,6 +76,7 @@ type Difference struct {
 	Graph    string `json:"graph,omitempty"` // per-entity: the mirror's, of triples without an owner
 	Kind     string `json:"kind"`            // missing, extra, different, rewritten; from Differences also pending, failed, unmapped
 	Detail   string `json:"detail"`
+	Place    string `json:"-"` // in the list of Differences
 }
 
 // OrNil is a time as a report has it, nil for none.

@@ -94,9 +94,9 @@ func decodeFault(raw []byte) (*Fault, error) {
 	return f, nil
 }
 
-// Faults yields all faults, from one consistent state. The sequence ends after the first
-// error.
-func (l *Ledger) Faults(ctx context.Context) iter.Seq2[Hash, FaultOr] {
+// Faults yields all faults, or those behind a location, from one consistent state. The sequence
+// ends after the first error.
+func (l *Ledger) Faults(ctx context.Context, behind ...Hash) iter.Seq2[Hash, FaultOr] {
 	return func(yield func(Hash, FaultOr) bool) {
 		if l.noFaults.Load() {
 			return
@@ -104,7 +104,7 @@ func (l *Ledger) Faults(ctx context.Context) iter.Seq2[Hash, FaultOr] {
 		prefix := Key(KindFault, l.dest)
 		snap := l.store.Snapshot(ctx)
 		defer snap.Close()
-		for pair, err := range snap.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+		for pair, err := range snap.Scan(ctx, After(KindFault, l.dest, behind...), kv.PrefixEnd(prefix)) {
 			var loc Hash
 			var f *Fault
 			if err == nil {

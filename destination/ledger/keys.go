@@ -110,6 +110,9 @@ func Key(kind byte, n ID, parts ...Hash) []byte {
 	return k
 }
 
+// After is the first key behind those of Key with the same parts: without any, of all keys of the kind.
+func After(kind byte, n ID, parts ...Hash) []byte { return append(Key(kind, n, parts...), 0) }
+
 // OwnedKey is the key of a resource's triples with one subject.
 func OwnedKey(space ID, subject Hash, dest ID, loc Hash) []byte {
 	k := Key(KindOwned, space, subject)

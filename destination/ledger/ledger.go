@@ -68,12 +68,12 @@ type RecordOr struct {
 	Err error
 }
 
-// Records yields all records in the order of their locations' hashes. The sequence ends
-// after the first error.
-func (l *Ledger) Records(ctx context.Context, r kv.Reader) iter.Seq2[Hash, RecordOr] {
+// Records yields all records, or those behind a location, in the order of their locations'
+// hashes. The sequence ends after the first error.
+func (l *Ledger) Records(ctx context.Context, r kv.Reader, behind ...Hash) iter.Seq2[Hash, RecordOr] {
 	return func(yield func(Hash, RecordOr) bool) {
 		prefix := Key(KindResource, l.dest)
-		for pair, err := range r.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+		for pair, err := range r.Scan(ctx, After(KindResource, l.dest, behind...), kv.PrefixEnd(prefix)) {
 			var loc Hash
 			var rec *Record
 			if err == nil {

@@ -102,7 +102,7 @@ func (d *Dashboard) differences(ctx context.Context, p Destination) (out []Diffe
 	if err != nil { // the state tells it
 		return nil, false, nil
 	}
-	for diff, err := range dest.Differences(ctx) {
+	for diff, err := range dest.Differences(ctx, "") {
 		if err != nil {
 			return out, false, err
 		}
@@ -201,7 +201,7 @@ func (d *Dashboard) difference(r *http.Request) (*page, error) {
 		return nil, err
 	}
 	looked := 0
-	for diff, err := range dest.Differences(ctx) {
+	for diff, err := range dest.Differences(ctx, "") {
 		if looked++; err != nil || looked > 10_000 {
 			break
 		}

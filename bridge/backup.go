@@ -84,6 +84,9 @@ func Restore(ctx context.Context, cfg *Config, log *slog.Logger, from io.ReadSee
 // toBackUp is the state without what has to be opened.
 func (c *Config) toBackUp() backup.Source {
 	src := backup.Source{Dir: c.State, Stores: map[string]*embedstore.Store{}, Program: version.String(), LeftOut: []string{"the configuration, and the files with secrets that it names"}}
+	if c.PublishTo != "" {
+		src.LeftOut = append(src.LeftOut, "the published files in "+c.PublishTo)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[name]
 		if at := s.folder(); at == "" {

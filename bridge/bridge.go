@@ -243,8 +243,12 @@ func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
 			return err
 		}
 	}
+	files, err := b.cfg.Files.Open(ctx, b.cfg.published(), b.o.dry, b.log)
+	if err != nil {
+		return err
+	}
 	b.pub, err = publish.Open(ctx, kv.Prefix(b.kv, spaces.Publish), published, publish.Options{
-		BaseURL: base, Title: b.cfg.Public.Title, Description: b.cfg.Public.Description, Publisher: b.cfg.Public.Publisher, Robots: b.cfg.Public.Robots, Dir: filepath.Join(b.cfg.State, "published"), Now: b.now, Logger: b.log.With("component", "publish"), Dry: b.o.dry,
+		BaseURL: base, Title: b.cfg.Public.Title, Description: b.cfg.Public.Description, Publisher: b.cfg.Public.Publisher, Robots: b.cfg.Public.Robots, Dir: b.cfg.published(), Files: files, FilesURL: b.cfg.Files.URL(), Now: b.now, Logger: b.log.With("component", "publish"), Dry: b.o.dry,
 		Missing: func(set string) {
 			if !b.o.dry {
 				b.makeAgain(set, "missing files", fileJobs...)

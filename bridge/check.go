@@ -134,6 +134,9 @@ func (c *Config) check() (out []Finding) {
 	if err := c.Public.Hub.Check(); err != nil {
 		fault("public.hub", "", "%v", err)
 	}
+	if key, value, err := c.Files.Check(); err != nil {
+		fault(key, value, "%v", err)
+	}
 	if err := webclient.CheckAgent(c.UserAgent); err != nil {
 		fault("user_agent", c.UserAgent, "%v", err)
 	}

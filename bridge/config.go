@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge/declared"
+	"github.com/rsbridge/rsbridge/bridge/publishto"
 	"github.com/rsbridge/rsbridge/bridge/tables"
 	"github.com/rsbridge/rsbridge/destination/live"
 	"github.com/rsbridge/rsbridge/internal/configfile"
@@ -26,7 +27,8 @@ type Config struct {
 	Stores       map[string]Store       `yaml:"stores" doc:"triple stores by name"`
 	Sets         map[string]Set         `yaml:"sets" doc:"the published sets"`
 	Destinations map[string]Destination `yaml:"destinations" doc:"the mirrors"`
-	UserAgent    string                 `yaml:"user_agent" doc:"name of rsbridge in requests to stores and sources; some hosts want a contact address; default: rsbridge, its version, the address of the project"`
+	publishto.Files
+	UserAgent string `yaml:"user_agent" doc:"name of rsbridge in requests to stores and sources; some hosts want a contact address; default: rsbridge, its version, the address of the project"`
 
 	names settings.Names // of a command without a file
 	temp  string         // instead of the state's folder for temporary files

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -73,7 +74,7 @@ func (s *set) forget(ctx context.Context, run *jobs.Run) (any, error) {
 	v := s.log.View(ctx)
 	defer v.Close()
 	head, _ := v.Head()
-	rep := ForgottenSet{Name: s.name, DryRun: o.DryRun, Resources: v.Resources(), Changes: head, Published: ownfile.Size(s.bridge.memory().publishedFolder(s.name)), Address: s.capabilityList(ctx)}
+	rep := ForgottenSet{Name: s.name, DryRun: o.DryRun, Resources: v.Resources(), Changes: head, Published: ownfile.Size(filepath.Join(s.bridge.cfg.published(), s.name)), Address: s.capabilityList(ctx)}
 	if o.DryRun {
 		return rep, nil
 	}

@@ -128,7 +128,7 @@ func CheckRecords(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[str
 
 // CheckState compares the destinations of cfg with the state, and writes nothing: a
 // destination with another graph cannot be opened. It returns the faults by "destination
-// NAME", and by "state" the fault of its folder. A state never opened so far has no fault;
+// NAME", and by "state" and "publish_to" the faults of its folder and of its bucket. A state never opened so far has no fault;
 // a held one gives a *HeldError.
 func CheckState(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[string]error, err error) {
 	if log == nil {
@@ -136,13 +136,16 @@ func CheckState(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[strin
 	}
 	out := map[string]error{}
 	store, end, err := reading(ctx, cfg, log, 0, false)
+	if fault := cfg.Files.Try(ctx); fault != nil {
+		out["publish_to"] = fault
+	}
 	var held *HeldError
 	if !errors.As(err, &held) { // its holder can write it
 		if fault := ownfile.Try(cfg.State); fault != nil {
 			out["state"] = fault
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) || err != nil && len(out) > 0 {
+	if errors.Is(err, fs.ErrNotExist) || err != nil && out["state"] != nil {
 		return out, nil
 	}
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -180,17 +179,8 @@ func (m *memory) moveRecords(ctx context.Context, from, to string) error {
 		own.DeleteRange(r.lo, r.hi)
 	}
 	own.Delete(pendingKey(from))
-	folder := m.publishedFolder(from)
-	if _, gone := os.Stat(folder); gone == nil && to != "" { // else it was done before a crash
-		if err := os.RemoveAll(m.publishedFolder(to)); err != nil {
-			return err
-		}
-		err = os.Rename(folder, m.publishedFolder(to))
-	} else {
-		err = os.RemoveAll(folder)
-	}
-	if err != nil {
-		return err
+	if err := m.cfg.Files.Move(ctx, m.cfg.published(), from, to); err != nil {
+		return fmt.Errorf("the published files of %s: %w", from, err)
 	}
 	return batch.Commit(ctx, true)
 }
@@ -203,9 +193,8 @@ func forgetRuns(ctx context.Context, m *memory, batch kv.Batch, name string, kin
 	return err
 }
 
-func (m *memory) publishedFolder(set string) string {
-	return filepath.Join(m.cfg.State, "published", set)
-}
+// published is the folder of published files, or of those being made for a bucket.
+func (c *Config) published() string { return filepath.Join(c.State, "published") }
 
 // removedSets are the sets only in the state, with their last configuration. Sets without
 // changes are left out.

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +17,6 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -45,11 +42,12 @@ type archivedDocument struct {
 	Folder string `json:"folder,omitempty"` // "": archives
 	Length int64  `json:"length"`
 	CRC32  uint32 `json:"crc32"`
-	Stored int64  `json:"stored"` // bytes of the file
+	Stored int64  `json:"stored"`         // bytes of the file
+	File   string `json:"file,omitempty"` // without its suffix; "": by folder and name
 }
 
 func (d archivedDocument) file() string {
-	return cmp.Or(d.Folder, "archives") + "/" + d.Name + ".xml.deflate"
+	return cmp.Or(d.File, cmp.Or(d.Folder, "archives")+"/"+d.Name) + ".xml.deflate"
 }
 
 // archive keeps documents of a set after they were replaced.
@@ -123,7 +121,7 @@ func (a *archive) put(ctx context.Context, add, drop []archiveRecord) error {
 }
 
 // open reads the records, and forgets those with missing files.
-func (a *archive) open(ctx context.Context) error {
+func (a *archive) open(ctx context.Context, files filed) error {
 	none := []archiveRecord{}
 	a.list.Store(&none)
 	var all, lost []archiveRecord
@@ -135,9 +133,9 @@ func (a *archive) open(ctx context.Context) error {
 		if err := decodeRecord(pair.Key, pair.Value, &r); err != nil {
 			return err
 		}
-		there := a.files.dir != "" && a.files.allThere(r.Packages)
+		there := files.hasAll(r.Packages)
 		for _, d := range r.Documents {
-			there = there && a.files.hasSize(d.file(), d.Stored)
+			there = there && files.has(d.file(), d.Stored)
 		}
 		if there || a.files.dry {
 			all = append(all, r)
@@ -167,7 +165,7 @@ func (p *Publisher) Archive(ctx context.Context, name string) error {
 	if !s.cfg.Archives {
 		return nil
 	}
-	if s.files.dir == "" {
+	if s.files.store == nil {
 		return fmt.Errorf("publish: archives of %s: there is no folder for files (Options.Dir)", name)
 	}
 	s = p.lockDumping(name)
@@ -190,7 +188,7 @@ func (p *Publisher) Archive(ctx context.Context, name string) error {
 		}
 	}
 	if d := s.dump.Load(); d != nil && s.offers(resourcesync.ResourceDump) && !s.archive.has(resourcesync.ResourceDump, d.Generation) {
-		rec, err := s.archive.resourceDump(d)
+		rec, err := s.archive.resourceDump(ctx, d)
 		if err == nil {
 			err = s.archive.put(ctx, []archiveRecord{rec}, nil)
 		}
@@ -233,12 +231,10 @@ func (a *archive) trim(ctx context.Context, present *dumpRecord) error {
 	var all error
 	for _, r := range drop {
 		for _, d := range r.Documents {
-			if err := os.Remove(a.files.path(d.file())); err != nil && !ownfile.IsAbsent(err) {
-				all = errors.Join(all, err)
-			}
+			all = errors.Join(all, a.files.store.Delete(ctx, d.file()))
 		}
 		if r.Kind == resourcesync.ChangeDump || !keep[folderOf(r.Packages)] {
-			all = errors.Join(all, a.removePackages(r.Packages))
+			all = errors.Join(all, a.removePackages(ctx, r.Packages))
 		}
 	}
 	a.log.Info("trimmed the archives", "set", a.cfg.Name, "documents", len(drop))
@@ -285,7 +281,7 @@ func (snap *snapshot) storeResourceList(ctx context.Context, folder, name string
 		if err != nil {
 			return nil, err
 		}
-		a, err := snap.set.files.keepDocument(folder, partName, d)
+		a, err := snap.set.files.keepDocument(ctx, folder, partName, d)
 		if err != nil {
 			return nil, err
 		}
@@ -301,25 +297,25 @@ func (snap *snapshot) storeResourceList(ctx context.Context, folder, name string
 		if err != nil {
 			return nil, err
 		}
-		a, err := snap.set.files.keepDocument(folder, name, d)
+		a, err := snap.set.files.keepDocument(ctx, folder, name, d)
 		if err != nil {
 			return nil, err
 		}
 		parts = append([]archivedDocument{a}, parts...)
 	}
-	return parts, ownfile.Sync(filepath.Dir(snap.set.files.path(parts[0].file())))
+	return parts, nil
 }
 
-func (a *archive) resourceDump(d *dumpRecord) (rec archiveRecord, err error) {
+func (a *archive) resourceDump(ctx context.Context, d *dumpRecord) (rec archiveRecord, err error) {
 	rec = archiveRecord{Version: recordVersion, Kind: resourcesync.ResourceDump, Number: d.Generation, At: d.At, Completed: d.Completed, Stored: stamp(a.now()), Packages: d.Packages}
 	head := a.at.root(resourcesync.ResourceDump)
 	head.Meta.At, head.Meta.Completed = d.At, d.Completed
 	head.Meta.Ext = extNumbers(d.Sequence, d.Generation)
-	return rec, a.keepPackages(&rec, fmt.Sprintf("resourcedump-%d", rec.Number), head)
+	return rec, a.keepPackages(ctx, &rec, fmt.Sprintf("resourcedump-%d", rec.Number), head)
 }
 
 // keepPackages keeps the document with the list of a dump's packages.
-func (a *archive) keepPackages(rec *archiveRecord, name string, head resourcesync.Head) error {
+func (a *archive) keepPackages(ctx context.Context, rec *archiveRecord, name string, head resourcesync.Head) error {
 	var entries []resourcesync.Entry
 	for i := range rec.Packages {
 		p := &rec.Packages[i]
@@ -329,12 +325,9 @@ func (a *archive) keepPackages(rec *archiveRecord, name string, head resourcesyn
 	if err != nil {
 		return err
 	}
-	doc, err := a.files.keepDocument("", name, d)
+	doc, err := a.files.keepDocument(ctx, "", name, d)
 	rec.Documents = []archivedDocument{doc}
-	if err != nil {
-		return err
-	}
-	return ownfile.Sync(filepath.Join(a.files.dir, "archives"))
+	return err
 }
 
 // addChangeLists keeps closed Change Lists before they are dropped. Links to a missing target,
@@ -384,10 +377,7 @@ func (a *archive) addChangeLists(ctx context.Context, cur *snapshot, view *chang
 		if err != nil {
 			return err
 		}
-		doc, err := a.files.keepDocument("", listName(&l), kept)
-		if err == nil {
-			err = ownfile.Sync(filepath.Join(a.files.dir, "archives"))
-		}
+		doc, err := a.files.keepDocument(ctx, "", listName(&l), kept)
 		if err != nil {
 			return err
 		}
@@ -464,7 +454,7 @@ func (a *archive) addChangeDumps(ctx context.Context, packages []packageRecord) 
 		head := a.at.root(resourcesync.ChangeDump)
 		head.Meta.From, head.Meta.Until = rec.From, rec.Until
 		head.Meta.Ext = extNumbers(last.Last, 0)
-		if err := a.keepPackages(&rec, fmt.Sprintf("changedump-%06d", n), head); err != nil {
+		if err := a.keepPackages(ctx, &rec, fmt.Sprintf("changedump-%06d", n), head); err != nil {
 			return err
 		}
 		if err := a.put(ctx, []archiveRecord{rec}, nil); err != nil {
@@ -515,7 +505,7 @@ func (a *archive) page(kind resourcesync.Capability, page int) (*document, error
 }
 
 // document answers below /SET/archives/.
-func (a *archive) document(name string) (*document, error) {
+func (a *archive) document(ctx context.Context, name string) (*document, error) {
 	name, ok := strings.CutSuffix(name, ".xml")
 	if !ok {
 		return nil, errNoDocument
@@ -537,7 +527,7 @@ func (a *archive) document(name string) (*document, error) {
 			if doc.Name != name {
 				continue
 			}
-			d, err := a.files.stored(a.at.url, &r, doc)
+			d, err := a.files.stored(ctx, a.at.url, &r, doc)
 			if err == nil {
 				d.immutable = true
 			}

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/publish/patch"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -45,9 +43,6 @@ func (s *set) makeChangeDumps(ctx context.Context, snap *snapshot) error {
 		}
 		if len(made) == 0 {
 			continue
-		}
-		if err := ownfile.Sync(filepath.Join(s.files.dir, "changedump")); err != nil {
-			return err
 		}
 		b := s.kv.Batch()
 		for _, rec := range made {
@@ -110,7 +105,7 @@ func (s *set) makeChangeDump(ctx context.Context, snap *snapshot, l listRecord, 
 	for i, cut := range cuts {
 		rec, err := s.changePackage(ctx, snap, onlyName("changedump/%06d-%03d", l.Number, i+1), cut.after, cut.last, cut.from, cut.until)
 		if err != nil {
-			return nil, errors.Join(err, s.archive.removePackages(made))
+			return nil, errors.Join(err, s.archive.removePackages(context.WithoutCancel(ctx), made))
 		}
 		rec.Number = l.Number
 		made = append(made, rec)
@@ -154,7 +149,7 @@ func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, af
 			return rec, err
 		}
 	}
-	rec, err = out.close()
+	rec, err = out.close(ctx)
 	out = nil
 	rec.From, rec.Until, rec.Last = from, until, last
 	return rec, err
@@ -211,7 +206,7 @@ func (s *set) dropChangeDumps(ctx context.Context, drop []packageRecord) error {
 	}
 	left := slices.DeleteFunc(slices.Clone(*s.changeDumps.Load()), func(rec packageRecord) bool { return gone[rec.File] })
 	s.changeDumps.Store(&left)
-	return s.archive.removePackages(drop)
+	return s.archive.removePackages(ctx, drop)
 }
 
 // changeDumpDoc lists the packages: page 0 is /SET/changedump.xml, the one list or the index; the

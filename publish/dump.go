@@ -6,20 +6,20 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/blob"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/ordered"
-	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/publish/naming"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -67,7 +67,7 @@ func (p *Publisher) dump(ctx context.Context, name string, f func(*set, *snapsho
 	if err != nil {
 		return err
 	}
-	if s.files.dir == "" {
+	if s.files.store == nil {
 		return fmt.Errorf("publish: a dump of %s: there is no folder for files (Options.Dir)", name)
 	}
 	defer p.o.Changed(name)
@@ -129,19 +129,15 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 	started := s.p.now()
 	d := &dumpRecord{Version: recordVersion, Sequence: snap.gen.Sequence, Generation: snap.gen.Number, At: snap.gen.At,
 		Folder: onlyName("resourcedump/%d", snap.gen.Number)}
-	dir := s.files.path(d.Folder)
 	defer func() {
 		if err != nil {
-			os.RemoveAll(dir)
+			err = errors.Join(err, s.files.removeFolder(context.WithoutCancel(ctx), d.Folder))
 		}
 	}()
-	if err := ownfile.MkdirAll(dir); err != nil {
-		return err
-	}
 	head := s.at.root(resourcesync.ResourceDumpManifest)
 	head.Meta.At = snap.gen.At
 	head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
-	out := &packages{s: s, folder: d.Folder, head: head}
+	out := &packages{ctx: ctx, s: s, folder: d.Folder, head: head}
 	defer out.abort()
 	type member struct {
 		state changetrack.State
@@ -182,7 +178,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 		}
 		return f.addFile(file, e)
 	}
-	if d.Files, err = s.dumpFiles(ctx, snap, dir, add); err != nil {
+	if d.Files, err = s.dumpFiles(ctx, snap, add); err != nil {
 		return err
 	}
 	if d.Packages, err = out.end(); err != nil {
@@ -190,12 +186,6 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 	}
 	for _, p := range d.Packages {
 		d.Entries += int64(p.Entries)
-	}
-	if err := ownfile.Sync(dir); err != nil {
-		return err
-	}
-	if err := ownfile.Sync(filepath.Dir(dir)); err != nil {
-		return err
 	}
 	d.Completed = stamp(s.p.now())
 	if d.Completed.Before(d.At) {
@@ -211,7 +201,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 	}
 	s.dump.Store(d)
 	if old != nil && old.Before != nil && !s.archive.keeps()[old.Before.Folder] {
-		if err := os.RemoveAll(s.files.path(old.Before.Folder)); err != nil {
+		if err := s.files.removeFolder(ctx, old.Before.Folder); err != nil {
 			s.p.log.Warn("removing an old dump", "set", s.cfg.Name, "folder", old.Before.Folder, "error", err)
 		}
 	}
@@ -255,6 +245,7 @@ func onlyName(format string, a ...any) string {
 
 // packages writes the packages of a dump, each closed beside the next.
 type packages struct {
+	ctx     context.Context // of the dump
 	s       *set
 	folder  string
 	head    resourcesync.Head // of each manifest
@@ -289,7 +280,7 @@ func (ps *packages) close() error {
 	last, closing := ps.out, make(chan error, 1)
 	ps.out, ps.closing = nil, closing
 	go func() {
-		rec, err := last.close()
+		rec, err := last.close(ps.ctx)
 		if err == nil {
 			ps.done = append(ps.done, rec)
 		}
@@ -333,7 +324,7 @@ func (ps *packages) abort() {
 type packageFile struct {
 	files   *folder
 	prefix  string // removed from entity IRIs in paths
-	name    string // below the folder, without suffix
+	name    string // without suffix
 	file    *os.File
 	buf     *bufio.Writer
 	sum     countingHash
@@ -378,41 +369,43 @@ func (f *packageFile) abort() {
 }
 
 // close ends the package, puts it and the copy of its manifest in place, and gives its record.
-func (f *packageFile) close() (rec packageRecord, err error) {
-	defer func() {
-		if err != nil {
-			f.abort()
-		}
-	}()
-	path := f.files.path(f.name)
-	manifest := countingHash{h: sha256.New()}
-	err = ownfile.Replace(path+"-manifest.xml", func(w io.Writer) error {
-		manifest.w = w
-		return f.zip.CloseTo(&manifest)
-	})
+func (f *packageFile) close(ctx context.Context) (rec packageRecord, err error) {
+	defer f.abort() // what is put in place stays there
+	manifest, err := f.files.temp()
 	if err != nil {
+		return rec, err
+	}
+	defer os.Remove(manifest.Name())
+	defer manifest.Close()
+	copied := countingHash{w: manifest, h: sha256.New()}
+	if err := f.zip.CloseTo(&copied); err != nil {
 		return rec, err
 	}
 	if err := f.buf.Flush(); err != nil {
 		return rec, err
 	}
-	if err := f.file.Sync(); err != nil {
-		return rec, err
-	}
-	if err := f.file.Close(); err != nil {
-		return rec, err
-	}
-	if err := os.Rename(path+".zip.tmp", path+".zip"); err != nil {
-		return rec, err
-	}
 	rec = packageRecord{Version: recordVersion, File: f.name + ".zip", Length: f.sum.n, SHA256: hex.EncodeToString(f.sum.h.Sum(nil)),
-		Manifest: f.name + "-manifest.xml", ManifestLength: manifest.n, ManifestSHA256: hex.EncodeToString(manifest.h.Sum(nil)), Entries: f.entries}
-	for file, made := range filesOf(nil, []packageRecord{rec}) {
-		if err := made.check(f.files); err != nil {
-			return rec, fmt.Errorf("what was written to %s is read back wrong: %w", file, err)
-		}
+		Manifest: f.name + "-manifest.xml", ManifestLength: copied.n, ManifestSHA256: hex.EncodeToString(copied.h.Sum(nil)), Entries: f.entries}
+	if err := f.files.put(ctx, rec.Manifest, manifest, rec.ManifestLength, rec.ManifestSHA256, xmlType); err != nil {
+		return rec, err
 	}
-	return rec, nil
+	return rec, f.files.put(ctx, rec.File, f.file, rec.Length, rec.SHA256, zipType)
+}
+
+// put stores a file that was made here, after it was read again.
+func (f *folder) put(ctx context.Context, name string, made *os.File, length int64, sum, contentType string) error {
+	h := sha256.New()
+	_, err := made.Seek(0, io.SeekStart)
+	if err == nil {
+		_, err = io.Copy(h, made)
+	}
+	if err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != sum {
+		return fmt.Errorf("what was written to %s is read back wrong: SHA-256 is %s, want %s", name, got, sum)
+	}
+	return f.store.Create(ctx, name, made, length, forever(contentType))
 }
 
 // resourceDumpDoc lists the packages: page 0 is /SET/resourcedump.xml, the one
@@ -505,13 +498,18 @@ func (s *set) serveDumpFile(w http.ResponseWriter, r *http.Request, path string)
 	if path == rec.Manifest {
 		size = rec.ManifestLength
 	}
-	f, err := os.Open(s.files.path(path))
-	if err != nil && !ownfile.IsAbsent(err) {
+	if s.files.public != "" {
+		w.Header().Set("Cache-Control", cacheForever)
+		http.Redirect(w, r, s.files.public+"/"+path, http.StatusTemporaryRedirect)
+		return nil
+	}
+	f, info, err := blob.Seeker(r.Context(), s.files.store, path)
+	if err == nil {
+		defer f.Close()
+	} else if !errors.Is(err, blob.ErrNotFound) {
 		return err
 	}
-	defer f.Close() // a nil one too
-	info, err := f.Stat()
-	if err != nil || info.Size() != size {
+	if err != nil || info.Size != size {
 		s.files.meets(path)
 		return notFound("This package is damaged, and is made again.").hint("What is offered is listed at %s.", s.at.capabilityList())
 	}
@@ -529,7 +527,7 @@ func (s *set) serveDumpFile(w http.ResponseWriter, r *http.Request, path string)
 		r = r.Clone(r.Context())
 		r.Header.Del("Range")
 	}
-	http.ServeContent(w, r, "", info.ModTime(), f)
+	http.ServeContent(w, r, "", info.Modified, f)
 	return nil
 }
 
@@ -544,16 +542,20 @@ func (s *set) openDumps(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.archive.open(ctx); err != nil {
+	files, err := s.files.there(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.archive.open(ctx, files); err != nil {
 		return err
 	}
 	keep := s.archive.keeps()
-	if err := s.openList(ctx, keep); err != nil {
+	if err := s.openList(ctx, files, keep); err != nil {
 		return err
 	}
-	if known && s.files.dir != "" && s.files.kept(d.Packages) {
+	if known && s.files.store != nil && s.files.kept(files, d.Packages) {
 		keep[d.Folder] = true
-		if d.Before != nil && s.files.kept(d.Before.Packages) {
+		if d.Before != nil && s.files.kept(files, d.Before.Packages) {
 			keep[d.Before.Folder] = true
 		} else {
 			d.Before = nil
@@ -578,7 +580,7 @@ func (s *set) openDumps(ctx context.Context) error {
 		if err := decodeRecord(pair.Key, pair.Value, &rec); err != nil {
 			return err
 		}
-		if !broken && s.files.dir != "" && s.files.kept([]packageRecord{rec}) {
+		if !broken && s.files.store != nil && s.files.kept(files, []packageRecord{rec}) {
 			cds = append(cds, rec)
 			continue
 		}
@@ -601,8 +603,8 @@ func (s *set) openDumps(ctx context.Context) error {
 		return err
 	}
 	s.changeDumps.Store(&cds)
-	if s.files.dir == "" || s.files.dry {
+	if s.files.store == nil || s.files.dry {
 		return nil
 	}
-	return s.files.sweep(keep)
+	return s.files.sweep(ctx, files, keep)
 }

@@ -7,11 +7,9 @@ import (
 	"io"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/rsbridge/rsbridge/changetrack"
-	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -24,14 +22,14 @@ type dumpedFile struct {
 	length int64
 }
 
-// dumpFiles fetches the files of a set, one at a time into a file in dir, within DumpFiles. leftOut
+// dumpFiles fetches the files of a set, one at a time into a file, within DumpFiles. leftOut
 // is the number of the others.
-func (s *set) dumpFiles(ctx context.Context, snap *snapshot, dir string, add func(*dumpedFile, *resourcesync.Entry) error) (leftOut int64, err error) {
+func (s *set) dumpFiles(ctx context.Context, snap *snapshot, add func(*dumpedFile, *resourcesync.Entry) error) (leftOut int64, err error) {
 	if s.cfg.DumpFiles <= 0 || s.cfg.FetchFiles == nil {
 		return snap.view.Files(ctx)
 	}
 	fetch, view, left := s.cfg.FetchFiles(), snap.source(), s.cfg.DumpFiles
-	temp, err := ownfile.Create(filepath.Join(dir, "fetched.tmp"))
+	temp, err := s.files.temp()
 	if err != nil {
 		return 0, err
 	}

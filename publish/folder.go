@@ -4,46 +4,85 @@ import (
 	"bufio"
 	"bytes"
 	"compress/flate"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
+	"path"
+	"slices"
+	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/blob"
+	"github.com/rsbridge/rsbridge/internal/blob/fileblob"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// folder has the files of a set: packages and kept documents. A set takes it along to
-// new addresses.
+// folder has the files of a set: packages and kept documents. None changes its bytes after it was
+// written. A set takes it along to new addresses.
 type folder struct {
-	dir string // "": there are no files
-	set string
-	log *slog.Logger
-	ask func(set string) // for the making of missing files; may be nil
-	dry bool             // nothing is made or removed
+	store  blob.Store // nil: there are no files
+	dir    string     // of files that are being made
+	local  bool       // nobody else writes to the store
+	public string     // address of the store's files, for a redirection; "": they are sent from here
+	set    string
+	log    *slog.Logger
+	ask    func(set string) // for the making of missing files; may be nil
+	now    func() time.Time
+	dry    bool // nothing is made or removed
 
 	lost  atomic.Bool            // some were wrong when the set was opened
 	first atomic.Pointer[string] // wrong one met by a request
 }
 
+// filed are the files of a set, by name.
+type filed map[string]blob.Info
+
+// unfinished is the pattern of a file that is being made.
+const unfinished = ".tmp-*"
+
+// make makes the folder, without what a crash left in it.
 func (f *folder) make() error {
 	if f.dry {
 		return nil
 	}
-	return ownfile.MkdirAll(f.dir)
+	err := ownfile.MkdirAll(f.dir)
+	if err == nil {
+		err = fileblob.Clean(f.dir)
+	}
+	return err
 }
 
-// kept tells whether packages are kept at an opening. A dry one keeps all, for Verify to name wrong ones.
-func (f *folder) kept(packages []packageRecord) bool { return f.dry || f.allThere(packages) }
+// temp begins a file that is being made. The caller closes and removes it.
+func (f *folder) temp() (*os.File, error) {
+	if err := ownfile.MkdirAll(f.dir); err != nil {
+		return nil, err
+	}
+	return ownfile.CreateTemp(f.dir, unfinished)
+}
 
-// path is the place of a file named in a record.
-func (f *folder) path(name string) string { return filepath.Join(f.dir, filepath.FromSlash(name)) }
+// there gives all files. Without a store there is none.
+func (f *folder) there(ctx context.Context) (filed, error) {
+	all := filed{}
+	if f.store == nil {
+		return all, nil
+	}
+	for info, err := range f.store.List(ctx, "", "") {
+		if err != nil {
+			return nil, err
+		}
+		all[info.Name] = info
+	}
+	return all, nil
+}
 
 // meets notes the first wrong file met by a request, and asks for its making.
 func (f *folder) meets(file string) {
@@ -56,50 +95,62 @@ func (f *folder) meets(file string) {
 	}
 }
 
-// hasSize tells whether a file is there and has so many bytes.
-func (f *folder) hasSize(name string, size int64) bool {
-	info, err := os.Stat(f.path(name))
-	return err == nil && info.Size() == size
+// has tells whether a file is there and has so many bytes.
+func (z filed) has(name string, size int64) bool {
+	info, ok := z[name]
+	return ok && info.Size == size
 }
 
-func (f *folder) allThere(ps []packageRecord) bool {
+func (z filed) hasAll(ps []packageRecord) bool {
 	for _, p := range ps {
-		if !f.hasSize(p.File, p.Length) || !f.hasSize(p.Manifest, p.ManifestLength) {
+		if !z.has(p.File, p.Length) || !z.has(p.Manifest, p.ManifestLength) {
 			return false
 		}
 	}
 	return true
 }
 
-// sweep removes all files not in keep from the two folders of packages.
-func (f *folder) sweep(keep map[string]bool) error {
-	for _, folder := range []string{"resourcedump", "changedump", "archives", "resourcelist"} {
-		entries, err := os.ReadDir(filepath.Join(f.dir, folder))
-		if ownfile.IsAbsent(err) {
-			continue
+// kept tells whether packages are kept at an opening. A dry one keeps all, for Verify to name wrong ones.
+func (f *folder) kept(z filed, packages []packageRecord) bool { return f.dry || z.hasAll(packages) }
+
+// aside is how long a file without a record stays where others write too: another process may be at
+// work on its dump.
+const aside = 24 * time.Hour
+
+// sweep removes all files not in keep, by their names or their folders'.
+func (f *folder) sweep(ctx context.Context, z filed, keep map[string]bool) error {
+	var gone []string
+	for name, info := range z {
+		folder, _, _ := strings.Cut(name, "/")
+		ours := slices.Contains([]string{"resourcedump", "changedump", "archives", "resourcelist"}, folder)
+		if ours && !keep[name] && !keep[path.Dir(name)] && (f.local || f.now().Sub(info.Modified) > aside) {
+			gone = append(gone, name)
 		}
+	}
+	return f.store.Delete(ctx, gone...)
+}
+
+// removeFolder removes the files below a folder.
+func (f *folder) removeFolder(ctx context.Context, folder string) error {
+	var gone []string
+	for info, err := range f.store.List(ctx, folder+"/", "") {
 		if err != nil {
 			return err
 		}
-		for _, e := range entries {
-			if !keep[folder+"/"+e.Name()] {
-				if err := os.RemoveAll(filepath.Join(f.dir, folder, e.Name())); err != nil {
-					return err
-				}
-			}
-		}
+		gone = append(gone, info.Name)
 	}
-	return nil
+	return f.store.Delete(ctx, gone...)
+}
+
+// forever is told to those who read a file from the store.
+func forever(contentType string) blob.Meta {
+	return blob.Meta{ContentType: contentType, CacheControl: cacheForever}
 }
 
 // newPackage begins a package; prefix is removed from entity IRIs in its paths.
 func (f *folder) newPackage(name, prefix string, head resourcesync.Head) (*packageFile, error) {
 	pk := &packageFile{files: f, prefix: prefix, name: name, folded: map[string]bool{}}
-	path := f.path(name)
-	if err := ownfile.MkdirAll(filepath.Dir(path)); err != nil {
-		return nil, err
-	}
-	file, err := ownfile.Create(path + ".zip.tmp")
+	file, err := f.temp()
 	if err != nil {
 		return nil, err
 	}
@@ -114,22 +165,19 @@ func (f *folder) newPackage(name, prefix string, head resourcesync.Head) (*packa
 }
 
 // keepDocument writes a document into a folder of the archives; "" is their own.
-func (f *folder) keepDocument(folder, name string, d *document) (archivedDocument, error) {
+func (f *folder) keepDocument(ctx context.Context, folder, name string, d *document) (archivedDocument, error) {
 	a := archivedDocument{Name: name, Folder: folder, Length: d.body.Length, CRC32: d.body.CRC32, Stored: int64(len(d.body.Deflated))}
-	file := f.path(a.file())
-	if err := ownfile.MkdirAll(filepath.Dir(file)); err != nil {
-		return a, err
+	if folder == "" {
+		a.File = onlyName("archives/%s", name)
 	}
-	return a, ownfile.Replace(file, func(w io.Writer) error {
-		_, err := w.Write(d.body.Deflated)
-		return err
-	})
+	return a, f.store.Create(ctx, a.file(), bytes.NewReader(d.body.Deflated), a.Stored, forever("application/octet-stream"))
 }
 
 // stored is a kept document, at the address of a set.
-func (f *folder) stored(url string, r *archiveRecord, a archivedDocument) (*document, error) {
-	data, err := os.ReadFile(f.path(a.file()))
-	if ownfile.IsAbsent(err) {
+func (f *folder) stored(ctx context.Context, url string, r *archiveRecord, a archivedDocument) (*document, error) {
+	var packed bytes.Buffer
+	_, err := f.readFile(ctx, a.file(), &packed)
+	if damaged := (*damagedFile)(nil); errors.As(err, &damaged) {
 		f.meets(a.file())
 		return nil, notFound("This document has just been replaced, or has left the archive.")
 	}
@@ -137,7 +185,7 @@ func (f *folder) stored(url string, r *archiveRecord, a archivedDocument) (*docu
 		return nil, err
 	}
 	return &document{etag: nameTag("stored %s %s %s %d %d", url, a.Name, r.Stored, a.CRC32, a.Length), contentType: xmlType, modified: r.Stored,
-		body: changetrack.Blob{Deflated: data, CRC32: a.CRC32, Length: a.Length}}, nil
+		body: changetrack.Blob{Deflated: packed.Bytes(), CRC32: a.CRC32, Length: a.Length}}, nil
 }
 
 // damagedFile is a file with other bytes than its record says.
@@ -146,9 +194,9 @@ type damagedFile struct{ why string }
 func (e *damagedFile) Error() string { return e.why }
 
 // checkFile reads a file and compares it with its record.
-func (f *folder) checkFile(name string, length int64, sum string) error {
+func (f *folder) checkFile(ctx context.Context, name string, length int64, sum string) error {
 	h := sha256.New()
-	n, err := f.readFile(name, h)
+	n, err := f.readFile(ctx, name, h)
 	if err != nil {
 		return err
 	}
@@ -162,9 +210,9 @@ func (f *folder) checkFile(name string, length int64, sum string) error {
 }
 
 // checkDocument reads a stored document and compares it with its record.
-func (f *folder) checkDocument(d archivedDocument) error {
+func (f *folder) checkDocument(ctx context.Context, d archivedDocument) error {
 	var packed bytes.Buffer
-	if _, err := f.readFile(d.file(), &packed); err != nil {
+	if _, err := f.readFile(ctx, d.file(), &packed); err != nil {
 		return err
 	}
 	crc := crc32.NewIEEE()
@@ -175,14 +223,14 @@ func (f *folder) checkDocument(d archivedDocument) error {
 	return nil
 }
 
-func (f *folder) readFile(name string, w io.Writer) (int64, error) {
-	file, err := os.Open(f.path(name))
-	if ownfile.IsAbsent(err) {
+func (f *folder) readFile(ctx context.Context, name string, w io.Writer) (int64, error) {
+	r, _, err := f.store.Open(ctx, name, 0, -1)
+	if errors.Is(err, blob.ErrNotFound) {
 		return 0, &damagedFile{"is not there"}
 	}
 	if err != nil {
 		return 0, err
 	}
-	defer file.Close()
-	return io.Copy(w, file)
+	defer r.Close()
+	return io.Copy(w, r)
 }

@@ -168,7 +168,7 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 			if head != "archives" {
 				return s.serveDumpFile(w, r, path)
 			}
-			d, err := s.archive.document(rest)
+			d, err := s.archive.document(ctx, rest)
 			return s.p.send(w, r, d, err)
 		}
 		return errNoDocument

@@ -33,9 +33,9 @@ var documentKinds = []documentKind{
 		document: func(ctx context.Context, snap *snapshot, part string) (*document, error) {
 			switch {
 			case snap.set.cfg.ScheduledList && part != "":
-				return snap.set.scheduledDoc("resourcelist-" + part + ".xml")
+				return snap.set.scheduledDoc(ctx, "resourcelist-"+part+".xml")
 			case snap.set.cfg.ScheduledList:
-				return snap.set.scheduledDoc("resourcelist.xml")
+				return snap.set.scheduledDoc(ctx, "resourcelist.xml")
 			case part != "":
 				return snap.partDoc(ctx, part)
 			}

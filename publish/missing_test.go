@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -37,15 +38,15 @@ func TestMissingFiles(t *testing.T) {
 			asked := s.dump.Load().Packages[0].File
 			switch way {
 			case "a package":
-				w.must(os.Remove(s.files.path(asked)))
+				w.must(os.Remove(filepath.Join(w.o.Dir, "data", asked)))
 			case "the list":
 				doc := s.scheduled.Load().Documents[0]
 				asked = doc.Name + ".xml"
-				w.must(os.Remove(s.files.path(doc.file())))
+				w.must(os.Remove(filepath.Join(w.o.Dir, "data", doc.file())))
 			case "all":
 				w.must(os.RemoveAll(w.o.Dir))
 			case "cut":
-				w.must(os.Truncate(s.files.path(asked), 10))
+				w.must(os.Truncate(filepath.Join(w.o.Dir, "data", asked), 10))
 			case "a file":
 				w.must(os.RemoveAll(w.o.Dir))
 				w.must(os.WriteFile(w.o.Dir, []byte("in the place of the folder"), 0o600))

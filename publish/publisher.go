@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/blob"
+	"github.com/rsbridge/rsbridge/internal/blob/fileblob"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/publish/catalogue"
@@ -83,8 +85,13 @@ type (
 // Options of Open.
 type Options struct {
 	BaseURL string // scheme://host[:port][/path], no trailing slash
-	Dir     string // published files (dumps)
-	Title   string // of the source, for people; default: the host
+	Dir     string // published files (dumps), or those being made for Files
+	// Files keeps the published files instead of Dir; other processes may write there too. FilesURL is
+	// its public address, without trailing slash: requests for packages are redirected there; "": none.
+	Files    blob.Store
+	FilesURL string
+
+	Title string // of the source, for people; default: the host
 	// Description and Publisher of the source are for catalogues; sets without a
 	// publisher of their own have this one (a name, or an IRI).
 	Description, Publisher string
@@ -234,7 +241,9 @@ func (s *set) replace(next *generation) {
 	s.p.o.Changed(s.cfg.Name)
 }
 
-func (s *set) offersChangeDump() bool { return s.offers(resourcesync.ChangeDump) && s.files.dir != "" }
+func (s *set) offersChangeDump() bool {
+	return s.offers(resourcesync.ChangeDump) && s.files.store != nil
+}
 
 func (s *set) offers(capability resourcesync.Capability) bool {
 	if s.cfg.Capabilities == nil {
@@ -341,7 +350,7 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 	if err := cfg.Links.prepare(); err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
-	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), files: &folder{set: cfg.Name, log: p.log, ask: p.o.Missing, dry: p.o.Dry}, locks: &locks{}, inventory: inventory.New(setKeys(store, cfg.Name)), names: search.New(setKeys(store, cfg.Name), cfg.Log),
+	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), files: &folder{set: cfg.Name, log: p.log, ask: p.o.Missing, now: p.now, dry: p.o.Dry}, locks: &locks{}, inventory: inventory.New(setKeys(store, cfg.Name)), names: search.New(setKeys(store, cfg.Name), cfg.Log),
 		sizes: sizes{dumpDocEntries, mostLists, timeMapVersions, mostEntries, partSize(cfg.PartEntries)}}
 	at, former, known, err := readAddresses(ctx, s.kv)
 	if err != nil {
@@ -357,6 +366,13 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 	s.settle(at, former)
 	if p.o.Dir != "" && !p.o.Reading {
 		s.files.dir = filepath.Join(p.o.Dir, cfg.Name)
+		s.files.store, s.files.local = fileblob.New(s.files.dir), true
+		if p.o.Files != nil {
+			s.files.store, s.files.local = blob.Below(p.o.Files, cfg.Name), false
+			if p.o.FilesURL != "" {
+				s.files.public = p.o.FilesURL + "/" + cfg.Name
+			}
+		}
 		if err := s.files.make(); err != nil {
 			return nil, fmt.Errorf("publish: the folder of the set %s: %w", cfg.Name, err)
 		}

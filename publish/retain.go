@@ -2,12 +2,9 @@ package publish
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 
-	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/publish/patch"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -73,7 +70,7 @@ func (p *Publisher) retainLists(ctx context.Context, name string) (first *listRe
 	}
 	lists := slices.Clone(cur.lists[drop:])
 	if drop > 0 {
-		if s.cfg.Archives && s.files.dir != "" && s.offers(resourcesync.ChangeList) {
+		if s.cfg.Archives && s.files.store != nil && s.offers(resourcesync.ChangeList) {
 			if err := s.archive.addChangeLists(ctx, cur, view, cur.lists[:drop]); err != nil {
 				return nil, fmt.Errorf("Change List Archive: %w", err)
 			}
@@ -110,7 +107,7 @@ func (p *Publisher) retainDumps(ctx context.Context, name string, first listReco
 			old = append(old, rec)
 		}
 	}
-	if s.cfg.Archives && s.files.dir != "" && s.offers(resourcesync.ChangeDump) {
+	if s.cfg.Archives && s.files.store != nil && s.offers(resourcesync.ChangeDump) {
 		if err := s.archive.addChangeDumps(ctx, old); err != nil {
 			return fmt.Errorf("Change Dump Archive: %w", err)
 		}
@@ -131,22 +128,20 @@ func (p *Publisher) retainDumps(ctx context.Context, name string, first listReco
 	if d.Before != nil {
 		packages = append(packages[:len(packages):len(packages)], d.Before.Packages...)
 	}
-	return s.archive.removePackages(packages)
+	return s.archive.removePackages(ctx, packages)
 }
 
 // removePackages removes packages not in an archive.
-func (a *archive) removePackages(packages []packageRecord) error {
-	var all error
+func (a *archive) removePackages(ctx context.Context, packages []packageRecord) error {
+	if a.files.store == nil {
+		return nil
+	}
+	var gone []string
 	keep := a.keeps()
 	for _, rec := range packages {
-		if keep[rec.File] {
-			continue
-		}
-		for _, name := range []string{rec.File, rec.Manifest} {
-			if err := os.Remove(a.files.path(name)); err != nil && !ownfile.IsAbsent(err) {
-				all = errors.Join(all, err)
-			}
+		if !keep[rec.File] {
+			gone = append(gone, rec.File, rec.Manifest)
 		}
 	}
-	return all
+	return a.files.store.Delete(ctx, gone...)
 }

@@ -2,12 +2,10 @@ package publish
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
-	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -26,7 +24,7 @@ func (p *Publisher) ListResources(ctx context.Context, name string) error {
 	if !s.cfg.ScheduledList || !s.offers(resourcesync.ResourceList) {
 		return nil
 	}
-	if s.files.dir == "" {
+	if s.files.store == nil {
 		return fmt.Errorf("publish: a Resource List of %s by schedule: there is no folder for files (Options.Dir)", name)
 	}
 	defer p.o.Changed(name)
@@ -63,14 +61,9 @@ func (s *set) makeList(ctx context.Context) error {
 		return nil
 	}
 	folder := onlyName("resourcelist/%d", snap.gen.Number)
-	dir := s.files.path(folder)
 	docs, err := snap.storeResourceList(ctx, folder, "resourcelist", func(name string) string { return s.at.url + "/" + name + ".xml" })
 	if err != nil {
-		os.RemoveAll(dir)
-		return err
-	}
-	if err := ownfile.Sync(filepath.Dir(dir)); err != nil {
-		return err
+		return errors.Join(err, s.files.removeFolder(context.WithoutCancel(ctx), folder))
 	}
 	rec := &archiveRecord{Version: recordVersion, Kind: resourcesync.ResourceList, Number: snap.gen.Number, Sequence: snap.gen.Sequence, At: snap.gen.At, Stored: stamp(s.p.now()), Documents: docs}
 	b := s.kv.Batch()
@@ -83,7 +76,7 @@ func (s *set) makeList(ctx context.Context) error {
 	}
 	s.scheduled.Store(rec)
 	if old != nil {
-		if err := os.RemoveAll(s.files.path(old.Documents[0].Folder)); err != nil {
+		if err := s.files.removeFolder(ctx, old.Documents[0].Folder); err != nil {
 			s.p.log.Warn("removing an old Resource List", "set", s.cfg.Name, "error", err)
 		}
 	}
@@ -92,15 +85,15 @@ func (s *set) makeList(ctx context.Context) error {
 }
 
 // openList reads the record; keep gets the folder of its files.
-func (s *set) openList(ctx context.Context, keep map[string]bool) error {
+func (s *set) openList(ctx context.Context, files filed, keep map[string]bool) error {
 	s.scheduled.Store(nil)
 	var rec archiveRecord
 	known, err := getJSON(ctx, s.kv, listKey, &rec)
-	if err != nil || !known || !s.cfg.ScheduledList || s.files.dir == "" {
+	if err != nil || !known || !s.cfg.ScheduledList || s.files.store == nil {
 		return err
 	}
 	for _, d := range rec.Documents {
-		if !s.files.dry && !s.files.hasSize(d.file(), d.Stored) {
+		if !s.files.dry && !files.has(d.file(), d.Stored) {
 			s.files.lost.Store(true) // it is made again
 			return nil
 		}
@@ -111,14 +104,14 @@ func (s *set) openList(ctx context.Context, keep map[string]bool) error {
 }
 
 // scheduledDoc answers for the documents of a scheduled Resource List.
-func (s *set) scheduledDoc(name string) (*document, error) {
+func (s *set) scheduledDoc(ctx context.Context, name string) (*document, error) {
 	rec := s.scheduled.Load()
 	if rec == nil {
 		return nil, notFound("There is no Resource List of %s yet; it is made by schedule.", s.cfg.Name).hint("The changes are listed at %s/changelist.xml.", s.at.url)
 	}
 	for _, d := range rec.Documents {
 		if d.Name == strings.TrimSuffix(name, ".xml") {
-			doc, err := s.files.stored(s.at.url, rec, d)
+			doc, err := s.files.stored(ctx, s.at.url, rec, d)
 			if err == nil {
 				doc.modified = rec.At
 			}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 
@@ -70,13 +69,13 @@ func (s *set) serveTable(w http.ResponseWriter, r *http.Request, snap *snapshot,
 	case !more:
 		d, err = snap.document(r.Context(), xml)
 	case head == "archives":
-		d, err = s.archive.document(rest)
+		d, err = s.archive.document(r.Context(), rest)
 	default:
 		rec := s.packageOf(xml)
 		if rec == nil || rec.Manifest != xml {
 			return errNoDocument
 		}
-		f, err := os.Open(s.files.path(xml))
+		f, _, err := s.files.store.Open(r.Context(), xml, 0, -1)
 		if err != nil {
 			return errNoDocument
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -33,7 +32,7 @@ func (p *Publisher) Lost(name string) bool {
 // and the wrong ones. With Options.Dry it only tells.
 func (p *Publisher) Verify(ctx context.Context, name string) (files int, faults []FileFault, err error) {
 	s, err := p.set(name)
-	if err != nil || s.files.dir == "" {
+	if err != nil || s.files.store == nil {
 		return 0, nil, err
 	}
 	s = p.lockDumping(name)
@@ -71,14 +70,18 @@ func (p *Publisher) Missing(name string) string {
 
 // mendMissing makes files again that are missing, or of another size. The caller holds s.dumping.
 func mendMissing(ctx context.Context, s *set) error {
-	return (&verifier{ctx: ctx, s: s, sizes: true, bad: map[string]error{}, seen: map[string]bool{}}).mendAll()
+	there, err := s.files.there(ctx)
+	if err != nil {
+		return fmt.Errorf("publish: the files of %s: %w", s.cfg.Name, err)
+	}
+	return (&verifier{ctx: ctx, s: s, sizes: there, bad: map[string]error{}, seen: map[string]bool{}}).mendAll()
 }
 
 // verifier checks and mends the files of a set; s.dumping is held.
 type verifier struct {
 	ctx       context.Context
 	s         *set
-	sizes     bool             // only their sizes are looked at
+	sizes     filed            // nil: their bytes are read
 	bad       map[string]error // by file
 	seen      map[string]bool
 	forgotten []archiveRecord
@@ -86,17 +89,19 @@ type verifier struct {
 
 type publishedFile struct {
 	length int64
-	check  func(*folder) error
+	check  func(context.Context, *folder) error
 }
 
 func filesOf(docs []archivedDocument, packages []packageRecord) map[string]publishedFile {
 	out := map[string]publishedFile{}
 	for _, d := range docs {
-		out[d.file()] = publishedFile{d.Stored, func(f *folder) error { return f.checkDocument(d) }}
+		out[d.file()] = publishedFile{d.Stored, func(ctx context.Context, f *folder) error { return f.checkDocument(ctx, d) }}
 	}
 	for _, p := range packages {
-		out[p.File] = publishedFile{p.Length, func(f *folder) error { return f.checkFile(p.File, p.Length, p.SHA256) }}
-		out[p.Manifest] = publishedFile{p.ManifestLength, func(f *folder) error { return f.checkFile(p.Manifest, p.ManifestLength, p.ManifestSHA256) }}
+		out[p.File] = publishedFile{p.Length, func(ctx context.Context, f *folder) error { return f.checkFile(ctx, p.File, p.Length, p.SHA256) }}
+		out[p.Manifest] = publishedFile{p.ManifestLength, func(ctx context.Context, f *folder) error {
+			return f.checkFile(ctx, p.Manifest, p.ManifestLength, p.ManifestSHA256)
+		}}
 	}
 	return out
 }
@@ -123,9 +128,9 @@ func (v *verifier) wrong(docs []archivedDocument, packages []packageRecord) (wro
 		if !v.seen[file] {
 			v.seen[file] = true
 			var err error
-			if !v.sizes {
-				err = f.check(v.s.files)
-			} else if !v.s.files.hasSize(file, f.length) {
+			if v.sizes == nil {
+				err = f.check(v.ctx, v.s.files)
+			} else if !v.sizes.has(file, f.length) {
 				err = &damagedFile{"is not there in its size"}
 			}
 			var damage *damagedFile
@@ -240,7 +245,7 @@ func (v *verifier) remove(folder string) {
 	if v.s.archive.keeps()[folder] {
 		return
 	}
-	if err := os.RemoveAll(v.s.files.path(folder)); err != nil {
+	if err := v.s.files.removeFolder(v.ctx, folder); err != nil {
 		v.s.p.log.Warn("removing what was damaged", "set", v.s.cfg.Name, "folder", folder, "error", err)
 	}
 }

@@ -6,7 +6,7 @@
 //
 // Downloads go into a cache folder ($RSBRIDGE_CACHE, default
 // rsbridge-test in the user's cache folder), by the ordinary package clients:
-// pip into a virtual environment, Maven for Fuseki and RDF4J, apt for Virtuoso. With CI=true a missing one
+// pip into a virtual environment, Maven for Fuseki and RDF4J, apt for Virtuoso, Go for versitygw. With CI=true a missing one
 // makes it fail.
 package main
 
@@ -31,7 +31,7 @@ import (
 // Versions known to the tests.
 var (
 	pipPackages = []string{"oxigraph==0.5.13", "pyoxigraph==0.5.13", "resync==2.0.1", "setuptools<80", "jsonpatch==1.33", "lxml==6.0.2", "sickle==0.7.0",
-		"Flask-WebSub==0.4.1", "celery==5.5.3", "websockets==15.0.1"}
+		"Flask-WebSub==0.4.1", "celery==5.5.3", "websockets==15.0.1", "moto[server]==5.2.1"}
 	fuseki = "org.apache.jena:jena-fuseki-server:5.5.0"
 )
 
@@ -69,7 +69,9 @@ func run(ctx context.Context, command []string) int {
 	defer k.stop()
 	if k.python(ctx) {
 		k.oxigraph(ctx)
+		k.moto(ctx)
 	}
+	k.versitygw(ctx)
 	k.fuseki(ctx)
 	k.rdf4j(ctx)
 	k.virtuoso(ctx)

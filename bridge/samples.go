@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"time"
 
 	"github.com/rsbridge/rsbridge/bridge/history"
 	"github.com/rsbridge/rsbridge/bridge/spaces"
@@ -10,6 +11,9 @@ import (
 
 // Samples are those of the last week, by the subject of runs: "set:NAME", "destination:NAME".
 func Samples(b *Bridge) history.Store { return history.New(kv.Prefix(b.kv, spaces.Samples)) }
+
+// Now is the time by the clock of the bridge.
+func Now(b *Bridge) time.Time { return b.now() }
 
 // moveSamples gives the samples of a set or destination to another one; to "": they are dropped.
 func moveSamples(ctx context.Context, m *memory, batch kv.Batch, kind, from, to string) error {

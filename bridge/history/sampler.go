@@ -141,14 +141,17 @@ func count(counts map[string]Counts, run jobs.Run) {
 	counts[run.Subject] = all
 }
 
-// LastLook is when the last good run of some jobs began; zero for none.
+// LastLook is when the last good run of some jobs began; zero for none. A held run counts for none:
+// nobody sees what it saw.
 func LastLook(ctx context.Context, runner *jobs.Runner, names ...string) (last time.Time, err error) {
 	for _, name := range names {
 		for run, err := range runner.Runs(ctx, name) {
 			if err != nil {
 				return last, err
 			}
-			if run.State == jobs.Done {
+			var did struct{ Held json.RawMessage }
+			_ = json.Unmarshal(run.Result, &did) // of another kind: it holds nothing
+			if run.State == jobs.Done && (len(did.Held) == 0 || string(did.Held) == "null") {
 				if run.Started.After(last) {
 					last = run.Started
 				}

@@ -75,6 +75,8 @@ type Trouble struct {
 	Times                 int
 	Cause, Detail         string
 	Actions               []Action
+
+	failed string // the kind of its failed jobs, the first of several
 }
 
 // Action is a link, or a form.
@@ -114,7 +116,7 @@ type view struct {
 }
 
 func (d *Dashboard) view(ctx context.Context) (v view, err error) {
-	v.now = time.Now()
+	v.now = bridge.Now(d.b)
 	if v.sets, err = d.b.SetStatuses(ctx); err != nil {
 		return v, err
 	}
@@ -201,7 +203,15 @@ func destinationState(s bridge.DestinationStatus) (string, tone) {
 		}
 		return "in sync", toneGood
 	}
+	if s.State == bridge.StateFailing && s.LastError == "" && differs(s) {
+		return "differs", toneBad
+	}
 	return otherState(s.State, s.Waiting)
+}
+
+// differs tells whether the last audit found differences.
+func differs(s bridge.DestinationStatus) bool {
+	return s.LastAudit != nil && s.LastAudit.Verdict == "different"
 }
 
 func otherState(s bridge.State, waiting *jobs.Waiting) (string, tone) {
@@ -235,20 +245,6 @@ var (
 	destinationJobs = []string{"sync:", "audit:"}
 )
 
-// since tells when the present failure began, and how often it came.
-func (d *Dashboard) since(ctx context.Context, kinds []string, name string) (since time.Time, times int, detail string, err error) {
-	for _, kind := range kinds {
-		t, err := d.past.of(ctx, kind+name)
-		if err != nil {
-			return since, 0, "", err
-		}
-		if t.failed != nil && (times == 0 || t.since.Before(since)) {
-			since, times, detail = t.since, t.times, t.failed.Error
-		}
-	}
-	return since, times, detail, nil
-}
-
 // troubles are those of all sets and mirrors, the worst first.
 func (d *Dashboard) troubles(ctx context.Context, v view) (out []Trouble, err error) {
 	for _, s := range v.sets {
@@ -276,7 +272,7 @@ func (d *Dashboard) troubles(ctx context.Context, v view) (out []Trouble, err er
 		t := Trouble{Key: "destination-" + s.Name, Kind: "mirror", Name: s.Name, Link: "destinations/" + s.Name, Cause: s.Why}
 		t.State, t.Tone = destinationState(s)
 		sync := Action{Label: "Sync now", Path: t.Link + "/sync", Form: true}
-		differs := s.LastAudit != nil && s.LastAudit.Verdict == "different" && s.State != bridge.StateRunning
+		differs := differs(s) && s.State != bridge.StateRunning
 		if !needs(s.State) && !differs {
 			continue
 		}
@@ -295,10 +291,19 @@ func (d *Dashboard) troubles(ctx context.Context, v view) (out []Trouble, err er
 		case differs && t.Times == 0:
 			a := s.LastAudit
 			t.State, t.Tone, t.Since = "differs", toneBad, a.Time
+			if told, err := d.past.of(ctx, "audit:"+s.Name); err != nil {
+				return nil, err
+			} else if told.differs > 0 {
+				t.Since, t.Times = told.differsSince, told.differs
+			}
 			t.Cause = "The last audit found " + found(a) + "."
 			t.Actions = []Action{{Label: "See the differences", Path: t.Link + "#differences", Main: true}, {Label: "Repair", Path: t.Link + "/repair", Form: true, Asks: "Make the mirror equal to its source?"}}
 		default:
-			t.Actions = append(t.Actions, sync)
+			if t.failed != "audit:" {
+				t.Actions = append(t.Actions, sync)
+			} else {
+				t.Actions = append(t.Actions, Action{Label: "Audit", Path: t.Link + "/audit", Form: true})
+			}
 			if s.Pending > 0 {
 				t.Actions = append(t.Actions, Action{Label: "See what is pending", Path: t.Link + "#differences"})
 			}
@@ -333,8 +338,20 @@ func held(n int64) string {
 }
 
 // explain fills in since when, how often, and the detail that the cause leaves out.
-func (d *Dashboard) explain(ctx context.Context, t *Trouble, kinds []string) (err error) {
-	t.Since, t.Times, t.Detail, err = d.since(ctx, kinds, t.Name)
+func (d *Dashboard) explain(ctx context.Context, t *Trouble, kinds []string) error {
+	for _, kind := range kinds {
+		told, err := d.past.of(ctx, kind+t.Name)
+		if err != nil {
+			return err
+		}
+		if told.failed == nil {
+			continue
+		}
+		t.failed = cmp.Or(t.failed, kind)
+		if t.Times == 0 || told.since.Before(t.Since) {
+			t.Since, t.Times, t.Detail = told.since, told.times, told.failed.Error
+		}
+	}
 	whole := t.Cause
 	if t.Cause = plain(whole); t.State == string(bridge.StateUnreachable) {
 		t.Cause = unanswered(whole)
@@ -345,18 +362,32 @@ func (d *Dashboard) explain(ctx context.Context, t *Trouble, kinds []string) (er
 	if sentence(t.Detail) == t.Cause {
 		t.Detail = ""
 	}
-	return err
+	return nil
 }
 
 // plain is the beginning of a cause, as a sentence.
 func plain(cause string) string {
+	if m := refused.FindStringSubmatch(cause); m != nil {
+		return "The store " + m[1] + " refuses: " + sentence(hintAtEnd.ReplaceAllString(m[2], "")) + hinted(cause)
+	}
 	if first, _, cut := strings.Cut(cause, "; "); cut && len(first) > 40 {
 		cause = first
 	}
 	return sentence(clipped(220, cause))
 }
 
-var hintAtEnd = regexp.MustCompile(`\(([^()]*)\)[.\s]*$`)
+// refused is the end of an error by an answer of a store, such as 403.
+var refused = regexp.MustCompile(`\bstore (\S+) at \S+: (4\d\d .+)$`)
+
+var hintAtEnd = regexp.MustCompile(`\s*\(([^()]*)\)[.\s]*$`)
+
+// hinted is the hint at the end of an error as a sentence, with a blank before it.
+func hinted(cause string) string {
+	if m := hintAtEnd.FindStringSubmatch(cause); m != nil {
+		return " " + sentence(m[1])
+	}
+	return ""
+}
 
 // reasons are the usual ends of requests without an answer, in words.
 var reasons = []struct{ text, says string }{
@@ -379,11 +410,7 @@ func unanswered(cause string) string {
 			break
 		}
 	}
-	out += "."
-	if m := hintAtEnd.FindStringSubmatch(cause); m != nil {
-		out += " " + sentence(m[1])
-	}
-	return out
+	return out + "." + hinted(cause)
 }
 
 // ownSet is the set of this bridge that a mirror follows, "" for that of another server.
@@ -406,10 +433,10 @@ func (d *Dashboard) ownSet(s bridge.DestinationStatus) string {
 	return ""
 }
 
-// looked is when a set last looked at its store with success.
+// looked is when a set last looked at its store with success. What a held scan saw, nobody sees.
 func (d *Dashboard) looked(ctx context.Context, s bridge.SetStatus) (time.Time, error) {
 	var last time.Time
-	if s.LastScan != nil {
+	if s.LastScan != nil && s.Held == nil {
 		last = *s.LastScan
 	}
 	for _, kind := range []string{"scan:", "hint:"} {
@@ -417,8 +444,8 @@ func (d *Dashboard) looked(ctx context.Context, s bridge.SetStatus) (time.Time, 
 		if err != nil {
 			return last, err
 		}
-		if t.good != nil && t.good.Started.After(last) {
-			last = t.good.Started
+		if t.seen != nil && t.seen.Started.After(last) {
+			last = t.seen.Started
 		}
 	}
 	return last, nil

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/httpapi"
@@ -32,6 +33,12 @@ type world struct {
 }
 
 func newWorld(t *testing.T, change func(*bridge.Config)) *world {
+	t.Helper()
+	return newWorldAt(t, nil, change)
+}
+
+// newWorldAt has a clock of its own, if now is not nil.
+func newWorldAt(t *testing.T, now func() time.Time, change func(*bridge.Config)) *world {
 	t.Helper()
 	dir := t.TempDir()
 	w := &world{t: t}
@@ -55,7 +62,7 @@ func newWorld(t *testing.T, change func(*bridge.Config)) *world {
 		change(cfg)
 	}
 	log := slog.New(recentlog.New(slog.NewTextHandler(io.Discard, nil)))
-	b, err := bridge.Open(t.Context(), cfg, bridge.Options{Command: "test", Logger: log})
+	b, err := bridge.Open(t.Context(), cfg, bridge.Options{Command: "test", Logger: log, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,11 @@ type told struct {
 	times   int       // failures in a row
 	since   time.Time // the first of them
 	good    *jobs.Run // the newest one that ended well
+	seen    *jobs.Run // the newest one that ended well and was not held: readers see what it saw
+
+	differs      int       // audits in a row that found differences
+	differsSince time.Time // the first of them
+	settled      bool      // an older audit did not
 }
 
 // Changes of a run.
@@ -88,10 +93,18 @@ func (t *told) add(run jobs.Run) bool {
 	if run.State == jobs.Done && t.good == nil {
 		t.good = &run
 	}
+	if run.State == jobs.Done && t.seen == nil && !did.held() {
+		t.seen = &run
+	}
+	if did.Verdict != "" && !t.settled {
+		if t.settled = did.Verdict != "different"; !t.settled {
+			t.differs, t.differsSince = t.differs+1, run.Started
+		}
+	}
 	if did.Created+did.Updated+did.Deleted > 0 && t.changed == nil && did.changes {
 		t.changed = &Changes{did.Created, did.Updated, did.Deleted, run.Ended, run.ID}
 	}
-	return t.good == nil || t.changed == nil
+	return t.good == nil || t.changed == nil || t.seen == nil
 }
 
 func cmpTime(t, or time.Time) time.Time {

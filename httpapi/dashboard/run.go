@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/recentlog"
 	"github.com/rsbridge/rsbridge/internal/webguard"
@@ -55,7 +56,7 @@ func (d *Dashboard) run(r *http.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := Run{Ended: endedRun(run), Link: linkOf(run.Subject), Now: time.Now(), Over: run.Over(), NoLines: d.lines == nil}
+	p := Run{Ended: endedRun(run), Link: linkOf(run.Subject), Now: bridge.Now(d.b), Over: run.Over(), NoLines: d.lines == nil}
 	if !p.Over {
 		t, err := d.past.of(ctx, run.Job)
 		if err != nil {
@@ -179,7 +180,7 @@ const runsPage = 50
 
 func (d *Dashboard) runs(r *http.Request) (*page, error) {
 	ctx, q := r.Context(), r.URL.Query()
-	p := Runs{Job: q.Get("job"), State: q.Get("state"), Now: time.Now(), States: []string{jobs.Done, jobs.Failed, jobs.Cancelled, jobs.Interrupted}}
+	p := Runs{Job: q.Get("job"), State: q.Get("state"), Now: bridge.Now(d.b), States: []string{jobs.Done, jobs.Failed, jobs.Cancelled, jobs.Interrupted}}
 	if !slices.Contains(p.States, p.State) {
 		p.State = ""
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/rsbridge/rsbridge/internal/teststores"
@@ -128,17 +129,37 @@ func found(step Step) Step {
 	}
 }
 
+// show gives the window a size and a scheme of colours.
+func (b *Tab) show(view View) {
+	b.t.Helper()
+	b.Do(chromedp.EmulateViewport(view.Width, view.Height))
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: view.Scheme}},
+	}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// Picture writes a small picture of the page for the docs, as WebP.
+func (b *Tab) Picture(file string, view View) {
+	b.t.Helper()
+	b.show(view)
+	quality := int64(80)
+	shot, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatWebp, Quality: &quality})
+	if err == nil {
+		err = os.WriteFile(file, shot.Data, 0o644)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // Through shows the page in views, and calls f in each. A page wider than its window is an error.
 // RSBRIDGE_SCREENSHOTS names a folder for pictures.
 func (b *Tab) Through(name string, views []View, f func(View)) {
 	b.t.Helper()
 	for _, view := range views {
-		b.Do(chromedp.EmulateViewport(view.Width, view.Height))
-		if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: view.Scheme}},
-		}); err != nil {
-			b.t.Fatal(err)
-		}
+		b.show(view)
 		if Eval[bool](b, "document.documentElement.scrollWidth > document.documentElement.clientWidth") {
 			b.t.Errorf("%s, %s: the page is wider than its window", name, view.Name)
 		}

@@ -20,7 +20,7 @@ LEAN := -trimpath -ldflags=-w -gcflags=all=-dwarf=false -tags=nomsgpack
 REVISION = $(shell git describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null)
 STAMP    = -ldflags='-w -X github.com/rsbridge/rsbridge/internal/version.revision=$(REVISION)'
 
-.PHONY: build run test plain raced lint vuln bench bench-two bench-large bench-weeks fuzz campaign generate dist site clean
+.PHONY: build run test plain raced lint vuln bench bench-two bench-large bench-weeks fuzz campaign generate dist site pictures clean
 
 build:
 	CGO_ENABLED=0 $(GO) build $(LEAN) $(STAMP) -o $(BIN) ./cmd/rsbridge
@@ -90,6 +90,11 @@ $(SITE)/bin/mkdocs: packaging/site/requirements.txt
 	python3 -m venv $(SITE)
 	$(SITE)/bin/python -m pip install -q --disable-pip-version-check -r packaging/site/requirements.txt
 	touch $@
+
+# The pictures of the README and the docs, taken in a browser at the end of a simulated week.
+pictures:
+	mkdir -p docs/pictures
+	RSBRIDGE_PICTURES=$(CURDIR)/docs/pictures CGO_ENABLED=0 $(GO) run ./internal/teststores/withstores $(GO) test -count=1 ./httpapi/dashboard -run 'TestWeek$$'
 
 bench: build
 	RSBRIDGE_VIRTUOSO_ROWS=2000000 CGO_ENABLED=0 $(GO) run ./internal/teststores/withstores $(GO) run ./cmd/bench $(if $(ROW),-row $(ROW)) $(BENCHFLAGS)

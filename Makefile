@@ -20,7 +20,7 @@ LEAN := -trimpath -ldflags=-w -gcflags=all=-dwarf=false -tags=nomsgpack
 REVISION = $(shell git describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null)
 STAMP    = -ldflags='-w -X github.com/rsbridge/rsbridge/internal/version.revision=$(REVISION)'
 
-.PHONY: build run test plain raced lint vuln bench bench-two bench-large bench-weeks fuzz campaign generate dist site pictures clean
+.PHONY: build run test plain raced lint vuln bench bench-two bench-large bench-weeks fuzz campaign generate dist site pictures lighthouse clean
 
 build:
 	CGO_ENABLED=0 $(GO) build $(LEAN) $(STAMP) -o $(BIN) ./cmd/rsbridge
@@ -95,6 +95,16 @@ $(SITE)/bin/mkdocs: packaging/site/requirements.txt
 pictures:
 	mkdir -p docs/pictures
 	RSBRIDGE_PICTURES=$(CURDIR)/docs/pictures CGO_ENABLED=0 $(GO) run ./internal/teststores/withstores $(GO) test -count=1 ./httpapi/dashboard -run 'TestWeek$$'
+
+# Every page of the dashboard and of the public side by Lighthouse, on a telephone with a slow
+# connection; less than 95 is an error. On a machine with other work, or a slow one, Lighthouse
+# measures the machine: LIGHTHOUSEFLAGS=--throttling.cpuSlowdownMultiplier=1 slows it no further.
+LIGHTHOUSE := build/lighthouse/node_modules/.bin/lighthouse
+lighthouse: $(LIGHTHOUSE)
+	RSBRIDGE_LIGHTHOUSE="$(CURDIR)/$(LIGHTHOUSE) $(LIGHTHOUSEFLAGS)" CGO_ENABLED=0 $(GO) run ./internal/teststores/withstores $(GO) test -count=1 ./httpapi/dashboard -run TestLighthouse -v -timeout 30m
+
+$(LIGHTHOUSE):
+	npm install --prefix build/lighthouse --no-audit --no-fund --ignore-scripts --loglevel=error lighthouse@13.0.1
 
 bench: build
 	RSBRIDGE_VIRTUOSO_ROWS=2000000 CGO_ENABLED=0 $(GO) run ./internal/teststores/withstores $(GO) run ./cmd/bench $(if $(ROW),-row $(ROW)) $(BENCHFLAGS)

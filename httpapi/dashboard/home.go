@@ -113,6 +113,7 @@ type view struct {
 	dests  []bridge.DestinationStatus
 	active []jobs.Run
 	now    time.Time
+	lacks  map[string]uint64 // changes of sets here that a mirror does not have, before it asks; by its name
 }
 
 func (d *Dashboard) view(ctx context.Context) (v view, err error) {
@@ -121,7 +122,10 @@ func (d *Dashboard) view(ctx context.Context) (v view, err error) {
 		return v, err
 	}
 	v.dests, err = d.b.DestinationStatuses(ctx)
-	v.active = d.b.Runner().Active()
+	v.active, v.lacks = d.b.Runner().Active(), map[string]uint64{}
+	for _, s := range v.dests {
+		v.lacks[s.Name] = v.missing(d.ownSet(s), s)
+	}
 	return v, err
 }
 
@@ -146,6 +150,9 @@ func (v view) head(troubles []Trouble) Head {
 	}
 	for _, s := range v.dests {
 		_, t := destinationState(s)
+		if v.lacks[s.Name] > 0 && t == toneGood {
+			t = toneWait
+		}
 		h.Worst, waits = worse(h.Worst, t), waits || s.Waiting != nil
 	}
 	for _, t := range troubles {
@@ -471,7 +478,7 @@ func (d *Dashboard) rows(ctx context.Context, v view) (out []Row, err error) {
 			return nil, err
 		}
 		set := d.ownSet(s)
-		if n := v.missing(set, s); n > 0 && row.Tone == toneGood {
+		if n := v.lacks[s.Name]; n > 0 && row.Tone == toneGood {
 			row.State, row.Tone, row.Behind = "behind", toneWait, plural(int64(n), "change", "changes")+" behind"
 		}
 		if s.BehindSeconds != nil {

@@ -44,6 +44,10 @@ func TestLogin(t *testing.T) {
 		t.Errorf("a script sees the session: %s", cookie)
 	}
 	b.Do(chromedp.Navigate(w.srv.URL), browsertest.Click(`//section[contains(., "First steps")]//button[contains(., "Scan now")]`), browsertest.Shown(`//tr[contains(., "books") and contains(., "in sync")]`))
+	b.Do(chromedp.Navigate(w.srv.URL+"/search"), browsertest.Shown(`//nav[@aria-label="Letters"]//a[.="B"]`))
+	look(t, b, "browse")
+	b.Do(chromedp.Navigate(w.srv.URL+"/sets/books/entity?iri=http://example.org/book2"), browsertest.Shown(`//h2[.="History"]`))
+	look(t, b, "entity")
 	b.Do(browsertest.Click(`//button[contains(., "Log out")]`), browsertest.Shown(`//label[contains(., "Token")]`))
 
 	b.Do(browsertest.Type("#token", read+"\r"), browsertest.Shown(`//tr[contains(., "books")]`))

@@ -129,7 +129,7 @@ bench-weeks: build
 
 # The reference pages and notices that are made from the code.
 generate:
-	$(GO) test ./bridge ./httpapi ./httpapi/metrics ./cmd/rsbridge -run 'Reference$$' -update
+	$(GO) test ./bridge/config ./httpapi ./httpapi/metrics ./cmd/rsbridge -run 'Reference$$' -update
 	$(GO) run ./internal/notices > NOTICE
 
 # Large numbers of what `make test` does in small: kills, random histories,

@@ -41,7 +41,7 @@ func (s *set) knownAnswer(ctx context.Context) (string, uint64, error) {
 		return "", 0, nil
 	}
 	seq, _ := s.log.Head()
-	if rec != (answerRecord{1, answerRules, rec.Answer, s.fingerprint(ctx), s.cfg.bounds(), seq}) {
+	if rec != (answerRecord{1, answerRules, rec.Answer, s.fingerprint(ctx), boundsOf(&s.cfg), seq}) {
 		return "", 0, nil
 	}
 	return rec.Answer, seq, nil
@@ -53,7 +53,7 @@ func (s *set) keepAnswer(ctx context.Context, b kv.Batch, found *sparqlsrc.Scan,
 		b.Delete(answerKey(s.name))
 		return nil
 	}
-	raw, err := json.Marshal(answerRecord{1, answerRules, found.Answer(), s.fingerprint(ctx), s.cfg.bounds(), rep.Sequence})
+	raw, err := json.Marshal(answerRecord{1, answerRules, found.Answer(), s.fingerprint(ctx), boundsOf(&s.cfg), rep.Sequence})
 	if err == nil {
 		b.Set(answerKey(s.name), raw)
 	}

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/rsbridge/rsbridge/bridge/backup"
@@ -22,14 +21,14 @@ import (
 func Backup(ctx context.Context, b *Bridge, w io.Writer) error {
 	b.answering.Begin()
 	defer b.answering.End()
-	src := b.cfg.toBackUp()
-	for path, name := range b.cfg.storesInside() {
+	src := toBackUp(b.cfg)
+	for path, name := range b.cfg.StoresInside() {
 		s := b.stores[name]
 		if src.Stores[path] = s.embedded; s.fault != nil {
 			src.LeftOut = append(src.LeftOut, fmt.Sprintf("store %s: %v", name, s.fault))
 		}
 	}
-	src.Records, src.Links = b.kv, b.cfg.tempDir()
+	src.Records, src.Links = b.kv, b.cfg.TempDir()
 	src.Now = b.now()
 	return writeBackup(ctx, w, src, b.log)
 }
@@ -57,8 +56,8 @@ func BackupClosed(ctx context.Context, cfg *Config, o Options, w io.Writer) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	src := cfg.toBackUp()
-	for path, name := range cfg.storesInside() {
+	src := toBackUp(cfg)
+	for path, name := range cfg.StoresInside() {
 		dir := cfg.Stores[name].Embedded
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -77,40 +76,23 @@ func BackupClosed(ctx context.Context, cfg *Config, o Options, w io.Writer) (err
 // Restore restores a backup into the state folder of cfg, which is missing or empty.
 func Restore(ctx context.Context, cfg *Config, log *slog.Logger, from io.ReadSeeker) (backup.Report, error) {
 	return backup.Restore(ctx, from, cfg.State, func(ctx context.Context) (kv.Store, error) {
-		return engines.Open(ctx, cfg.stateAddress(), kv.OpenOptions{Logger: log})
+		return engines.Open(ctx, cfg.StateAddress(), kv.OpenOptions{Logger: log})
 	})
 }
 
 // toBackUp is the state without what has to be opened.
-func (c *Config) toBackUp() backup.Source {
+func toBackUp(c *Config) backup.Source {
 	src := backup.Source{Dir: c.State, Stores: map[string]*embedstore.Store{}, Program: version.String(), LeftOut: []string{"the configuration, and the files with secrets that it names"}}
 	if c.PublishTo != "" {
 		src.LeftOut = append(src.LeftOut, "the published files in "+c.PublishTo)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[name]
-		if at := s.folder(); at == "" {
+		if at := s.Folder(); at == "" {
 			src.LeftOut = append(src.LeftOut, "store "+name+": it is on a server")
-		} else if _, inside := c.below(at); !inside {
+		} else if _, inside := c.Below(at); !inside {
 			src.LeftOut = append(src.LeftOut, "store "+name+" in "+at+": it is outside of the state folder")
 		}
 	}
 	return src
-}
-
-// storesInside are the names of the embedded stores in the state folder, by their paths there.
-func (c *Config) storesInside() map[string]string {
-	out := map[string]string{}
-	for name, s := range c.Stores {
-		if path, inside := c.below(s.Embedded); inside && s.Embedded != "" {
-			out[path] = name
-		}
-	}
-	return out
-}
-
-// below is the path of a folder in the state folder.
-func (c *Config) below(dir string) (path string, inside bool) {
-	rel, err := filepath.Rel(c.State, dir)
-	return filepath.ToSlash(rel), err == nil && rel != "." && filepath.IsLocal(rel)
 }

@@ -121,18 +121,15 @@ const holderWait = 10 * time.Second
 // engines are the ways to keep a state.
 var engines = kv.Engines{"": pebblekv.Engine, "pebble": pebblekv.Engine}
 
-// stateAddress is where the records of a state are kept.
-func (c *Config) stateAddress() string { return "pebble:" + filepath.Join(c.State, "kv") }
-
 // openState takes the state folder and opens the records in it.
 func (b *Bridge) openState(ctx context.Context) (err error) {
 	if b.holder, err = holder.Take(ctx, b.cfg.State, b.o.Command, cmp.Or(b.o.Wait, holderWait)); err != nil {
 		return err
 	}
-	if err := b.cfg.vacant(); err != nil {
+	if err := b.cfg.Vacant(); err != nil {
 		return err
 	}
-	state, err := engines.Open(ctx, b.cfg.stateAddress(), kv.OpenOptions{Logger: b.log})
+	state, err := engines.Open(ctx, b.cfg.StateAddress(), kv.OpenOptions{Logger: b.log})
 	if err != nil {
 		return fmt.Errorf("open the state in %s: %w", b.cfg.State, err)
 	}
@@ -143,10 +140,10 @@ func (b *Bridge) openState(ctx context.Context) (err error) {
 	if s, ok := state.(kv.Settler); ok {
 		b.settled = s.Settled()
 	}
-	if err := os.RemoveAll(b.cfg.tempDir()); err != nil { // left by a crash
+	if err := os.RemoveAll(b.cfg.TempDir()); err != nil { // left by a crash
 		return fmt.Errorf("clean the temporary folder of the state: %w", err)
 	}
-	if err := ownfile.MkdirAll(b.cfg.tempDir()); err != nil {
+	if err := ownfile.MkdirAll(b.cfg.TempDir()); err != nil {
 		return fmt.Errorf("make the temporary folder of the state: %w", err)
 	}
 	return nil
@@ -184,19 +181,6 @@ func (b *Bridge) openRunner(ctx context.Context) (err error) {
 	return err
 }
 
-// vacant refuses a new state folder with a foreign tmp: each start empties tmp.
-func (c *Config) vacant() error {
-	if _, err := os.Stat(filepath.Join(c.State, "kv")); err == nil {
-		return nil
-	}
-	if left, err := os.ReadDir(c.tempDir()); err == nil && len(left) > 0 {
-		return fmt.Errorf("the state folder %s is new, and %s in it is not empty: give the state a folder of its own", c.State, c.tempDir())
-	}
-	return nil
-}
-
-func (c *Config) tempDir() string { return cmp.Or(c.temp, filepath.Join(c.State, "tmp")) }
-
 // openSets opens the sets. A queue goes on over a reload: requests to the bridge before still use it.
 func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
 	if !b.o.dry { // it removes files too
@@ -205,7 +189,7 @@ func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
 		}
 	}
 	b.tracker, err = changetrack.Open(ctx, kv.Prefix(b.kv, spaces.Track), changetrack.Options{
-		Dir: filepath.Join(b.cfg.State, "stage"), Now: b.now, Logger: b.log.With("component", "changetrack"), Names: b.cfg.names, Reading: b.o.dry,
+		Dir: filepath.Join(b.cfg.State, "stage"), Now: b.now, Logger: b.log.With("component", "changetrack"), Names: b.cfg.Names(), Reading: b.o.dry,
 	})
 	if err != nil {
 		return fmt.Errorf("open the change log: %w", err)
@@ -243,12 +227,12 @@ func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
 			return err
 		}
 	}
-	files, err := b.cfg.Files.Open(ctx, b.cfg.published(), b.o.dry, b.log)
+	files, err := b.cfg.Files.Open(ctx, b.cfg.PublishedFolder(), b.o.dry, b.log)
 	if err != nil {
 		return err
 	}
 	b.pub, err = publish.Open(ctx, kv.Prefix(b.kv, spaces.Publish), published, publish.Options{
-		BaseURL: base, Title: b.cfg.Public.Title, Description: b.cfg.Public.Description, Publisher: b.cfg.Public.Publisher, Robots: b.cfg.Public.Robots, Dir: b.cfg.published(), Files: files, FilesURL: b.cfg.Files.URL(), Now: b.now, Logger: b.log.With("component", "publish"), Dry: b.o.dry,
+		BaseURL: base, Title: b.cfg.Public.Title, Description: b.cfg.Public.Description, Publisher: b.cfg.Public.Publisher, Robots: b.cfg.Public.Robots, Dir: b.cfg.PublishedFolder(), Files: files, FilesURL: b.cfg.Files.URL(), Now: b.now, Logger: b.log.With("component", "publish"), Dry: b.o.dry,
 		Missing: func(set string) {
 			if !b.o.dry {
 				b.makeAgain(set, "missing files", fileJobs...)
@@ -451,6 +435,3 @@ func (b *Bridge) DescribeMirror(ctx context.Context, name, entity string, at tim
 	}
 	return data, nil
 }
-
-// ErrUnknown comes for a name outside of the configuration or the set.
-var ErrUnknown = errors.New("not found")

@@ -5,10 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
-	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -20,57 +17,6 @@ import (
 
 // FilesReport tells the state of the files behind the descriptions of a set.
 type FilesReport = content.Report
-
-// Content selects the files of a set and the way of following them. The configuration may
-// have a list of properties instead.
-type Content struct {
-	Properties  []string `yaml:"properties" short:"true" doc:"IRIs of the properties whose values are addresses of files"`
-	Allow       []string `yaml:"allow" doc:"hosts (host, host:port) or addresses below which files may be asked for; files elsewhere are linked and never asked for. Default: the host of prefix, where that is a name"`
-	Private     bool     `yaml:"private" doc:"names in allow may lead into private networks (an address that is written out always may)"`
-	Hash        bool     `yaml:"hash" doc:"read each file that is new or has changed, and list its sha-256"`
-	Every       Duration `yaml:"every" doc:"a file is looked at again after this time, when the set is scanned" default:"24h"`
-	PerRun      int      `yaml:"per_run" doc:"files looked at with one scan, those that wait longest first" default:"1000"`
-	Rate        float64  `yaml:"rate" doc:"requests a second" default:"10"`
-	Concurrency int      `yaml:"concurrency" doc:"requests at once" default:"4"`
-	MaxBytes    int64    `yaml:"max_bytes" doc:"a longer file is listed without a hash" default:"268435456"`
-	DumpBytes   int64    `yaml:"dump_bytes" doc:"bytes of files that a Resource Dump holds beside the descriptions, fetched when it is made; it tells how many files it leaves out. 0: all are left to the Resource List" default:"0"`
-	Timeout     Duration `yaml:"timeout" doc:"of one request without progress" default:"30s"`
-}
-
-// contentConfig is the configuration of the follower.
-func (c *Set) contentConfig() content.Config {
-	x := c.Content
-	allow := x.Allow
-	if len(allow) == 0 {
-		if host := namedHost(c.Prefix); host != "" {
-			allow = []string{host}
-		}
-	}
-	return content.Config{
-		Properties: x.Properties, Hash: x.Hash, Allow: allow, Private: x.Private, Every: time.Duration(x.Every), PerRun: x.PerRun,
-		Rate: x.Rate, Concurrency: x.Concurrency, MaxBytes: x.MaxBytes, Timeout: time.Duration(x.Timeout), MaxDeleteRatio: c.MaxDeleteRatio,
-	}
-}
-
-// namedHost is the host of an address if its name means the same to everybody: no IP
-// address, and not this machine.
-func namedHost(address string) string {
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.EqualFold(u.Hostname(), "localhost") {
-		return ""
-	}
-	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
-		return ""
-	}
-	return u.Host
-}
-
-// contentTag names the settings for files of the set, for the documents.
-func (c *Set) contentTag() string {
-	ps := slices.Clone(c.Content.Properties)
-	slices.Sort(ps)
-	return strings.Join(slices.Compact(ps), " ")
-}
 
 // openFiles makes the follower of a set, and links logged files without a link. Without
 // files in the configuration it takes the former ones out.
@@ -84,7 +30,7 @@ func (s *set) openFiles(ctx context.Context) error {
 	}
 	b := s.bridge
 	var err error
-	s.follower, err = content.New(kv.Prefix(b.records, contentPrefix(s.name)), s.log, s.cfg.contentConfig(), content.Options{
+	s.follower, err = content.New(kv.Prefix(b.records, contentPrefix(s.name)), s.log, s.cfg.FollowerConfig(), content.Options{
 		Now: b.now, Logger: b.log.With("component", "content", "set", s.name),
 		Progress:  func(done, total int64) { s.progress("files", done, total) },
 		UserAgent: b.cfg.UserAgent,
@@ -185,7 +131,7 @@ func (f *listedFiles) records() (*content.Follower, error) {
 	if f.follower != nil {
 		return f.follower, nil
 	}
-	return content.New(kv.Prefix(f.kv, contentPrefix(f.set)), f.log, f.cfg.contentConfig(), content.Options{})
+	return content.New(kv.Prefix(f.kv, contentPrefix(f.set)), f.log, f.cfg.FollowerConfig(), content.Options{})
 }
 
 // held is the held deletion of too many files at once.

@@ -1,7 +1,7 @@
 // Package bridge assembles sources, trackers, publishers and destinations from
 // one Config, and owns their jobs and their lifetime.
 //
-// It is the only room that sees both wings of the house: sparqlsrc and publish
+// It is, with its package config, the only room that sees both wings of the house: sparqlsrc and publish
 // on the source's side, destination on the other. Nothing else may import both.
 //
 // Read in this order: [Config] and [Load] are the configuration, [Open] assembles the

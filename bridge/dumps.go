@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/jobs"
@@ -43,7 +41,7 @@ type bounds struct {
 	Naming  int `json:"naming"`
 }
 
-func (s *Set) bounds() bounds { return bounds{s.MaxTriples, s.MaxDepth, s.MaxNaming} }
+func boundsOf(s *Set) bounds { return bounds{s.MaxTriples, s.MaxDepth, s.MaxNaming} }
 
 func dumpKey(set string) []byte { return []byte("dump/" + set) }
 
@@ -90,7 +88,7 @@ func (s *set) lookAtDumps(ctx context.Context, again bool) (sparqlsrc.DumpScan, 
 	v.Close()
 	if rec != nil {
 		last, again = rec.File, again || held != nil || rec.Fingerprint != s.fingerprint(ctx)
-		if rec.Bounds != s.cfg.bounds() {
+		if rec.Bounds != boundsOf(&s.cfg) {
 			rep, err := s.memory().report(ctx)
 			if err != nil {
 				return sparqlsrc.DumpScan{}, err
@@ -118,7 +116,7 @@ func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began
 	held := v.Held(ctx)
 	v.Close()
 	rep.Sequence, _ = s.log.Head()
-	if err := s.memory().saveDump(ctx, dumpRecord{1, d, s.fingerprint(ctx), s.cfg.bounds()}); err != nil {
+	if err := s.memory().saveDump(ctx, dumpRecord{1, d, s.fingerprint(ctx), boundsOf(&s.cfg)}); err != nil {
 		return rep, err
 	}
 	if err := s.publish(ctx, run); err != nil {
@@ -135,42 +133,11 @@ func (s *set) nothingNew(ctx context.Context, run *jobs.Run, d DumpStatus, began
 }
 
 // dumpsOf is the files of a set, for looking at them.
-func (c *Config) dumpsOf(name string, log *slog.Logger) (*sparqlsrc.Dumps, error) {
+func dumpsOf(c *Config, name string, log *slog.Logger) (*sparqlsrc.Dumps, error) {
 	s := c.Sets[name]
-	sc := c.sourceConfig(name)
+	sc := c.SourceConfig(name)
 	sc.Logger = log
-	return sparqlsrc.NewDumps(sc, s.dumpOptions())
-}
-
-func (s Set) dumpOptions() sparqlsrc.DumpOptions {
-	settle := max(time.Duration(s.DumpsSettle), 1) // 0 is said, and not left out
-	return sparqlsrc.DumpOptions{Series: dumpfile.Series{Patterns: s.Dumps, ByTime: s.DumpsOrder == "time"}, Settle: settle, Proof: s.DumpsProof}
-}
-
-// checkDumps finds faults in the settings of a set made from files.
-func (s Set) checkDumps(p string, fault func(path, value, format string, args ...any)) {
-	if s.Store != "" {
-		fault(p, "", "has a store and dumps: a set is made from one of them")
-	}
-	for _, pattern := range s.Dumps {
-		if strings.Contains(pattern, "://") {
-			fault(p+".dumps", pattern, "is an address; dumps are files: download them first")
-		} else if err := dumpfile.CheckPattern(pattern); err != nil {
-			fault(p+".dumps", pattern, "is no pattern of file names: %v", err)
-		}
-	}
-	if err := dumpfile.CheckProof(s.DumpsProof); err != nil {
-		fault(p+".dumps_proof", s.DumpsProof, "is no proof: %v", err)
-	}
-	if s.Strategy != "" {
-		fault(p+".strategy", s.Strategy, "is for stores; a dump is read from its beginning to its end")
-	}
-	if s.Select.Query != "" {
-		fault(p+".select.query", "", "needs a store that answers it; select by classes and prefixes, or load the dumps into a store")
-	}
-	if !slices.Contains([]string{"", "cbd", "scbd", "graph"}, s.Describe) {
-		fault(p+".describe", s.Describe, "needs a store; of dumps it is cbd, scbd or graph")
-	}
+	return sparqlsrc.NewDumps(sc, s.DumpOptions())
 }
 
 // Newest gives, for each set made from dumps, the newest file, or the cause of its absence.
@@ -180,7 +147,7 @@ func Newest(cfg *Config, log *slog.Logger) (files map[string]dumpfile.File, faul
 		if len(s.Dumps) == 0 {
 			continue
 		}
-		d, err := cfg.dumpsOf(name, log)
+		d, err := dumpsOf(cfg, name, log)
 		var all []dumpfile.File
 		if err == nil {
 			all, err = d.Files()

@@ -32,7 +32,7 @@ func (f *forms) open(ctx context.Context, b *Bridge) (err error) {
 	if b.o.dry {
 		keys = "" // one for nothing
 	}
-	f.push, err = b.cfg.openPush(b, keys)
+	f.push, err = openPush(b.cfg, b, keys)
 	return err
 }
 

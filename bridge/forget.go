@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/bridge/config"
 	"github.com/rsbridge/rsbridge/bridge/paused"
 	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/destination"
@@ -74,7 +75,7 @@ func (s *set) forget(ctx context.Context, run *jobs.Run) (any, error) {
 	v := s.log.View(ctx)
 	defer v.Close()
 	head, _ := v.Head()
-	rep := ForgottenSet{Name: s.name, DryRun: o.DryRun, Resources: v.Resources(), Changes: head, Published: ownfile.Size(filepath.Join(s.bridge.cfg.published(), s.name)), Address: s.capabilityList(ctx)}
+	rep := ForgottenSet{Name: s.name, DryRun: o.DryRun, Resources: v.Resources(), Changes: head, Published: ownfile.Size(filepath.Join(s.bridge.cfg.PublishedFolder(), s.name)), Address: s.capabilityList(ctx)}
 	if o.DryRun {
 		return rep, nil
 	}
@@ -132,7 +133,7 @@ func (b *Bridge) canChange(action, name string, args any) error {
 		}
 	}
 	if s == nil {
-		return fmt.Errorf("set %s: %w; there are: %s", name, ErrUnknown, names(b.sets))
+		return fmt.Errorf("set %s: %w; there are: %s", name, ErrUnknown, config.NamesOf(b.sets))
 	}
 	if action == "move-set" {
 		if !s.removed {
@@ -176,7 +177,7 @@ func (m *memory) canChangeDestination(ctx context.Context, action, name string, 
 	case action == "move-destination" && !configured:
 		return fmt.Errorf("destination %s: %w: put it back first", name, ErrRemoved)
 	case action == "move-destination" && !known:
-		return fmt.Errorf("store %q: %w; there are: %s", to, ErrUnknown, names(m.cfg.Stores))
+		return fmt.Errorf("store %q: %w; there are: %s", to, ErrUnknown, config.NamesOf(m.cfg.Stores))
 	case action == "forget-destination" && configured && !o.DryRun:
 		return fmt.Errorf("forget destination %s: %w", name, ErrConfigured)
 	}
@@ -228,7 +229,7 @@ func (m *memory) forgetDestination(ctx context.Context, name string, stores map[
 		rep, err = destination.ForgetRecords(ctx, records, name, o)
 	} else {
 		c := k.Config()
-		c.TempDir, c.MemoryBytes, c.UserAgent = m.cfg.tempDir(), 32<<20, m.cfg.UserAgent
+		c.TempDir, c.MemoryBytes, c.UserAgent = m.cfg.TempDir(), 32<<20, m.cfg.UserAgent
 		var d *destination.Destination
 		d, err = destination.Open(ctx, records, st.sink, c, destination.Options{
 			Now: m.now, Progress: run.Progress, Logger: m.log.With("component", "destination"),
@@ -274,7 +275,7 @@ func (m *mirror) move(ctx context.Context, run *jobs.Run) (any, error) {
 	st := b.stores[o.To]
 	switch {
 	case st == nil:
-		return nil, fmt.Errorf("store %q: %w; there are: %s", o.To, ErrUnknown, names(b.stores))
+		return nil, fmt.Errorf("store %q: %w; there are: %s", o.To, ErrUnknown, config.NamesOf(b.stores))
 	case st.fault != nil:
 		return nil, fmt.Errorf("store %s: %w", o.To, st.fault)
 	}

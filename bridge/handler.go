@@ -1,24 +1,14 @@
 package bridge
 
 import (
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 )
 
 // Publishes tells whether there is anything to serve in public: documents of sets, also of
 // removed ones, or the queries of a store.
 func (b *Bridge) Publishes() bool { return b.pub != nil || b.cfg.Publishes() }
-
-// Publishes tells whether a configuration has anything to serve in public: also callbacks of hubs.
-func (c *Config) Publishes() bool {
-	if slices.ContainsFunc(slices.Collect(maps.Values(c.Stores)), func(s Store) bool { return s.Serve }) {
-		return true
-	}
-	return len(c.Sets) > 0 || slices.ContainsFunc(slices.Collect(maps.Values(c.Destinations)), func(d Destination) bool { return d.Live.Callback != "" })
-}
 
 // PublicHandler serves the published documents, and the public embedded stores below
 // /stores/NAME/query, read only. It routes on the escaped path.

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/bridge/config"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -23,7 +24,7 @@ const mostLabelled = 64 << 10
 func (b *Bridge) SetHeld(ctx context.Context, name, after string, limit int) (*Held, error) {
 	s := b.sets[name]
 	if s == nil {
-		return nil, fmt.Errorf("set %s: %w; there are: %s", name, ErrUnknown, names(b.sets))
+		return nil, fmt.Errorf("set %s: %w; there are: %s", name, ErrUnknown, config.NamesOf(b.sets))
 	}
 	v := s.log.View(ctx)
 	defer v.Close()

@@ -70,16 +70,6 @@ func (a ScanArgs) Check() error {
 	return nil
 }
 
-// Hinted are the sets with hints, sorted.
-func (c *Config) Hinted() (out []string) {
-	for _, name := range slices.Sorted(maps.Keys(c.Sets)) {
-		if c.Sets[name].Hints.Set() {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
 // hintRecord is how far the hints of a set have been followed.
 type hintRecord struct {
 	Version int                                       `json:"version"`
@@ -395,30 +385,4 @@ func (s *set) scanOptions(ctx context.Context, finder string, o changetrack.Scan
 // formatOptions are those of the representations only.
 func (s *set) formatOptions() changetrack.ScanOptions {
 	return changetrack.ScanOptions{Format: rdfres.Format(s.cfg.Format), MD5: slices.Contains(s.cfg.Hashes, "md5"), SHA1: slices.Contains(s.cfg.Hashes, "sha-1")}
-}
-
-// checkHints finds faults in the hints of a set.
-func (s Set) checkHints(p string, fault func(path, value, format string, args ...any)) {
-	if !s.Hints.Set() {
-		return
-	}
-	if len(s.Dumps) > 0 {
-		fault(p+".hints", "", "are for stores; of dumps the newest file is read whole")
-	}
-	if slices.Contains(s.Hints.Counts, sparqlsrc.ByGraph) && len(s.Graphs) == 0 && s.Describe != "graph" {
-		fault(p+".hints.counts", sparqlsrc.ByGraph, "is for the named graphs of a set (graphs, or describe: graph): the default graph is one, of which counts could only tell that all of it is to be read; class divides it")
-	}
-	if e := s.Hints.Every; e != 0 && (time.Duration(e) < time.Second || len(s.Hints.Modified) == 0) {
-		fault(p+".hints.every", e.String(), "is 1s or longer, with hints.modified")
-	}
-	for _, iri := range s.Hints.Modified {
-		if err := sparqlsrc.CheckIRI(iri); err != nil {
-			fault(p+".hints.modified", iri, "is no IRI of a property: %v", err)
-		}
-	}
-	if s.Hints.Query != "" {
-		if err := sparqlsrc.CheckSelect(s.Hints.Query); err != nil {
-			fault(p+".hints.query", "", "is no SELECT that names entities: %v", err)
-		}
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/config"
 	"github.com/rsbridge/rsbridge/bridge/named"
 	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/destination"
@@ -110,7 +111,7 @@ func (b *Bridge) Begin(ctx context.Context, action, name, cause string, args any
 	case "scan", "accept", "rebase":
 		s := b.sets[name]
 		if s == nil {
-			return run, false, fmt.Errorf("set %s: %w; there are: %s", name, ErrUnknown, names(b.sets))
+			return run, false, fmt.Errorf("set %s: %w; there are: %s", name, ErrUnknown, config.NamesOf(b.sets))
 		}
 		if s.removed {
 			return run, false, fmt.Errorf("set %s: %w: %s", name, ErrRemoved, s.todo())
@@ -151,7 +152,7 @@ func (b *Bridge) Begin(ctx context.Context, action, name, cause string, args any
 			if k, err := destination.KeptAs(ctx, kv.Prefix(b.kv, spaces.Destination), name); err == nil && k != nil {
 				return run, false, fmt.Errorf("destination %s: %w: %s", name, ErrRemoved, forgetTodo(name))
 			}
-			return run, false, fmt.Errorf("destination %s: %w; there are: %s", name, ErrUnknown, names(b.dests))
+			return run, false, fmt.Errorf("destination %s: %w; there are: %s", name, ErrUnknown, config.NamesOf(b.dests))
 		}
 		switch action {
 		case "repair":

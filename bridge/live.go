@@ -30,8 +30,8 @@ func unasked(run *jobs.Run) bool {
 // hears makes the subscriber of a mirror, nil for none. It begins a sync at each hint.
 func (m *mirror) hears(transport http.RoundTripper) *live.Subscriber {
 	b, c := m.bridge, m.cfg
-	s, err := live.Open(live.Options{Config: c.Live, Name: m.name, Source: c.Source, Set: c.Set, Allow: c.Allow, Timeout: time.Duration(c.Timeout), UserAgent: b.cfg.UserAgent, Settings: b.cfg.names,
-		TempDir: b.cfg.tempDir(), Transport: transport, Now: b.now, Logger: b.log.With("component", "live", "destination", m.name),
+	s, err := live.Open(live.Options{Config: c.Live, Name: m.name, Source: c.Source, Set: c.Set, Allow: c.Allow, Timeout: time.Duration(c.Timeout), UserAgent: b.cfg.UserAgent, Settings: b.cfg.Names(),
+		TempDir: b.cfg.TempDir(), Transport: transport, Now: b.now, Logger: b.log.With("component", "live", "destination", m.name),
 		Sync: func(ctx context.Context, poll bool) bool {
 			cause := byNotification
 			if poll {
@@ -92,8 +92,8 @@ func (m *mirror) reports(transport http.RoundTripper) *report.Reporter {
 	}
 	var r *report.Reporter
 	if err == nil {
-		r, err = report.Open(report.Options{Name: m.name, Source: c.Source, Set: c.Set, Allow: c.Allow, Timeout: time.Duration(c.Timeout), UserAgent: b.cfg.UserAgent, Settings: b.cfg.names,
-			TempDir: b.cfg.tempDir(), Transport: transport, Key: key, Position: m.position, Now: b.now, Logger: b.log.With("component", "report", "destination", m.name)})
+		r, err = report.Open(report.Options{Name: m.name, Source: c.Source, Set: c.Set, Allow: c.Allow, Timeout: time.Duration(c.Timeout), UserAgent: b.cfg.UserAgent, Settings: b.cfg.Names(),
+			TempDir: b.cfg.TempDir(), Transport: transport, Key: key, Position: m.position, Now: b.now, Logger: b.log.With("component", "report", "destination", m.name)})
 	}
 	if err != nil {
 		b.log.Error("a destination reports no positions", "destination", m.name, "error", err)

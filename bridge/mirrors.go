@@ -77,7 +77,7 @@ func (m *mirror) open(ctx context.Context) (*destination.Destination, error) {
 	if err != nil {
 		err = fmt.Errorf("destination %s: %w", m.name, err)
 	} else {
-		d, err = destination.Open(ctx, kv.Prefix(b.kv, spaces.Destination), st.sink, b.cfg.destination(m.name, b.cfg.tempDir()), destination.Options{
+		d, err = destination.Open(ctx, kv.Prefix(b.kv, spaces.Destination), st.sink, b.cfg.Mirror(m.name, b.cfg.TempDir()), destination.Options{
 			Transport: m.web, Now: b.now, Heard: m.live.Announced, Progress: m.progress, Logger: b.log.With("component", "destination"),
 		})
 	}
@@ -85,22 +85,6 @@ func (m *mirror) open(ctx context.Context) (*destination.Destination, error) {
 	defer m.mu.Unlock()
 	m.dest, m.fault = d, err
 	return d, err
-}
-
-// destination is one of the configured, as package destination wants it.
-func (cfg *Config) destination(name, temp string) destination.Config {
-	c := cfg.Destinations[name]
-	dc := destination.Config{
-		Name: name, Names: slices.Sorted(maps.Keys(cfg.Destinations)), Source: c.Source, Set: c.Set, Graph: c.Graph, GraphIRI: c.GraphIRI,
-		MaxDeleteRatio: c.MaxDeleteRatio, Adopt: c.Adopt, OnGap: c.OnGap, Keep: c.Keep, Map: c.Map, Files: c.Files, Provenance: c.Provenance, Freshness: time.Duration(c.Freshness), Allow: c.Allow, Linked: c.Linked,
-		Concurrency: c.Concurrency, MaxResourceBytes: c.MaxBytes, MaxResourceTriples: c.MaxTriples, MaxPackageBytes: c.MaxPackage, Timeout: time.Duration(c.Timeout), TempDir: temp, MemoryBytes: 32 << 20,
-		UserAgent: cfg.UserAgent, Settings: cfg.names,
-	}
-	if c.MaxDeleteRatio == 0 { // said, not left out
-		dc.MaxDeleteRatio = -1
-	}
-	dc.Select.Classes, dc.Select.Prefixes = c.Select.Classes, c.Select.Prefixes
-	return dc
 }
 
 // opened is the open destination, or why it is not.

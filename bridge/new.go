@@ -6,48 +6,17 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/bridge/config"
 	"github.com/rsbridge/rsbridge/bridge/holder"
 	"github.com/rsbridge/rsbridge/bridge/storelog"
 	"github.com/rsbridge/rsbridge/destination"
-	"github.com/rsbridge/rsbridge/internal/configfile"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/webclient"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
-
-// NewConfig, NewStore, NewSet and NewDestination give values with the documented defaults,
-// for programs with a Config of their own.
-func NewConfig() *Config {
-	c := configfile.Defaults[Config]()
-	c.Stores, c.Sets, c.Destinations = map[string]Store{}, map[string]Set{}, map[string]Destination{}
-	return &c
-}
-
-// NewStore has the defaults of a store.
-func NewStore() Store { return configfile.Defaults[Store]() }
-
-// NewSet has the defaults of a set.
-func NewSet() Set { return configfile.Defaults[Set]() }
-
-// NewDestination has the defaults of a destination.
-func NewDestination() Destination { return configfile.Defaults[Destination]() }
-
-// Complete reads secrets from their files, makes paths absolute from dir, and validates, as
-// Load does for a file.
-func (c *Config) Complete(dir string) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
-	if f := append(c.resolve(dir), c.check()...); len(f) > 0 {
-		return &ConfigError{Findings: f}
-	}
-	return nil
-}
 
 // Reach asks every remote store a cheap question, and follows every source to its mirrored
 // set, without opening the state. It tries to make and write local folders, and opens
@@ -56,8 +25,8 @@ func (c *Config) Complete(dir string) error {
 func Reach(ctx context.Context, cfg *Config, log *slog.Logger) map[string]error {
 	out := map[string]error{}
 	for name, s := range cfg.Stores {
-		if s.local() {
-			err := s.tryPlace()
+		if s.IsLocal() {
+			err := s.TryPlace()
 			if err == nil && s.Embedded != "" {
 				err = tryEmbedded(cfg, s.Embedded)
 			}
@@ -79,7 +48,7 @@ func Reach(ctx context.Context, cfg *Config, log *slog.Logger) map[string]error 
 		out["set "+name] = err
 	}
 	for name := range cfg.Destinations {
-		if err := cfg.reachSource(ctx, name, log); err != nil {
+		if err := reachSource(ctx, cfg, name, log); err != nil {
 			out["destination "+name] = err
 		}
 	}
@@ -92,10 +61,10 @@ func EmptyGraphs(ctx context.Context, cfg *Config, log *slog.Logger) map[string]
 	out := map[string][]string{}
 	for name, s := range cfg.Sets {
 		st, ok := cfg.Stores[s.Store]
-		if !ok || st.local() || len(s.Graphs) == 0 || s.Graphs[0] == "*" {
+		if !ok || st.IsLocal() || len(s.Graphs) == 0 || s.Graphs[0] == "*" {
 			continue
 		}
-		err := st.ask(s.Store, log, func(c *sparql.Client) (err error) {
+		err := askStore(st, s.Store, log, func(c *sparql.Client) (err error) {
 			out[name], err = c.EmptyGraphs(ctx, s.Graphs)
 			return err
 		})
@@ -121,15 +90,15 @@ func tryEmbedded(cfg *Config, dir string) error {
 }
 
 func reachStore(ctx context.Context, name string, s Store, log *slog.Logger) error {
-	return s.ask(name, log, func(c *sparql.Client) error {
+	return askStore(s, name, log, func(c *sparql.Client) error {
 		_, err := c.Ask(ctx, "ASK { <urn:rsbridge:nothing> <urn:rsbridge:nothing> <urn:rsbridge:nothing> }")
 		return err
 	})
 }
 
 // ask gives a client without retries to some questions.
-func (s Store) ask(name string, log *slog.Logger, questions func(*sparql.Client) error) error {
-	e := s.endpoint(name, nil, log)
+func askStore(s Store, name string, log *slog.Logger, questions func(*sparql.Client) error) error {
+	e := s.Endpoint(name, nil, log)
 	e.Retries = -1
 	c, err := sparql.New(e)
 	if err != nil {
@@ -138,7 +107,7 @@ func (s Store) ask(name string, log *slog.Logger, questions func(*sparql.Client)
 	return errors.Join(questions(c), c.Close())
 }
 
-func (c *Config) reachSource(ctx context.Context, name string, log *slog.Logger) error {
+func reachSource(ctx context.Context, c *Config, name string, log *slog.Logger) error {
 	d := c.Destinations[name]
 	if own := c.Public.BaseURL; own != "" && strings.HasPrefix(d.Source, own) { // this configuration serves it itself
 		site := strings.TrimRight(strings.TrimSuffix(d.Source[len(own):], "/.well-known/resourcesync"), "/") == ""
@@ -146,9 +115,9 @@ func (c *Config) reachSource(ctx context.Context, name string, log *slog.Logger)
 			return nil
 		}
 		if d.Set == "" {
-			return fmt.Errorf("%s is this configuration itself and has %d sets; choose one with set: %s", webguard.Masked(d.Source), len(c.Sets), names(c.Sets))
+			return fmt.Errorf("%s is this configuration itself and has %d sets; choose one with set: %s", webguard.Masked(d.Source), len(c.Sets), config.NamesOf(c.Sets))
 		}
-		return fmt.Errorf("%s is this configuration itself and has no set %s; it has: %s", webguard.Masked(d.Source), d.Set, names(c.Sets))
+		return fmt.Errorf("%s is this configuration itself and has no set %s; it has: %s", webguard.Masked(d.Source), d.Set, config.NamesOf(c.Sets))
 	}
 	with := func(next http.RoundTripper) (http.RoundTripper, error) { return d.Login.Transport(d.Source, next) }
 	if err := webclient.Reach(ctx, d.Source, c.UserAgent, with); err != nil {
@@ -158,5 +127,5 @@ func (c *Config) reachSource(ctx context.Context, name string, log *slog.Logger)
 	if err != nil {
 		return err
 	}
-	return destination.Reach(ctx, c.destination(name, ""), destination.Options{Transport: transport, Logger: log})
+	return destination.Reach(ctx, c.Mirror(name, ""), destination.Options{Transport: transport, Logger: log})
 }

@@ -11,11 +11,11 @@ import (
 )
 
 // openPush opens the notifications of the configured sets. keyFile seals the secrets of subscribers.
-func (c *Config) openPush(b *Bridge, keyFile string) (*push.Push, error) {
+func openPush(c *Config, b *Bridge, keyFile string) (*push.Push, error) {
 	var told []push.SetConfig
 	for _, name := range b.ConfiguredSets() {
 		notify := c.Sets[name].Notify
-		notify.WebSub = notify.WebSub && !c.Sets[name].protected()
+		notify.WebSub = notify.WebSub && !c.Sets[name].IsProtected()
 		told = append(told, push.SetConfig{Name: name, Config: notify,
 			Address: func() string {
 				at, _, _ := b.pub.Addresses(name) // fails while the publisher is being closed
@@ -30,16 +30,14 @@ func (c *Config) openPush(b *Bridge, keyFile string) (*push.Push, error) {
 	}
 	return push.New(told, push.Options{Store: kv.Prefix(b.kv, spaces.Push), Source: c.Public.BaseURL + "/.well-known/resourcesync", Documents: b.pub.Handler(),
 		Former:  func(name string) string { to, _ := b.pub.Former(name); return to },
-		Address: c.hub(), Hub: c.Public.Hub, KeyFile: keyFile, UserAgent: c.UserAgent, Now: b.now, Logger: b.log.With("component", "push")})
+		Address: c.HubAddress(), Hub: c.Public.Hub, KeyFile: keyFile, UserAgent: c.UserAgent, Now: b.now, Logger: b.log.With("component", "push")})
 }
-
-func (s Set) protected() bool { return s.Access == "tokens" }
 
 // protect lets only readers with a token at protected sets.
 func protect(b *Bridge, documents http.Handler) http.Handler {
 	protected := map[string]bool{}
 	for name, s := range b.sets {
-		if s.cfg.protected() {
+		if s.cfg.IsProtected() {
 			protected[name] = true
 		}
 	}
@@ -54,9 +52,6 @@ func protect(b *Bridge, documents http.Handler) http.Handler {
 	}
 	return access.Protect(documents, users, protected, b.pub.Bases)
 }
-
-// hub is the address of the built-in hub.
-func (c *Config) hub() string { return c.Public.BaseURL + "/hub" }
 
 // HangUp ends all notifications, sent and heard: another bridge goes on with them, or none.
 func (b *Bridge) HangUp() {

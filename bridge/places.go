@@ -16,17 +16,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
-	"github.com/rsbridge/rsbridge/internal/ownfile"
 )
-
-// tryPlace is ownfile.Try for the place of a local store.
-func (c Store) tryPlace() error {
-	dir := c.folder()
-	if dir == "" {
-		return nil
-	}
-	return ownfile.Try(dir)
-}
 
 // CheckPlaces gives the refusals of a next sync, by "destination NAME": the mirror's place has data of somebody
 // else, is gone, or cannot be asked. It writes nothing. Stores in unreachable are left out, and all while a daemon has the state.
@@ -44,8 +34,8 @@ func CheckPlaces(ctx context.Context, cfg *Config, unreachable map[string]string
 		if unreachable["store "+c.Store] != "" {
 			continue
 		}
-		err := cfg.Stores[c.Store].reading(c.Store, log, func(to sink.Sink, absent bool) error {
-			d, err := destination.Open(ctx, kv.Forget(kv.Prefix(store, spaces.Destination)), to, cfg.destination(name, ""), destination.Options{})
+		err := readingSink(cfg.Stores[c.Store], c.Store, log, func(to sink.Sink, absent bool) error {
+			d, err := destination.Open(ctx, kv.Forget(kv.Prefix(store, spaces.Destination)), to, cfg.Mirror(name, ""), destination.Options{})
 			if err != nil {
 				return err
 			}
@@ -59,10 +49,10 @@ func CheckPlaces(ctx context.Context, cfg *Config, unreachable map[string]string
 }
 
 // reading gives f the sink of a store, to be asked only.
-func (c Store) reading(name string, log *slog.Logger, f func(to sink.Sink, absent bool) error) error {
+func readingSink(c Store, name string, log *slog.Logger, f func(to sink.Sink, absent bool) error) error {
 	there := c.Embedded == ""
 	ask := func(transport http.RoundTripper) error {
-		to, err := c.closedSink(name, log, transport)
+		to, err := closedSink(c, name, log, transport)
 		if err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func reading(ctx context.Context, cfg *Config, log *slog.Logger, wait time.Durat
 	case err != nil:
 		return nil, nil, err
 	}
-	store, err := engines.Open(ctx, cfg.stateAddress(), kv.OpenOptions{Logger: log, ReadOnly: true})
+	store, err := engines.Open(ctx, cfg.StateAddress(), kv.OpenOptions{Logger: log, ReadOnly: true})
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("open the state in %s for reading: %w", cfg.State, err), unlock())
 	}
@@ -59,11 +59,11 @@ func reading(ctx context.Context, cfg *Config, log *slog.Logger, wait time.Durat
 }
 
 // closedSink is the sink of a store for opening records. Without a transport an embedded one is asked nothing.
-func (c Store) closedSink(name string, log *slog.Logger, transport http.RoundTripper) (sink.Sink, error) {
-	if c.sink() {
-		return c.openSink()
+func closedSink(c Store, name string, log *slog.Logger, transport http.RoundTripper) (sink.Sink, error) {
+	if c.IsSink() {
+		return c.OpenSink()
 	}
-	e := c.endpoint(name, nil, log)
+	e := c.Endpoint(name, nil, log)
 	e.Transport = transport
 	if c.Embedded != "" {
 		e.Query, e.Update, e.GraphStore = embeddedAddresses(name)
@@ -77,9 +77,9 @@ func openForReading(ctx context.Context, cfg *Config, store kv.Store, now func()
 	open, faults = map[string]*destination.Destination{}, map[string]error{}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Destinations)) {
 		c := cfg.Destinations[name]
-		to, err := cfg.Stores[c.Store].closedSink(c.Store, log, nil)
+		to, err := closedSink(cfg.Stores[c.Store], c.Store, log, nil)
 		if err == nil {
-			open[name], err = destination.Open(ctx, kv.Forget(kv.Prefix(store, spaces.Destination)), to, cfg.destination(name, ""), destination.Options{Now: now})
+			open[name], err = destination.Open(ctx, kv.Forget(kv.Prefix(store, spaces.Destination)), to, cfg.Mirror(name, ""), destination.Options{Now: now})
 		}
 		if err != nil {
 			delete(open, name)
@@ -234,7 +234,8 @@ func OpenDry(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error)
 		return nil, err
 	}
 	dry := *cfg
-	dry.temp, o.dry = temp, true
+	dry.KeepTempIn(temp)
+	o.dry = true
 	b := newBridge(&dry, o)
 	store, end, err := readingOrNew(ctx, cfg, b)
 	if err != nil {
@@ -308,7 +309,7 @@ func OpenReading(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err er
 		if b.pub, err = publish.Open(ctx, kv.Prefix(store, spaces.Publish), published, publish.Options{BaseURL: base, Reading: true}); err != nil {
 			return nil, fmt.Errorf("read the publication: %w", err)
 		}
-		if b.forms.push, err = cfg.openPush(b, ""); err != nil { // a key for nothing
+		if b.forms.push, err = openPush(cfg, b, ""); err != nil { // a key for nothing
 			return nil, err
 		}
 	}

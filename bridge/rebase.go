@@ -213,17 +213,6 @@ func clip(s string) string {
 	return s
 }
 
-// entryLinks are the configured links of list entries.
-func (c *Set) entryLinks() publish.Links {
-	l := publish.Links{Collections: c.Collections, Collection: c.Collection, Locations: c.Locations, Relations: c.Relations}
-	for _, text := range c.Links {
-		if t, err := publish.ParseLink(text); err == nil { // check has told otherwise
-			l.Templates = append(l.Templates, t)
-		}
-	}
-	return l
-}
-
 func settingsKey(set string) []byte { return []byte("settings/" + set) }
 
 // addresses are those in force and the configured ones, also from a state opened for reading.

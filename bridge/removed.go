@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -179,7 +178,7 @@ func (m *memory) moveRecords(ctx context.Context, from, to string) error {
 		own.DeleteRange(r.lo, r.hi)
 	}
 	own.Delete(pendingKey(from))
-	if err := m.cfg.Files.Move(ctx, m.cfg.published(), from, to); err != nil {
+	if err := m.cfg.Files.Move(ctx, m.cfg.PublishedFolder(), from, to); err != nil {
 		return fmt.Errorf("the published files of %s: %w", from, err)
 	}
 	return batch.Commit(ctx, true)
@@ -192,9 +191,6 @@ func forgetRuns(ctx context.Context, m *memory, batch kv.Batch, name string, kin
 	}
 	return err
 }
-
-// published is the folder of published files, or of those being made for a bucket.
-func (c *Config) published() string { return filepath.Join(c.State, "published") }
 
 // removedSets are the sets only in the state, with their last configuration. Sets without
 // changes are left out.
@@ -245,7 +241,7 @@ func (b *Bridge) openRemoved(ctx context.Context) (removed []*set, err error) {
 	for _, s := range removed {
 		for _, name := range b.ConfiguredSets() {
 			now := b.sets[name]
-			if head, _ := now.log.Head(); head == 0 && now.former == "" && s.successor == "" && now.cfg.reads(&s.cfg) {
+			if head, _ := now.log.Head(); head == 0 && now.former == "" && s.successor == "" && now.cfg.Reads(&s.cfg) {
 				now.former, s.successor = s.name, name
 			}
 		}
@@ -255,18 +251,6 @@ func (b *Bridge) openRemoved(ctx context.Context) (removed []*set, err error) {
 		b.sets[s.name] = s
 	}
 	return removed, nil
-}
-
-// reads tells whether two sets make the same of the same data.
-func (s *Set) reads(other *Set) bool {
-	of := func(s *Set) []byte {
-		raw, err := json.Marshal([]any{s.Store, s.Dumps, s.Graphs, s.Select, s.Describe})
-		if err != nil {
-			panic(err) // strings only
-		}
-		return bytes.ReplaceAll(raw, []byte("null"), []byte("[]"))
-	}
-	return bytes.Equal(of(s), of(other))
 }
 
 // todo is the advice for a removed set.

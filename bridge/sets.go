@@ -90,12 +90,12 @@ type Candidate struct {
 // openSet opens a set, with its open queue if there is one.
 func (b *Bridge) openSet(ctx context.Context, name string, c Set, open *named.Queue) (*set, error) {
 	s := &set{bridge: b, name: name, cfg: c, begun: make(chan struct{}, 1)}
-	sc := b.cfg.sourceConfig(name)
-	sc.TempDir, sc.Logger, sc.Progress = b.cfg.tempDir(), b.log.With("component", "sparqlsrc", "set", name), s.progress
-	sc.Others = b.cfg.others(name)
+	sc := b.cfg.SourceConfig(name)
+	sc.TempDir, sc.Logger, sc.Progress = b.cfg.TempDir(), b.log.With("component", "sparqlsrc", "set", name), s.progress
+	sc.Others = b.cfg.Others(name)
 	var err error
 	if len(c.Dumps) > 0 {
-		s.files, err = sparqlsrc.NewDumps(sc, c.dumpOptions())
+		s.files, err = sparqlsrc.NewDumps(sc, c.DumpOptions())
 	} else {
 		sc.Findings, sc.Known = findings{s}, s.knownTriples
 		s.source, err = sparqlsrc.New(b.stores[c.Store].client, sc)
@@ -112,21 +112,12 @@ func (b *Bridge) openSet(ctx context.Context, name string, c Set, open *named.Qu
 	return s, err
 }
 
-// sourceConfig is the configuration of the reader of a set's store or dumps.
-func (c *Config) sourceConfig(name string) sparqlsrc.Config {
-	s := c.Sets[name]
-	return sparqlsrc.Config{
-		Name: name, Graphs: s.Graphs, Select: sparqlsrc.Select(s.Select), Describe: s.Describe, Strategy: s.Strategy, BatchSize: s.Batch,
-		Names: c.names, MaxDescriptionTriples: s.MaxTriples, MaxDepth: s.MaxDepth, WorkLimit: s.MaxNaming,
-	}
-}
-
 func (s *set) publishConfig(ctx context.Context) publish.SetConfig {
 	return publish.SetConfig{
 		Name: s.name, Title: s.cfg.Title, Description: s.cfg.Description, Licence: s.cfg.Licence, Publisher: s.cfg.Publisher,
 		Log: s.log, Format: rdfres.Format(s.cfg.Format), Prefix: s.cfg.Prefix, Capabilities: s.cfg.Publish,
-		Rotate: s.cfg.rotate(), RotateEntries: s.cfg.ChangeList.Entries,
-		PartEntries: s.cfg.ResourceList.PartEntries, DumpPatches: s.cfg.ChangeDump.Patches, Links: s.cfg.entryLinks(), Content: s.cfg.contentTag(), FetchFiles: func() publish.FetchFile { return s.listed().fetch() }, DumpFiles: s.cfg.Content.DumpBytes, Alternates: s.cfg.Alternates, Services: s.services(), SPARQL: s.bridge.publicEndpoint(s.cfg.Store), Via: s.bridge.cfg.via(s.cfg), Origin: s.origin(), NoInventory: !s.cfg.Inventory, ScheduledChangeDump: s.cfg.ChangeDump.Schedule != "", ScheduledList: s.cfg.ResourceList.Schedule != "", Archives: s.cfg.Archives.Schedule != "", ArchivesKeep: time.Duration(s.cfg.Retention.Archives), Coverage: s.coverage, Channels: s.cfg.Notify.Entries(s.bridge.cfg.hub()), RootLinks: s.cfg.Notify.RootLinks(),
+		Rotate: s.cfg.Rotation(), RotateEntries: s.cfg.ChangeList.Entries,
+		PartEntries: s.cfg.ResourceList.PartEntries, DumpPatches: s.cfg.ChangeDump.Patches, Links: s.cfg.EntryLinks(), Content: s.cfg.ContentTag(), FetchFiles: func() publish.FetchFile { return s.listed().fetch() }, DumpFiles: s.cfg.Content.DumpBytes, Alternates: s.cfg.Alternates, Services: s.services(), SPARQL: s.bridge.publicEndpoint(s.cfg.Store), Via: s.bridge.cfg.Via(s.cfg), Origin: s.origin(), NoInventory: !s.cfg.Inventory, ScheduledChangeDump: s.cfg.ChangeDump.Schedule != "", ScheduledList: s.cfg.ResourceList.Schedule != "", Archives: s.cfg.Archives.Schedule != "", ArchivesKeep: time.Duration(s.cfg.Retention.Archives), Coverage: s.coverage, Channels: s.cfg.Notify.Entries(s.bridge.cfg.HubAddress()), RootLinks: s.cfg.Notify.RootLinks(),
 	}
 }
 
@@ -285,7 +276,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 			return rep, err
 		}
 		if dump != nil {
-			if err := s.memory().saveDump(ended, dumpRecord{1, *dump, s.fingerprint(ended), s.cfg.bounds()}); err != nil {
+			if err := s.memory().saveDump(ended, dumpRecord{1, *dump, s.fingerprint(ended), boundsOf(&s.cfg)}); err != nil {
 				return rep, err
 			}
 		}

@@ -116,7 +116,7 @@ func TestDumpsBounds(t *testing.T) {
 
 // TestDumpsAtOnce: who wants no dump to be waited for is not made to wait.
 func TestDumpsAtOnce(t *testing.T) {
-	if got := (Set{}).dumpOptions().Settle; got > 1 {
+	if got := (Set{}).DumpOptions().Settle; got > 1 {
 		t.Errorf("dumps_settle: 0s is %v", got)
 	}
 }

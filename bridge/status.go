@@ -115,7 +115,7 @@ func (b *Bridge) Status(ctx context.Context) (Status, error) {
 	if st.Destinations, err = b.DestinationStatuses(ctx); err != nil {
 		return st, err
 	}
-	st.Disk = b.cfg.disk()
+	st.Disk = diskOf(b.cfg)
 	if st.Backup, err = backup.LastOf(b.cfg.State); err != nil {
 		b.log.Warn("the status tells of no backup", "error", err)
 	}
@@ -160,7 +160,7 @@ func statusOfRemoved(k destination.Kept) DestinationStatus {
 	}
 }
 
-func (c *Config) disk() Disk {
+func diskOf(c *Config) Disk {
 	in := func(name string) int64 { return ownfile.Size(filepath.Join(c.State, name)) }
 	d := Disk{Records: in("kv"), Published: in("published"), Temporary: in("tmp") + in("stage"), Stores: map[string]int64{}}
 	for name, s := range c.Stores {

@@ -21,7 +21,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/inproc"
-	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/telemetry"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -93,15 +92,6 @@ func (o *storeOpener) all(ctx context.Context, opened map[string]*store) error {
 	return nil
 }
 
-func (c Store) endpoint(name string, names settings.Names, log *slog.Logger) sparql.Endpoint {
-	return sparql.Endpoint{
-		Name: name, Query: c.Query, Update: c.Update, GraphStore: c.GraphStore,
-		Username: c.Username, Password: string(c.Password), Timeout: time.Duration(c.Timeout),
-		Concurrency: c.Concurrency, Rate: c.Rate, Slow: time.Duration(c.Slow), MaxRows: c.MaxRows, Logger: log.With("component", "sparql", "store", name),
-		UserAgent: c.agent, Names: names,
-	}
-}
-
 // embeddedAddresses are the addresses of an embedded store in records: each with its own
 // host, since two stores share nothing.
 func embeddedAddresses(name string) (query, update, graphStore string) {
@@ -113,21 +103,21 @@ func embeddedAddresses(name string) (query, update, graphStore string) {
 func (o *storeOpener) one(ctx context.Context, name string, c Store) (*store, error) {
 	var open *store // of the same place
 	for other, b := range o.before.Stores {
-		if s := o.open[other]; c.local() && b.place() == c.place() && s.fault == nil {
+		if s := o.open[other]; c.IsLocal() && b.Place() == c.Place() && s.fault == nil {
 			open = s
 		}
 	}
-	if c.sink() {
+	if c.IsSink() {
 		if open != nil {
 			return &store{sink: open.sink}, nil
 		}
-		sink, err := c.openSink()
+		sink, err := c.OpenSink()
 		if err != nil {
 			return nil, fmt.Errorf("store %s: %w", name, err)
 		}
 		return &store{sink: sink}, nil
 	}
-	e := c.endpoint(name, o.cfg.names, o.log)
+	e := c.Endpoint(name, o.cfg.Names(), o.log)
 	e.Around = func(rt http.RoundTripper) http.RoundTripper { return o.telemetry.Store(name, rt) }
 	s := &store{}
 	if c.Embedded != "" {
@@ -136,7 +126,7 @@ func (o *storeOpener) one(ctx context.Context, name string, c Store) (*store, er
 			s.embedded = open.embedded
 			s.embedded.SetBudget(budget)
 		} else if _, err := os.Stat(c.Embedded); o.dry || o.looking && errors.Is(err, fs.ErrNotExist) {
-			if s.embedded, s.end, err = readEmbedded(ctx, c.Embedded, o.cfg.tempDir(), budget); err != nil {
+			if s.embedded, s.end, err = readEmbedded(ctx, c.Embedded, o.cfg.TempDir(), budget); err != nil {
 				return nil, fmt.Errorf("read the embedded store %s in %s: %w", name, c.Embedded, err)
 			}
 		} else if es, err := embedstore.Open(c.Embedded, embedstore.Options{Context: ctx, Budget: budget, Logger: o.log.With("component", "embedstore", "store", name)}); err != nil {

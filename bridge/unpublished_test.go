@@ -85,11 +85,11 @@ func TestCountPause(t *testing.T) {
 		part      sparql.Part
 		counts    bool
 	}{
-		{5 * time.Second, 499 * time.Second, s.cfg.part(), false},
-		{5 * time.Second, 501 * time.Second, s.cfg.part(), true},
-		{5 * time.Second, -time.Second, s.cfg.part(), true}, // the clock was wrong
+		{5 * time.Second, 499 * time.Second, s.cfg.Part(), false},
+		{5 * time.Second, 501 * time.Second, s.cfg.Part(), true},
+		{5 * time.Second, -time.Second, s.cfg.Part(), true}, // the clock was wrong
 		{5 * time.Second, time.Second, sparql.Part{Named: true}, true},
-		{time.Second, time.Second, s.cfg.part(), true},
+		{time.Second, time.Second, s.cfg.Part(), true},
 	} {
 		old := &Unpublished{Counted: now.Add(-tc.ago), Seconds: tc.took.Seconds(), Published: tc.part}
 		if got := s.countUnpublished(t.Context(), old, nil); got == nil || (got != old) != tc.counts {

@@ -28,7 +28,7 @@ func TestVia(t *testing.T) {
 		"http://g.example/b http://g.example/d": "https://b.example",
 		"http://g.example/x":                    "",
 	} {
-		if got := c.via(Set{Store: "s", Graphs: strings.Fields(graphs)}); !slices.Equal(got, strings.Fields(want)) {
+		if got := c.Via(Set{Store: "s", Graphs: strings.Fields(graphs)}); !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("graphs %q: %q, want %q", graphs, got, want)
 		}
 	}

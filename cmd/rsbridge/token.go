@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/bridge/config"
 	"github.com/rsbridge/rsbridge/internal/access"
 )
 
@@ -24,7 +25,7 @@ func tokenCommand(a *app) *cobra.Command {
 
 // users are those of the configured state, however faulty the rest of the configuration is.
 func usersOf(a *app) (*access.Users, *access.Log, error) {
-	state, err := bridge.StateOf(a.config)
+	state, err := config.StateOf(a.config)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,4 +1,4 @@
-package bridge
+package config
 
 import (
 	"path/filepath"

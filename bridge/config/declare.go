@@ -1,4 +1,4 @@
-package bridge
+package config
 
 import (
 	"encoding/json"
@@ -23,8 +23,9 @@ type apart struct {
 
 // Errors of declarations.
 var (
-	ErrInFile = errors.New("it is declared in the configuration file: change it there")
-	ErrNoFile = errors.New("this bridge has no configuration file, and takes no declarations")
+	ErrInFile  = errors.New("it is declared in the configuration file: change it there")
+	ErrUnknown = errors.New("not found") // a name outside of the configuration
+	ErrNoFile  = errors.New("this bridge has no configuration file, and takes no declarations")
 )
 
 // apply adds the declarations of the API. The file is stronger: a name in both is the file's.
@@ -110,7 +111,7 @@ func (c *Config) Declared(kind, name string) json.RawMessage {
 }
 
 // Declare gives the configuration with a definition of the API's; a nil one takes it away. save
-// keeps it, and undo takes that back. A fault of the definition is a *ConfigError.
+// keeps it, and undo takes that back. A fault of the definition is a *Error.
 func (c *Config) Declare(kind, name string, definition json.RawMessage) (next *Config, save, undo func() error, err error) {
 	_, set := c.Sets[name]
 	_, dest := c.Destinations[name]
@@ -135,7 +136,7 @@ func (c *Config) Declare(kind, name string, definition json.RawMessage) (next *C
 		}
 	}
 	if len(own) > 0 {
-		return nil, nil, nil, &ConfigError{Findings: own}
+		return nil, nil, nil, &Error{Findings: own}
 	}
 	before := c.apart.all
 	return next, func() error { return all.Write(next.State) }, func() error { return before.Write(next.State) }, nil

@@ -1,4 +1,4 @@
-package bridge_test
+package config_test
 
 import (
 	"errors"
@@ -8,19 +8,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/bridge/config"
 )
 
 // An audit is a schedule, or a table of one and of whether it repairs.
 func TestParseAudit(t *testing.T) {
-	for audit, want := range map[string]bridge.Audit{
+	for audit, want := range map[string]config.Audit{
 		"":                             {Schedule: "@daily"},
 		`audit: "@hourly"`:             {Schedule: "@hourly"},
 		`audit: ""`:                    {},
 		`audit: {repair: true}`:        {Schedule: "@daily", Repair: true},
 		`audit: {schedule: "@weekly"}`: {Schedule: "@weekly"},
 	} {
-		cfg, err := bridge.Parse([]byte("stores: {m: {embedded: ./m}}\ndestinations:\n  copy:\n    source: http://x.example/\n    store: m\n    "+audit+"\n"), "test.yaml")
+		cfg, err := config.Parse([]byte("stores: {m: {embedded: ./m}}\ndestinations:\n  copy:\n    source: http://x.example/\n    store: m\n    "+audit+"\n"), "test.yaml")
 		if err != nil || cfg.Destinations["copy"].Audit != want {
 			t.Errorf("%s: %+v %v", audit, cfg, err)
 		}
@@ -32,7 +32,7 @@ func TestParseAudit(t *testing.T) {
 		"audit: {fix: true}":           "destinations.copy.audit.fix: is not known; allowed here: schedule, repair",
 		"audit: [a, b]":                "destinations.copy.audit: must be one value",
 	} {
-		_, err := bridge.Parse([]byte("stores: {m: {embedded: ./m}}\ndestinations:\n  copy:\n    source: http://x.example/\n    store: m\n    "+audit+"\n"), "test.yaml")
+		_, err := config.Parse([]byte("stores: {m: {embedded: ./m}}\ndestinations:\n  copy:\n    source: http://x.example/\n    store: m\n    "+audit+"\n"), "test.yaml")
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", audit, err, want)
 		}
@@ -67,8 +67,8 @@ sets:
 destinations:
   copy: {source: ftp://x.example/, store: one, graph: many, max_resource_bytes: 0, max_resource_triples: 0, select: {classes: Book}}
 `
-	_, err := bridge.Parse([]byte(file), "test.yaml")
-	var ce *bridge.ConfigError
+	_, err := config.Parse([]byte(file), "test.yaml")
+	var ce *config.Error
 	if !errors.As(err, &ce) {
 		t.Fatalf("Parse gives %v, want a *ConfigError", err)
 	}
@@ -115,7 +115,7 @@ destinations:
 
 // A fault of what no file says begins with its key.
 func TestFaultsWithoutFile(t *testing.T) {
-	cfg := bridge.NewConfig()
+	cfg := config.New()
 	cfg.Public.BaseURL = "ftp://x.example"
 	if err := cfg.Complete(t.TempDir()); err == nil || err.Error() != "public.base_url: \"ftp://x.example\": is no http or https address" {
 		t.Error(err)
@@ -130,7 +130,7 @@ func TestParseSinks(t *testing.T) {
 		`one: {files: ./a}}, destinations: {a: {store: one, source: "http://x.example/"}, b: {store: one, source: "http://y.example/"}}`:                                                                                                                  "a folder is for one",
 		`one: {query: "http://s.example/q", update: "http://s.example/u"}}, destinations: {a: {store: one, graph_iri: "http://g.example/1", source: "http://x.example/"}, b: {store: one, graph_iri: "http://g.example/2", source: "http://y.example/"}}`: "",
 	} {
-		_, err := bridge.Parse([]byte("{state: ./state, stores: {"+rest+"}"), "test.yaml")
+		_, err := config.Parse([]byte("{state: ./state, stores: {"+rest+"}"), "test.yaml")
 		if (err == nil) != (want == "") || want != "" && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", rest, err, want)
 		}
@@ -172,7 +172,7 @@ func TestParseSets(t *testing.T) {
 		`schedule: "0 0 31 2 *"`:                            "a time that never comes",
 		`graphs: ["*"]`:                                     "",
 	} {
-		_, err := bridge.Parse([]byte("state: ./s\nstores: {a: {embedded: ./a}}\nsets:\n  data:\n    store: a\n    "+line+"\n"), "test.yaml")
+		_, err := config.Parse([]byte("state: ./s\nstores: {a: {embedded: ./a}}\nsets:\n  data:\n    store: a\n    "+line+"\n"), "test.yaml")
 		if err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
@@ -217,7 +217,7 @@ func TestParseExtremes(t *testing.T) {
 		if !strings.Contains(text, "stores:") {
 			text += "\nstores: {a: {embedded: ./a}}"
 		}
-		_, err := bridge.Parse([]byte("state: ./s\n"+text+"\n"), "/c/test.yaml")
+		_, err := config.Parse([]byte("state: ./s\n"+text+"\n"), "/c/test.yaml")
 		if err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
@@ -231,7 +231,7 @@ func TestParseExtremes(t *testing.T) {
 func TestTokens(t *testing.T) {
 	for token, strong := range map[string]bool{"": false, "a": false, "secret": false, "aaaaaaaaaaaaaaaaaaaaaaaa": false, "abababababababababab": false, "0123456789abcde": false, "9f86d081884c7d659a2feaa0c55ad015": true, "correct horse battery": true} {
 		for listen, asks := range map[string]bool{"127.0.0.1:8081": false, "localhost:8081": false, "[::1]:8081": false, "0.0.0.0:8081": true, ":8081": true, "192.0.2.1:8081": true} {
-			_, err := bridge.Parse([]byte("state: ./s\nadmin: {listen: \""+listen+"\", token: \""+token+"\"}\n"), "test.yaml")
+			_, err := config.Parse([]byte("state: ./s\nadmin: {listen: \""+listen+"\", token: \""+token+"\"}\n"), "test.yaml")
 			if bad := err != nil; bad != (asks && !strong) {
 				t.Errorf("%s with %q: %v", listen, token, err)
 			}
@@ -246,7 +246,7 @@ func TestTokens(t *testing.T) {
 func TestBaseURLOfListen(t *testing.T) {
 	for listen, want := range map[string]string{"127.0.0.1:8080": "http://127.0.0.1:8080", "data.example:80": "http://data.example:80", ":8080": "", "0.0.0.0:8080": "", "[::]:8080": "", "[::%lo]:8080": "", "[::ffff:0.0.0.0]:8080": "",
 		"[::1]:8080": "http://[::1]:8080", "my_host:80": "http://my_host:80", "bücher.example:80": "http://bücher.example:80"} {
-		c, err := bridge.Parse([]byte("state: ./s\npublic: {listen: \""+listen+"\"}\nstores: {a: {embedded: ./a}}\nsets: {b: {store: a}}\n"), "test.yaml")
+		c, err := config.Parse([]byte("state: ./s\npublic: {listen: \""+listen+"\"}\nstores: {a: {embedded: ./a}}\nsets: {b: {store: a}}\n"), "test.yaml")
 		switch {
 		case want == "" && (err == nil || !strings.Contains(err.Error(), fmt.Sprintf("public.base_url: is needed: all published addresses begin with it, and public.listen %q names no host; give the address that others use", listen))):
 			t.Errorf("%s: %v", listen, err)
@@ -269,7 +269,7 @@ func TestNoHosts(t *testing.T) {
 		`listen: ":8080", base_url: "http://h:99999"`:     "public.base_url: \"http://h:99999\": is no http or https address",
 		`listen: ":8080", base_url: "http://h.example/a"`: "",
 	} {
-		_, err := bridge.Parse([]byte("state: ./s\npublic: {"+public+"}\nstores: {a: {embedded: ./a}}\nsets: {b: {store: a}}\n"), "test.yaml")
+		_, err := config.Parse([]byte("state: ./s\npublic: {"+public+"}\nstores: {a: {embedded: ./a}}\nsets: {b: {store: a}}\n"), "test.yaml")
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", public, err, want)
 		}
@@ -292,7 +292,7 @@ sets:
 destinations:
   copy: {source: http://127.0.0.1:8080, store: local, allow: [other.example]}
 `
-	cfg, err := bridge.Parse([]byte(file), "/etc/rsbridge/rsbridge.yaml")
+	cfg, err := config.Parse([]byte(file), "/etc/rsbridge/rsbridge.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

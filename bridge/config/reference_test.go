@@ -1,4 +1,4 @@
-package bridge_test
+package config_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/bridge/config"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write the generated documents")
 
 // TestReference holds the reference pages in docs/reference to the code.
 func TestReference(t *testing.T) {
-	schema, err := json.MarshalIndent(bridge.Schema(), "", "  ")
+	schema, err := json.MarshalIndent(config.Schema(), "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestReference(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatal("docs/reference/stores.md has no place for the presets")
 	}
-	for name, want := range map[string]string{"configuration.md": bridge.Reference(), "configuration.schema.json": string(schema) + "\n", "stores.md": before + from + sparql.PresetTable() + to + after} {
+	for name, want := range map[string]string{"configuration.md": config.Reference(), "configuration.schema.json": string(schema) + "\n", "stores.md": before + from + sparql.PresetTable() + to + after} {
 		teststores.Reference(t, *update, name, want)
 	}
 }

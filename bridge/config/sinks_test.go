@@ -1,4 +1,4 @@
-package bridge
+package config
 
 import (
 	"errors"
@@ -28,10 +28,10 @@ func TestSinkElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := c.Stores["q"]
-	if s.Dump != "queue://broker.example/changes" || s.place() != "dump:queue://broker.example/changes" || s.tryPlace() != nil {
-		t.Errorf("%q, place %q, tried: %v", s.Dump, s.place(), s.tryPlace())
+	if s.Dump != "queue://broker.example/changes" || s.Place() != "dump:queue://broker.example/changes" || s.TryPlace() != nil {
+		t.Errorf("%q, place %q, tried: %v", s.Dump, s.Place(), s.TryPlace())
 	}
-	if _, err := s.openSink(); !errors.Is(err, refused) {
+	if _, err := s.OpenSink(); !errors.Is(err, refused) {
 		t.Errorf("open: %v", err)
 	}
 	if _, err := read("queue://broker.example"); err == nil {

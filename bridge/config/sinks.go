@@ -1,4 +1,4 @@
-package bridge
+package config
 
 import (
 	"path/filepath"
@@ -40,17 +40,17 @@ func (s *Sinks) kinds() (all []sinkKind) {
 	return all
 }
 
-// sink tells of a mirror without a triple store.
-func (s *Sinks) sink() bool { return len(s.kinds()) > 0 }
+// IsSink tells of a mirror without a triple store.
+func (s *Sinks) IsSink() bool { return len(s.kinds()) > 0 }
 
-// openSink opens a sink without a triple store.
-func (s *Sinks) openSink() (sink.Sink, error) {
+// OpenSink opens a sink without a triple store.
+func (s *Sinks) OpenSink() (sink.Sink, error) {
 	k := s.kinds()[0]
 	return k.open(*k.at(s))
 }
 
-// place names a sink or an embedded store, "" for a remote store.
-func (s *Store) place() string {
+// Place names a sink or an embedded store, "" for a remote store.
+func (s *Store) Place() string {
 	for _, k := range s.kinds() {
 		return k.key + ":" + *k.at(&s.Sinks)
 	}
@@ -71,8 +71,8 @@ func (s *Store) paths() map[string]*string {
 	return all
 }
 
-// folder is where a store keeps its files, "" for a place elsewhere.
-func (s *Store) folder() string {
+// Folder is where a store keeps its files, "" for a place elsewhere.
+func (s *Store) Folder() string {
 	for _, k := range s.kinds() {
 		if k.folder != nil {
 			return k.folder(*k.at(&s.Sinks))
@@ -93,7 +93,7 @@ func (s *Store) Into(place string) bool {
 			*k.at(&s.Sinks) = at
 		}
 	}
-	return s.local()
+	return s.IsLocal()
 }
 
 // sinkKeys are the keys of Sinks, for people.

@@ -1,4 +1,4 @@
-package bridge
+package config
 
 import (
 	"cmp"
@@ -84,7 +84,7 @@ func (c *Config) fill() {
 
 // preset fills in the addresses of a preset; the check finds its faults.
 func (s Store) preset() Store {
-	if s.Preset == "" || !hosts.IsServer(s.URL) || s.local() {
+	if s.Preset == "" || !hosts.IsServer(s.URL) || s.IsLocal() {
 		return s
 	}
 	query, update, graphStore, err := sparql.Addresses(s.Preset, s.URL, s.Repository, s.Username == "")
@@ -95,11 +95,11 @@ func (s Store) preset() Store {
 }
 
 // Validate checks a Config made by a program and fills in derived settings. The error is a
-// *ConfigError with all faults.
+// *Error with all faults.
 func (c *Config) Validate() error {
 	c.fill()
 	if f := c.check(); len(f) > 0 {
-		return &ConfigError{Findings: f}
+		return &Error{Findings: f}
 	}
 	return nil
 }
@@ -213,8 +213,8 @@ func (c *Config) check() (out []Finding) {
 		if len(s.Dumps) > 0 {
 			s.checkDumps(p, fault)
 		} else if _, ok := c.Stores[s.Store]; !ok {
-			fault(p+".store", s.Store, "is not one of the stores: %s%s", names(c.Stores), settings.Meant(s.Store, slices.Collect(maps.Keys(c.Stores))))
-		} else if st := c.Stores[s.Store]; st.sink() {
+			fault(p+".store", s.Store, "is not one of the stores: %s%s", NamesOf(c.Stores), settings.Meant(s.Store, slices.Collect(maps.Keys(c.Stores))))
+		} else if st := c.Stores[s.Store]; st.IsSink() {
 			fault(p+".store", s.Store, "is a place for mirrors (dump, files) and cannot be scanned")
 		}
 		s.checkHints(p, fault)
@@ -275,16 +275,16 @@ func (c *Config) check() (out []Finding) {
 		}
 		for i, other := range s.Alternates {
 			if _, ok := c.Sets[other]; !ok || other == name || slices.Contains(s.Alternates[:i], other) {
-				fault(p+".alternates", other, "is not one of the other sets, each once: %s", names(c.Sets))
+				fault(p+".alternates", other, "is not one of the other sets, each once: %s", NamesOf(c.Sets))
 			}
 		}
-		if s.protected() && len(s.Notify.Hubs) > 0 {
+		if s.IsProtected() && len(s.Notify.Hubs) > 0 {
 			fault(p+".notify.hubs", "", "send changes to others, and the set is for readers with a token")
 		}
 		if err := s.Notify.Check(); err != nil {
 			fault(p+".notify", "", "%v", err)
 		}
-		cc := s.contentConfig()
+		cc := s.FollowerConfig()
 		if err := cc.Check(); err != nil {
 			fault(p+".content", "", "%v", err)
 		}
@@ -317,8 +317,8 @@ func (c *Config) check() (out []Finding) {
 	for _, name := range slices.Sorted(maps.Keys(c.Destinations)) {
 		d, p := c.Destinations[name], "destinations."+name
 		if _, ok := c.Stores[d.Store]; !ok {
-			fault(p+".store", d.Store, "is not one of the stores: %s%s", names(c.Stores), settings.Meant(d.Store, slices.Collect(maps.Keys(c.Stores))))
-		} else if st := c.Stores[d.Store]; !st.local() && st.Update == "" && st.GraphStore == "" {
+			fault(p+".store", d.Store, "is not one of the stores: %s%s", NamesOf(c.Stores), settings.Meant(d.Store, slices.Collect(maps.Keys(c.Stores))))
+		} else if st := c.Stores[d.Store]; !st.IsLocal() && st.Update == "" && st.GraphStore == "" {
 			fault(p+".store", d.Store, "can only be read: it has neither %s nor %s", c.names.Of("update"), c.names.Of("graph_store"))
 		}
 		httpURL(p+".source", d.Source)
@@ -360,15 +360,15 @@ func (c *Config) check() (out []Finding) {
 		case st.Files != "" && !d.Adopt:
 			fault(p+".store", d.Store, "is the folder of destination %s too: a folder is for one", other)
 		}
-		if st := c.Stores[d.Store]; st.sink() && d.Graph == "per-entity" {
+		if st := c.Stores[d.Store]; st.IsSink() && d.Graph == "per-entity" {
 			fault(p+".graph", d.Graph, "is for stores; a mirror in files has no graphs")
 		} else if st.Files != "" && d.Keep == "versions" {
 			fault(p+".keep", d.Keep, "is for stores and dumps; a folder has one file for each resource")
 		}
-		if st := c.Stores[d.Store]; d.Provenance && (st.sink() || !st.local() && st.Update == "") {
+		if st := c.Stores[d.Store]; d.Provenance && (st.IsSink() || !st.IsLocal() && st.Update == "") {
 			fault(p+".provenance", "true", "is for stores that take SPARQL updates")
 		}
-		if st := c.Stores[d.Store]; d.Freshness > 0 && (st.sink() || !st.local() && st.Update == "") {
+		if st := c.Stores[d.Store]; d.Freshness > 0 && (st.IsSink() || !st.IsLocal() && st.Update == "") {
 			fault(p+".freshness", time.Duration(d.Freshness).String(), "is for stores that take SPARQL updates")
 		} else if d.Freshness != 0 && time.Duration(d.Freshness) < time.Second {
 			fault(p+".freshness", time.Duration(d.Freshness).String(), "is less than a second")
@@ -416,7 +416,7 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 		if byPreset {
 			_, _, _, err := sparql.Addresses(s.Preset, s.URL, s.Repository, s.Username == "")
 			switch {
-			case s.Preset == "" || s.URL == "" || s.local():
+			case s.Preset == "" || s.URL == "" || s.IsLocal():
 				fault(p, "", "preset and url go together, in a store that is neither embedded nor a sink; repository goes with them")
 			case !hosts.IsServer(s.URL):
 				fault(p+".url", s.URL, "is no http or https address of a server, without a question in it")
@@ -427,12 +427,12 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 		switch {
 		case s.Embedded != "" && remote:
 			fault(p, "", "is either embedded or has addresses, not both")
-		case s.sink() && (remote || s.Embedded != ""), len(s.kinds()) > 1:
+		case s.IsSink() && (remote || s.Embedded != ""), len(s.kinds()) > 1:
 			fault(p, "", "is either %s, and nothing else", sinkKeys())
 		case byPreset && !remote: // told
-		case !s.local() && !remote:
+		case !s.IsLocal() && !remote:
 			fault(p, "", "needs a folder (embedded) or addresses (query, update, graph_store), or for destinations %s", sinkKeys())
-		case !s.local() && s.Query == "":
+		case !s.IsLocal() && s.Query == "":
 			fault(p+".query", "", "is needed: the address of SPARQL queries")
 		}
 		for _, k := range s.kinds() {
@@ -442,10 +442,10 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 				}
 			}
 		}
-		if s.Gateway && (s.sink() || s.Embedded == "" && s.Update == "" && s.GraphStore == "") {
+		if s.Gateway && (s.IsSink() || s.Embedded == "" && s.Update == "" && s.GraphStore == "") {
 			fault(p+".gateway", "", "needs an address for updates: update, graph_store, or a preset")
 		}
-		if s.PatchLog != "" && s.local() {
+		if s.PatchLog != "" && s.IsLocal() {
 			fault(p+".patch_log", s.PatchLog, "is for a remote store, a dataset of Fuseki")
 		}
 		if s.Serve && s.Embedded == "" {
@@ -504,7 +504,8 @@ func (c *Config) inState(path string) bool {
 	return err == nil && slices.Contains([]string{".", "kv", "tmp", "stage", "published", "access", "lock", "holder.json"}, first)
 }
 
-func names[T any](m map[string]T) string {
+// NamesOf are the keys of a table, for people.
+func NamesOf[T any](m map[string]T) string {
 	if len(m) == 0 {
 		return "none"
 	}

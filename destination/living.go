@@ -77,7 +77,7 @@ func (l *living) Named(ts []rdfres.Triple, entry string) {
 // losses of this one.
 func (l *living) see(ctx context.Context, listed time.Time, p *pairs.Pair) error {
 	rec := p.Record
-	if len(l.lost) == 0 || !rec.Changed.After(listed) || rec.Unselected() > 0 || p.File() || !obtain.HoldsAddresses(p.Item.Promise.Type) {
+	if len(l.lost) == 0 || !rec.Time.After(listed) || rec.Unselected() > 0 || p.File() || !obtain.HoldsAddresses(p.Item.Promise.Type) {
 		return nil
 	}
 	bare := rec.Has(ledger.FlagNotRDF) || rec.Graph == rdfres.GraphDigest(nil)

@@ -546,7 +546,7 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 		} else {
 			rep.Pending++
 		}
-		t := f.Change
+		t := f.Time
 		if t.IsZero() {
 			t = f.First
 		}

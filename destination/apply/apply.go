@@ -306,7 +306,7 @@ func (ch *delta) told() (c sink.Change, ok bool) {
 	if rec == nil {
 		rec = ch.old
 	}
-	c.Location, c.Entity, c.Time = rec.Loc, rec.Entity, rec.Changed
+	c.Location, c.Entity, c.Time = rec.Loc, rec.Entity, rec.Time
 	if it := ch.op.Item; it != nil && !it.Time.IsZero() {
 		c.Time = it.Time
 	}
@@ -1022,7 +1022,7 @@ func (fa *faults) instead(ctx context.Context, o *Op, err error) *Op {
 // each try for the same promise. The locations in replaces stay until it succeeds.
 func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, err error, replaces ...ledger.Hash) *ledger.Fault {
 	now := fa.Options.Now().UTC()
-	f := &ledger.Fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: clip.Middle(err.Error()), Tries: 1, First: now, Change: it.Time, Item: it.Encode(), Replaces: replaces}
+	f := &ledger.Fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: clip.Middle(err.Error()), Tries: 1, First: now, Time: it.Time, Item: it.Encode(), Replaces: replaces}
 	if it.Ask.Tried {
 		f.Run = fa.runName()
 	}
@@ -1045,8 +1045,8 @@ func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, 
 				f.List, f.Unread = old.List, old.Unread
 			}
 			f.Unseen = f.Unseen && old.Unseen
-			if f.Change.IsZero() || (!old.Change.IsZero() && old.Change.Before(f.Change)) {
-				f.Change = old.Change
+			if f.Time.IsZero() || (!old.Time.IsZero() && old.Time.Before(f.Time)) {
+				f.Time = old.Time
 			}
 		}
 	}

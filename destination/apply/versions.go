@@ -14,8 +14,8 @@ import (
 func (ap *Applier) keepVersion(ctx context.Context, b kv.Batch, number uint64, loc ledger.Hash, o *Op, old *ledger.Record) error {
 	until := ap.Options.Now().UTC()
 	switch {
-	case o.Record != nil && !o.Record.Changed.IsZero():
-		until = o.Record.Changed
+	case o.Record != nil && !o.Record.Time.IsZero():
+		until = o.Record.Time
 	case o.Record == nil && o.Item != nil && !o.Item.Time.IsZero():
 		until = o.Item.Time
 	case o.Record != nil && o.Record.LastMod.After(old.Since()) && o.Record.LastMod.Before(until): // of a list

@@ -63,12 +63,12 @@ func (it *Item) held() int64 {
 
 // EntryOf is a source's entry of a recorded state, without a promise of its bytes.
 func EntryOf(rec *ledger.Record) *Item {
-	return &Item{File: rec.Has(ledger.FlagFile), Loc: rec.Loc, Entity: rec.Entity, Promise: fetch.Promise{Length: -1}, LastMod: rec.LastMod, Time: rec.Changed, Via: rec.Via}
+	return &Item{File: rec.Has(ledger.FlagFile), Loc: rec.Loc, Entity: rec.Entity, Promise: fetch.Promise{Length: -1}, LastMod: rec.LastMod, Time: rec.Time, Via: rec.Via}
 }
 
 // Record is the record of a resource before it is fetched.
 func (it *Item) Record() *ledger.Record {
-	r := &ledger.Record{Loc: it.Loc, Entity: it.Entity, Hashes: it.Promise.Hashes, Length: it.Promise.Length, LastMod: it.LastMod, Changed: it.Time}
+	r := &ledger.Record{Loc: it.Loc, Entity: it.Entity, Hashes: it.Promise.Hashes, Length: it.Promise.Length, LastMod: it.LastMod, Time: it.Time}
 	r.ComesVia(it.Via)
 	return r
 }

@@ -59,7 +59,7 @@ func (stand *Standing) ProvenanceOf(loc ledger.Hash, r *ledger.Record, source st
 	if r.Entity != "" {
 		add(predTopic, rdfres.NewIRI(r.Entity))
 	}
-	when := r.Changed
+	when := r.Time
 	if when.IsZero() {
 		when = r.LastMod
 	}

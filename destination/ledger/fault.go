@@ -24,7 +24,7 @@ type Fault struct {
 	Tries  int       `json:"tries"`
 	Next   time.Time `json:"next"`
 	First  time.Time `json:"first"`
-	Change time.Time `json:"change,omitzero"` // time of the change that is not applied
+	Time   time.Time `json:"change,omitzero"` // time of the change that is not applied
 	Item   []byte    `json:"item"`            // the source's entry; the feed reads it
 
 	List     bool   `json:"list,omitempty"`     // it is a list, and what that names is not known

@@ -33,7 +33,7 @@ type Record struct {
 	Graph   rdfres.Digest // graph digest of the wire form
 	Normal  rdfres.Digest // digest over the sorted hashes of its triples in the store's normal form
 	Triples int64
-	Changed time.Time     // time of the change that made this state, zero if unknown
+	Time    time.Time     // time of the change that made this state, zero if unknown
 	Made    rdfres.Digest // graph digest of what is kept, where that is not the wire form (FlagMapped)
 	Via     string        // where the source has it from (FlagVia)
 }
@@ -109,10 +109,10 @@ func (r *Record) Unmapped() int64 {
 
 // Since is the time of the present state, as far as the source told.
 func (r *Record) Since() time.Time {
-	if r.Changed.IsZero() {
+	if r.Time.IsZero() {
 		return r.LastMod
 	}
-	return r.Changed
+	return r.Time
 }
 
 const recordVersion = 1
@@ -131,7 +131,7 @@ func (r *Record) Encode() []byte {
 	b = append(b, r.Graph[:]...)
 	b = append(b, r.Normal[:]...)
 	b = binary.AppendVarint(b, r.Triples)
-	b = AppendTime(b, r.Changed)
+	b = AppendTime(b, r.Time)
 	if r.Has(FlagMapped) {
 		b = append(b, r.Made[:]...)
 	}
@@ -159,7 +159,7 @@ func DecodeRecord(b []byte) (*Record, error) {
 	d.Fixed(r.Graph[:])
 	d.Fixed(r.Normal[:])
 	r.Triples = d.Varint()
-	r.Changed = d.Time()
+	r.Time = d.Time()
 	if r.Has(FlagMapped) {
 		d.Fixed(r.Made[:])
 	}

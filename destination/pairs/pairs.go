@@ -93,10 +93,10 @@ func WithFaults(ctx context.Context, led *ledger.Ledger, pairs iter.Seq2[Pair, e
 func FailingChanges(all iter.Seq2[Pair, error], since time.Time) iter.Seq2[Pair, error] {
 	return func(yield func(Pair, error) bool) {
 		for p, err := range all {
-			if err == nil && (p.Fault == nil || p.FailsOfList() || since.IsZero() || p.Item == nil && p.Fault.Change.Before(since)) {
+			if err == nil && (p.Fault == nil || p.FailsOfList() || since.IsZero() || p.Item == nil && p.Fault.Time.Before(since)) {
 				continue
 			}
-			if err == nil && p.Item != nil && p.Item.Time.Equal(p.Fault.Change) {
+			if err == nil && p.Item != nil && p.Item.Time.Equal(p.Fault.Time) {
 				continue
 			}
 			if !yield(p, err) {
@@ -130,7 +130,7 @@ func (p *Pair) Applied() bool {
 		it, err := feed.DecodeItem(p.Fault.Item)
 		return err == nil && it.Change == p.Item.Change && it.Time.Equal(p.Item.Time)
 	}
-	if !p.Here() || !p.Record.Changed.Equal(p.Item.Time) {
+	if !p.Here() || !p.Record.Time.Equal(p.Item.Time) {
 		return false
 	}
 	v, _ := p.Item.Differs(p.Record)
@@ -176,7 +176,7 @@ func (p *Pair) FailsOfList() bool {
 // PromisedOtherwise tells of a resource that fails: by a later list, the change it waits for is none
 // any more.
 func (p *Pair) PromisedOtherwise(v *feed.Inventory) bool {
-	if p.Fault == nil || !p.There() || !v.At.After(p.Fault.Change) {
+	if p.Fault == nil || !p.There() || !v.At.After(p.Fault.Time) {
 		return false
 	}
 	it, err := feed.DecodeItem(p.Fault.Item)

@@ -35,7 +35,7 @@ var floors = map[string]int{
 	"sparqlsrc": 2, "content": 2, "publish": 2, "publish/patch": 2, "publish/packing": 2, "publish/offer": 2, "publish/search": 2, "publish/days": 2, "publish/pages": 2, "faces": 2, "destination": 2, "destination/feed": 2, "destination/live": 2, "destination/report": 2, "destination/pairs": 2, "destination/obtain": 2, "destination/keep": 2, "destination/apply": 2, "destination/audit": 2, "destination/sink": 2, "destination/sink/*sink": 2, "destination/sink/marks": 2,
 	"push": 2, "push/hub": 2, "push/positions": 2,
 
-	"bridge": 3, "bridge/config": 3, "bridge/holder": 3, "bridge/spaces": 3, "bridge/backup": 3, "bridge/vocabulary": 3, "bridge/retained": 3, "bridge/declared": 3, "bridge/versions": 3, "bridge/tables": 3, "bridge/paused": 3, "bridge/named": 3, "bridge/gateway": 3, "bridge/storelog": 3, "bridge/history": 3, "bridge/publishto": 3, "bridge/lastruns": 3,
+	"bridge": 3, "bridge/config": 3, "bridge/records": 3, "bridge/holder": 3, "bridge/spaces": 3, "bridge/backup": 3, "bridge/vocabulary": 3, "bridge/retained": 3, "bridge/declared": 3, "bridge/versions": 3, "bridge/tables": 3, "bridge/paused": 3, "bridge/named": 3, "bridge/gateway": 3, "bridge/storelog": 3, "bridge/history": 3, "bridge/publishto": 3, "bridge/lastruns": 3,
 
 	"httpapi": 4, "httpapi/dashboard": 4, "httpapi/metrics": 4, "examples": 4, "examples/schemaorg": 4, "examples/expose": 4, "examples/mirror": 4, "examples/admin": 4, "examples/embed": 4,
 
@@ -50,7 +50,7 @@ var floors = map[string]int{
 var order = map[string]int{
 	"internal/ownfile": 0, "internal/kv": 0, "internal/kv/guardfs": 1, "internal/kv/memkv": 1, "internal/kv/forward": 1, "internal/kv/pebblekv": 2, "internal/kv/pgkv": 1, "internal/kv/kvtest": 3, "internal/jobs": 4, "internal/version": 0, "internal/webclient": 1, "internal/configfile": 1, "internal/access": 1, "internal/login": 2,
 	"internal/xmlscan": 0, "resourcesync": 1, "internal/blob/fileblob": 1, "internal/blob/blobtest": 1, "internal/blob/s3blob": 2,
-	"publish/naming": 0, "publish/catalogue": 1, "publish/offer": 0, "publish/pages": 1, "bridge/holder": 0, "bridge/backup": 1, "bridge/retained": 1, "bridge/named": 0, "bridge/gateway": 1, "bridge/storelog": 1, "bridge/config": 1, "push/hub": 0, "push/positions": 1,
+	"publish/naming": 0, "publish/catalogue": 1, "publish/offer": 0, "publish/pages": 1, "bridge/holder": 0, "bridge/backup": 1, "bridge/records": 1, "bridge/retained": 1, "bridge/named": 0, "bridge/gateway": 1, "bridge/storelog": 1, "bridge/config": 2, "push/hub": 0, "push/positions": 1,
 	"rdfres/internal/chars": 0, "rdfres": 1, "rdfres/internal/syntax": 2, "rdfres/jsonld": 3, "rdfres/rdfxml": 3, "rdfres/codec": 4,
 }
 

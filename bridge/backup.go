@@ -50,7 +50,7 @@ func BackupClosed(ctx context.Context, cfg *Config, o Options, w io.Writer) (err
 	b := newBridge(cfg, o)
 	records, end, err := reading(ctx, cfg, b.log, holderWait, true)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the folder %s holds no state", cfg.State)
+		return fmt.Errorf("%s holds no state", cfg.Records())
 	}
 	if err != nil {
 		return err
@@ -75,14 +75,14 @@ func BackupClosed(ctx context.Context, cfg *Config, o Options, w io.Writer) (err
 
 // Restore restores a backup into the state folder of cfg, which is missing or empty.
 func Restore(ctx context.Context, cfg *Config, log *slog.Logger, from io.ReadSeeker) (backup.Report, error) {
-	return backup.Restore(ctx, from, cfg.State, func(ctx context.Context) (kv.Store, error) {
-		return engines.Open(ctx, cfg.StateAddress(), kv.OpenOptions{Logger: log})
+	return backup.Restore(ctx, from, cfg.Folder(), func(ctx context.Context) (kv.Store, error) {
+		return cfg.Records().OpenNew(ctx, kv.OpenOptions{Logger: log})
 	})
 }
 
 // toBackUp is the state without what has to be opened.
 func toBackUp(c *Config) backup.Source {
-	src := backup.Source{Dir: c.State, Stores: map[string]*embedstore.Store{}, Program: version.String(), LeftOut: []string{"the configuration, and the files with secrets that it names"}}
+	src := backup.Source{Dir: c.Folder(), Stores: map[string]*embedstore.Store{}, Program: version.String(), LeftOut: []string{"the configuration, and the files with secrets that it names"}}
 	if c.PublishTo != "" {
 		src.LeftOut = append(src.LeftOut, "the published files in "+c.PublishTo)
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/internal/telemetry"
 	"github.com/rsbridge/rsbridge/publish"
@@ -118,23 +117,20 @@ func newBridge(cfg *Config, o Options) *Bridge {
 // holderWait is the time for a command with the state to end.
 const holderWait = 10 * time.Second
 
-// engines are the ways to keep a state.
-var engines = kv.Engines{"": pebblekv.Engine, "pebble": pebblekv.Engine}
-
 // openState takes the state folder and opens the records in it.
 func (b *Bridge) openState(ctx context.Context) (err error) {
-	if b.holder, err = holder.Take(ctx, b.cfg.State, b.o.Command, cmp.Or(b.o.Wait, holderWait)); err != nil {
+	if b.holder, err = holder.Take(ctx, b.cfg.Folder(), b.o.Command, cmp.Or(b.o.Wait, holderWait)); err != nil {
 		return err
 	}
 	if err := b.cfg.Vacant(); err != nil {
 		return err
 	}
-	state, err := engines.Open(ctx, b.cfg.StateAddress(), kv.OpenOptions{Logger: b.log})
+	state, err := b.cfg.Records().Open(ctx, kv.OpenOptions{Logger: b.log})
 	if err != nil {
-		return fmt.Errorf("open the state in %s: %w", b.cfg.State, err)
+		return err
 	}
 	b.kv = state
-	if err := spaces.Forward(ctx, b.kv, b.cfg.State, b.log); err != nil {
+	if err := spaces.Forward(ctx, b.kv, b.cfg.Folder(), b.log); err != nil {
 		return err
 	}
 	if s, ok := state.(kv.Settler); ok {
@@ -189,7 +185,7 @@ func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
 		}
 	}
 	b.tracker, err = changetrack.Open(ctx, kv.Prefix(b.kv, spaces.Track), changetrack.Options{
-		Dir: filepath.Join(b.cfg.State, "stage"), Now: b.now, Logger: b.log.With("component", "changetrack"), Names: b.cfg.Names(), Reading: b.o.dry,
+		Dir: filepath.Join(b.cfg.Folder(), "stage"), Now: b.now, Logger: b.log.With("component", "changetrack"), Names: b.cfg.Names(), Reading: b.o.dry,
 	})
 	if err != nil {
 		return fmt.Errorf("open the change log: %w", err)

@@ -28,7 +28,7 @@ func (f *forms) open(ctx context.Context, b *Bridge) (err error) {
 	if f.faces, err = faces.New(shown, faces.Options{Now: b.now, Logger: b.log}); err != nil {
 		return fmt.Errorf("open the faces: %w", err)
 	}
-	keys := filepath.Join(b.cfg.State, "hub.key")
+	keys := filepath.Join(b.cfg.Folder(), "hub.key")
 	if b.o.dry {
 		keys = "" // one for nothing
 	}

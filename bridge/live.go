@@ -77,7 +77,7 @@ func (m *mirror) nextSync() time.Time {
 }
 
 // mirrorKeys is the file of the secret behind the keys of reports.
-func mirrorKeys(c *Config) string { return filepath.Join(c.State, "mirror.key") }
+func mirrorKeys(c *Config) string { return filepath.Join(c.Folder(), "mirror.key") }
 
 // reports makes the reporter of a mirror, nil for none.
 func (m *mirror) reports(transport http.RoundTripper) *report.Reporter {

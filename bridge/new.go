@@ -83,7 +83,7 @@ func EmptyGraphs(ctx context.Context, cfg *Config, log *slog.Logger) map[string]
 func tryEmbedded(cfg *Config, dir string) error {
 	err := embedstore.Try(dir)
 	var locked *embedstore.LockedError
-	if errors.As(err, &locked) && locked.Process() == holder.Read(cfg.State).PID {
+	if errors.As(err, &locked) && locked.Process() == holder.Read(cfg.Folder()).PID {
 		return nil
 	}
 	return err

@@ -44,7 +44,7 @@ func protect(b *Bridge, documents http.Handler) http.Handler {
 	if len(protected) == 0 {
 		return documents
 	}
-	users := access.Open(access.Folder(b.cfg.State), "")
+	users := access.Open(access.Folder(b.cfg.Folder()), "")
 	if b.holder != nil { // else the state is only read
 		if err := users.Prepare(); err != nil {
 			b.log.Error("commands cannot read protected sets", "error", err)

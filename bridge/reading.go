@@ -34,25 +34,25 @@ import (
 // reading opens the records of a state for reading, and waits so long for a command that has it. A
 // state never opened so far gives fs.ErrNotExist. With earlier, records of an earlier version are opened too.
 func reading(ctx context.Context, cfg *Config, log *slog.Logger, wait time.Duration, earlier bool) (_ kv.Store, end func() error, err error) {
-	if err := holder.Unfinished(cfg.State); err != nil {
+	if err := holder.Unfinished(cfg.Folder()); err != nil {
 		return nil, nil, err
 	}
-	if _, err := os.Stat(filepath.Join(cfg.State, "kv")); err != nil {
+	if err := cfg.Records().Missing(); err != nil {
 		return nil, nil, err
 	}
-	unlock, err := holder.Look(ctx, cfg.State, wait)
+	unlock, err := holder.Look(ctx, cfg.Folder(), wait)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // removed: a process with the state open has a lock in it too
 		unlock = func() error { return nil }
 	case err != nil:
 		return nil, nil, err
 	}
-	store, err := engines.Open(ctx, cfg.StateAddress(), kv.OpenOptions{Logger: log, ReadOnly: true})
+	store, err := cfg.Records().Open(ctx, kv.OpenOptions{Logger: log, ReadOnly: true})
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("open the state in %s for reading: %w", cfg.State, err), unlock())
+		return nil, nil, errors.Join(err, unlock())
 	}
 	end = func() error { return errors.Join(store.Close(), unlock()) }
-	if err := spaces.Readable(ctx, store, cfg.State, earlier); err != nil {
+	if err := spaces.Readable(ctx, store, cfg.Folder(), earlier); err != nil {
 		return nil, nil, errors.Join(err, end())
 	}
 	return store, end, nil
@@ -106,7 +106,7 @@ func CheckRecords(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[str
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	tracker, err := changetrack.Open(ctx, kv.Prefix(store, spaces.Track), changetrack.Options{Dir: filepath.Join(cfg.State, "stage"), Logger: log, Reading: true})
+	tracker, err := changetrack.Open(ctx, kv.Prefix(store, spaces.Track), changetrack.Options{Dir: filepath.Join(cfg.Folder(), "stage"), Logger: log, Reading: true})
 	if err != nil {
 		return nil, fmt.Errorf("read the change log: %w", err)
 	}
@@ -141,7 +141,7 @@ func CheckState(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[strin
 	}
 	var held *HeldError
 	if !errors.As(err, &held) { // its holder can write it
-		if fault := ownfile.Try(cfg.State); fault != nil {
+		if fault := ownfile.Try(cfg.Folder()); fault != nil {
 			out["state"] = fault
 		}
 	}
@@ -198,7 +198,7 @@ func (s endedBy) Close() error { return s.end() }
 
 // readSets opens the logs of all configured sets for reading; a new one is forgotten.
 func readSets(ctx context.Context, b *Bridge) (err error) {
-	b.tracker, err = changetrack.Open(ctx, kv.Forget(kv.Prefix(b.kv, spaces.Track)), changetrack.Options{Dir: filepath.Join(b.cfg.State, "stage"), Now: b.now, Reading: true})
+	b.tracker, err = changetrack.Open(ctx, kv.Forget(kv.Prefix(b.kv, spaces.Track)), changetrack.Options{Dir: filepath.Join(b.cfg.Folder(), "stage"), Now: b.now, Reading: true})
 	if err != nil {
 		return fmt.Errorf("read the change log: %w", err)
 	}

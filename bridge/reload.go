@@ -44,7 +44,7 @@ func (b *Bridge) openNext(ctx context.Context, cfg *Config) (_ *Bridge, err erro
 			err = errors.Join(err, next.closeExcept(b))
 		}
 	}()
-	if cfg.State == b.cfg.State {
+	if cfg.State == b.cfg.State && cfg.StateFolder == b.cfg.StateFolder {
 		next.holder, next.kv, next.settled, next.runner = b.holder, b.kv, b.settled, b.runner
 	} else if err := next.openState(ctx); err != nil {
 		return nil, err

@@ -116,8 +116,13 @@ func (b *Bridge) Status(ctx context.Context) (Status, error) {
 		return st, err
 	}
 	st.Disk = diskOf(b.cfg)
-	if st.Backup, err = backup.LastOf(b.cfg.State); err != nil {
+	if st.Backup, err = backup.LastOf(b.cfg.Folder()); err != nil {
 		b.log.Warn("the status tells of no backup", "error", err)
+	}
+	if sized, ok := b.kv.(kv.Sized); ok {
+		if st.Disk.Records, err = sized.Size(ctx); err != nil {
+			return st, err
+		}
 	}
 	return st, nil
 }
@@ -161,7 +166,7 @@ func statusOfRemoved(k destination.Kept) DestinationStatus {
 }
 
 func diskOf(c *Config) Disk {
-	in := func(name string) int64 { return ownfile.Size(filepath.Join(c.State, name)) }
+	in := func(name string) int64 { return ownfile.Size(filepath.Join(c.Folder(), name)) }
 	d := Disk{Records: in("kv"), Published: in("published"), Temporary: in("tmp") + in("stage"), Stores: map[string]int64{}}
 	for name, s := range c.Stores {
 		if s.Embedded != "" {

@@ -54,7 +54,7 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 		a.log = slog.New(slog.DiscardHandler)
 	}
 	a.logins = newLogins(a.log)
-	listen, folder := b.Config().Admin.Listen, access.Folder(b.Config().State)
+	listen, folder := b.Config().Admin.Listen, access.Folder(b.Config().Folder())
 	a.users, a.actions, a.local = access.Open(folder, o.Token), access.OpenLog(folder), listen == "" || loopback(hostOf(listen))
 	if fault := a.users.Fault(); fault != nil {
 		a.log.Error("tokens cannot be read; nobody logs in with them", "error", fault)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/records"
 	"github.com/rsbridge/rsbridge/internal/access"
 	"github.com/rsbridge/rsbridge/internal/configfile"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
@@ -43,7 +44,7 @@ func (c *Config) resolve(dir string) (faults []Finding) {
 			faults = append(faults, Finding{File: c.file, Line: c.line[path], Key: path, Value: file, Message: "is empty: nobody would be asked for a token"})
 		}
 	}
-	c.State = abs(c.State)
+	c.place(dir)
 	c.Public.TLS.Resolve(abs)
 	c.Admin.TLS.Resolve(abs)
 	secret("admin.token_file", c.Admin.TokenFile, &c.Admin.Token)
@@ -157,8 +158,8 @@ func (c *Config) check() (out []Finding) {
 			fault(path, fmt.Sprint(v), "is %d or more", least)
 		}
 	}
-	if c.State == "" {
-		fault("state", "", "is needed: a folder")
+	if key, why := records.Fault(c.State, c.StateFolder); key != "" {
+		fault(key, "", "%s", why)
 	}
 	derived := c.Public.BaseURL == c.Public.Origin() // a fault of listen is told once
 	if c.Public.BaseURL != "" && !derived {
@@ -197,7 +198,7 @@ func (c *Config) check() (out []Finding) {
 			token = "admin.token_file"
 		}
 		switch {
-		case c.Admin.Token == "" && access.Open(access.Folder(c.State), "").Closed(): // by tokens of the state
+		case c.Admin.Token == "" && access.Open(access.Folder(c.Folder()), "").Closed(): // by tokens of the state
 		case c.Admin.Token == "":
 			fault("admin.listen", c.Admin.Listen, "is not loopback, and there is no token: make one with rsbridge token create, set %s, or listen on 127.0.0.1", c.names.Of("admin.token_file"))
 		case !access.Strong(string(c.Admin.Token)):
@@ -499,7 +500,7 @@ func (c *Config) besides(name string) string {
 // inState tells whether a path is the state's folder, or in its temporary part: each start
 // empties it.
 func (c *Config) inState(path string) bool {
-	rel, err := filepath.Rel(c.State, path)
+	rel, err := filepath.Rel(c.Folder(), path)
 	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
 	return err == nil && slices.Contains([]string{".", "kv", "tmp", "stage", "published", "access", "lock", "holder.json"}, first)
 }

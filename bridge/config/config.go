@@ -21,7 +21,8 @@ import (
 // program may fill it in itself and call [Config.Validate]. Field tags carry the
 // name in the file, a sentence for the reference, and the allowed values.
 type Config struct {
-	State        string                 `yaml:"state" doc:"one folder: log, representations, cursors, documents, embedded stores" default:"./state"`
+	State        string                 `yaml:"state" doc:"one folder: log, representations, cursors, documents, embedded stores. Or postgres://USER@HOST/DATABASE: the records in a PostgreSQL database, and all else in state_folder. Better than a password in it: PGPASSWORD, a password file (PGPASSFILE), or ${VARIABLE}" default:"./state"`
+	StateFolder  string                 `yaml:"state_folder" doc:"beside a state in a database: the folder for published files, keys, tokens and temporary files, of this process alone; default: the name of the configuration file with .state, beside that file"`
 	Public       Public                 `yaml:"public" doc:"the listener of the published documents"`
 	Admin        Admin                  `yaml:"admin" doc:"the administration API and the dashboard"`
 	Stores       map[string]Store       `yaml:"stores" doc:"triple stores by name"`
@@ -245,8 +246,9 @@ func StateOf(file string) (string, error) {
 	if err == nil {
 		_, _, err = configfile.Read(raw, file, cfg)
 	}
+	cfg.file = file
 	cfg.resolve(filepath.Dir(file))
-	return cfg.State, err
+	return cfg.Folder(), err
 }
 
 // Parse is Load for bytes at hand; file is used in messages and for relative paths.
@@ -259,7 +261,9 @@ func parse(raw []byte, file string, more func(state string) (declared.Declaratio
 		return nil, err
 	}
 	cfg.file, cfg.line = file, lines
-	state := absolute(dir, cfg.State) // resolve makes it the folder of the configuration
+	at := *cfg // resolve makes it the folder of the configuration
+	at.place(dir)
+	state := at.Folder()
 	all, err := more(state)
 	if err == nil {
 		var wrong []Finding

@@ -35,7 +35,7 @@ func (c *Config) apply(all declared.Declarations) ([]Finding, error) {
 		return nil, err
 	}
 	var more Config
-	_, faults, err := configfile.Read(raw, declared.File(c.State), &more)
+	_, faults, err := configfile.Read(raw, declared.File(c.Folder()), &more)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (c *Config) leaveOut(faults []Finding) (rest []Finding) {
 			rest = append(rest, f)
 			continue
 		}
-		f.File, f.Line = declared.File(c.State), 0
+		f.File, f.Line = declared.File(c.Folder()), 0
 		c.apart.faults = append(c.apart.faults, f)
 		if kind, name, _ := strings.Cut(path, "."); kind == declared.Sets {
 			delete(c.Sets, name)
@@ -139,7 +139,7 @@ func (c *Config) Declare(kind, name string, definition json.RawMessage) (next *C
 		return nil, nil, nil, &Error{Findings: own}
 	}
 	before := c.apart.all
-	return next, func() error { return all.Write(next.State) }, func() error { return before.Write(next.State) }, nil
+	return next, func() error { return all.Write(next.Folder()) }, func() error { return before.Write(next.Folder()) }, nil
 }
 
 // absolute is a path of a configuration, relative to its folder.

@@ -7,24 +7,40 @@ import (
 	"path/filepath"
 
 	"github.com/rsbridge/rsbridge/internal/ownfile"
+
+	"github.com/rsbridge/rsbridge/bridge/records"
 )
 
-// StateAddress is where the records of a state are kept.
-func (c *Config) StateAddress() string { return "pebble:" + filepath.Join(c.State, "kv") }
+// Folder is the folder of the state, also where its records are in a database.
+func (c *Config) Folder() string { return c.Records().Folder }
+
+// Records is where those of the state are.
+func (c *Config) Records() records.Place { return records.At(c.State, c.StateFolder) }
+
+// place makes the folder of the state absolute.
+func (c *Config) place(dir string) {
+	if !records.IsDatabase(c.State) {
+		c.State = absolute(dir, c.State)
+		return
+	}
+	c.StateFolder = absolute(dir, cmp.Or(c.StateFolder, records.FolderOf(c.file)))
+}
 
 // Vacant refuses a new state folder with a foreign tmp: each start empties tmp.
 func (c *Config) Vacant() error {
-	if _, err := os.Stat(filepath.Join(c.State, "kv")); err == nil {
-		return nil
+	for _, used := range []string{"kv", "stage"} {
+		if _, err := os.Stat(filepath.Join(c.Folder(), used)); err == nil {
+			return nil
+		}
 	}
 	if left, err := os.ReadDir(c.TempDir()); err == nil && len(left) > 0 {
-		return fmt.Errorf("the state folder %s is new, and %s in it is not empty: give the state a folder of its own", c.State, c.TempDir())
+		return fmt.Errorf("the state folder %s is new, and %s in it is not empty: give the state a folder of its own", c.Folder(), c.TempDir())
 	}
 	return nil
 }
 
 // TempDir is the folder for temporary files.
-func (c *Config) TempDir() string { return cmp.Or(c.temp, filepath.Join(c.State, "tmp")) }
+func (c *Config) TempDir() string { return cmp.Or(c.temp, filepath.Join(c.Folder(), "tmp")) }
 
 // StoresInside are the names of the embedded stores in the state folder, by their paths there.
 func (c *Config) StoresInside() map[string]string {
@@ -39,7 +55,7 @@ func (c *Config) StoresInside() map[string]string {
 
 // Below is the path of a folder in the state folder.
 func (c *Config) Below(dir string) (path string, inside bool) {
-	rel, err := filepath.Rel(c.State, dir)
+	rel, err := filepath.Rel(c.Folder(), dir)
 	return filepath.ToSlash(rel), err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
@@ -53,4 +69,4 @@ func (c Store) TryPlace() error {
 }
 
 // PublishedFolder has the published files, or those being made for a bucket.
-func (c *Config) PublishedFolder() string { return filepath.Join(c.State, "published") }
+func (c *Config) PublishedFolder() string { return filepath.Join(c.Folder(), "published") }

@@ -54,14 +54,14 @@ system lists it; SHA256SUMS in it has the checksums of all entries.
 				}
 				return write(a.out)
 			}
-			if rel, err := filepath.Rel(absolute(cfg.State), absolute(name)); err == nil && filepath.IsLocal(rel) {
-				return usage("%s is in the state folder %s: write the backup elsewhere", name, cfg.State)
+			if rel, err := filepath.Rel(absolute(cfg.Folder()), absolute(name)); err == nil && filepath.IsLocal(rel) {
+				return usage("%s is in the state folder %s: write the backup elsewhere", name, cfg.Folder())
 			}
 			out := backupReport{File: name}
 			out.Report, out.Bytes, err = backup.Take(cmd.Context(), name, func(f *os.File) error { return write(f) })
 			a.endProgress()
 			if err != nil {
-				return fmt.Errorf("back up the state in %s: %w", cfg.State, err)
+				return fmt.Errorf("back up the state in %s: %w", cfg.Folder(), err)
 			}
 			out.Seconds = time.Since(began).Seconds()
 			return tellBackup(a, out, "backed up", "in "+name)
@@ -142,7 +142,7 @@ their positions, and go on from there. --dry-run only checks.
 			if dryRun {
 				return tellBackup(a, out, "the backup is whole:", "of "+out.At.Format(time.RFC3339))
 			}
-			return tellBackup(a, out, "restored", "of "+out.At.Format(time.RFC3339)+" into "+cfg.State)
+			return tellBackup(a, out, "restored", "of "+out.At.Format(time.RFC3339)+" into "+cfg.Folder())
 		}}
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "check the backup, and write nothing")
 	return c

@@ -19,7 +19,7 @@ var cliPages = []struct {
 	{"cli-publish.md", "Commands to publish", []string{"expose", "scan", "changes", "show", "diff", "export", "rebase", "accept", "doctor"}},
 	{"cli-mirror.md", "Commands to mirror", []string{"mirror", "sync", "audit", "explore", "validate"}},
 	{"cli-store.md", "Commands of the embedded store", []string{"store", "simulate"}},
-	{"cli-state.md", "Commands on the state", []string{"verify", "backup", "restore", "forget", "move"}},
+	{"cli-state.md", "Commands on the state", []string{"verify", "backup", "restore", "migrate", "forget", "move"}},
 	{"cli-operate.md", "Commands to operate", nil},
 }
 

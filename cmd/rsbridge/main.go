@@ -125,6 +125,10 @@ func (a *app) execute(ctx context.Context, args []string, stdin io.Reader, stdou
 			text = strings.NewReplacer(arg, m, strings.Trim(strconv.Quote(arg), `"`), m).Replace(text)
 		}
 	}
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) && hinted.Hint() != "" {
+		text += "\nhint: " + hinted.Hint()
+	}
 	text = webguard.MaskedText(text)
 	fmt.Fprintln(a.err, "rsbridge:", text)
 	if said.n == 0 && (a.json || slices.Contains(args, "--json")) {

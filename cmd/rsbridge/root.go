@@ -78,7 +78,7 @@ Exit codes: 0 done and equal, 1 failed, 2 wrong usage or configuration,
 		return usage("%w%s; see %s --help", err, nearFlag(c, err), c.CommandPath())
 	})
 	root.AddCommand(a.demo(), a.init(), a.check(), a.run(), a.expose(), a.mirror(),
-		a.scan(), a.sync(), a.audit(), a.status(), a.changes(), a.show(), a.diff(), a.accept(), a.rebase(), a.forget(), a.move(), a.verify(), backupCommand(a), restoreCommand(a), manCommand(a),
+		a.scan(), a.sync(), a.audit(), a.status(), a.changes(), a.show(), a.diff(), a.accept(), a.rebase(), a.forget(), a.move(), a.verify(), backupCommand(a), restoreCommand(a), migrateCommand(a), manCommand(a),
 		tokenCommand(a), actionsCommand(a), a.store(), a.simulate(), a.export(), a.doctor(), a.explore(), a.validate(), a.version())
 	completeNames(a, root)
 	root.InitDefaultCompletionCmd()
@@ -146,6 +146,7 @@ var argKinds = map[string]string{
 	"DIR":            "a folder",
 	"FILE...":        "files of RDF, or - for standard input",
 	"FILE":           "the file of a backup",
+	"TO":             "the address of a database, or the state folder",
 	"QUERY":          "a SPARQL query",
 	"UPDATE":         "a SPARQL update, or - for standard input",
 

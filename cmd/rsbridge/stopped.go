@@ -49,6 +49,7 @@ var whenStopped = map[string]leavings{
 	"verify":  {"nothing is proven, files that were made again stay", again},
 	"backup":  {"FILE is as it was", again},
 	"restore": {"the state folder is empty, as it was", again},
+	"migrate": {"the state is where it was", again},
 	"export":  {"DIR has new files, its documents come last", again + " to write the rest"},
 
 	"store load":   {"loaded files stay, the last one left nothing", "load the rest again"},

@@ -53,6 +53,7 @@ var stoppedBy = map[string][]string{
 	"verify":  {"verify -c local.yaml"},
 	"backup":  {"backup b.tar -c local.yaml", "backup - -c local.yaml"},
 	"restore": {"restore b.tar -c local.yaml", "restore b.tar --dry-run -c local.yaml"},
+	"migrate": {"migrate postgres://nobody@127.0.0.1:1/none -c local.yaml"},
 	"export":  {"export data site -c local.yaml"},
 
 	"store load":   {"store load s2 --format ntriples -"},

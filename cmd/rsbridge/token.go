@@ -189,9 +189,9 @@ bounded: the oldest of some ten thousand go.
 }
 
 // localReader is the secret for protected sets.
-func localReader(cfg *bridge.Config) string { return access.Local(access.Folder(cfg.State)) }
+func localReader(cfg *bridge.Config) string { return access.Local(access.Folder(cfg.Folder())) }
 
 // localToken is the token of this command at the daemon.
 func localToken(cfg *bridge.Config) string {
-	return cmp.Or(string(cfg.Admin.Token), access.Local(access.Folder(cfg.State)))
+	return cmp.Or(string(cfg.Admin.Token), access.Local(access.Folder(cfg.Folder())))
 }

@@ -67,6 +67,12 @@ func (e *SchemeError) Hint() string {
 	return "use " + strings.Join(forms, " or ")
 }
 
+// Sized is a Store outside of the state's folder.
+type Sized interface {
+	// Size is about how many bytes the store takes on disk.
+	Size(ctx context.Context) (int64, error)
+}
+
 // Settler is a Store with times to be opened again.
 type Settler interface {
 	// Settled is closed when it has to be, and can be.

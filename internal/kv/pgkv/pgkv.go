@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
@@ -26,6 +27,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -73,6 +75,7 @@ type Store struct {
 var (
 	_ kv.Store  = (*Store)(nil)
 	_ kv.Loader = (*Store)(nil)
+	_ kv.Sized  = (*Store)(nil)
 )
 
 // Engine opens the database of an address, the part behind "postgres:".
@@ -137,6 +140,10 @@ func (s *Store) open(ctx context.Context) error {
 		}
 		return s.pool.QueryRow(ctx, `SELECT form FROM rsbridge_head`).Scan(&found)
 	})
+	var pg *pgconn.PgError
+	if s.read && errors.As(err, &pg) && pg.Code == "42P01" { // no such table
+		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -267,6 +274,17 @@ func (s *Store) lost(ctx context.Context) error {
 		return fmt.Errorf("%w: %s", kv.ErrTakenOver, holder)
 	}
 	return kv.ErrLost
+}
+
+// Size is of the tables and their indexes.
+func (s *Store) Size(ctx context.Context) (n int64, err error) {
+	err = s.again(ctx, func(ctx context.Context) error {
+		return s.pool.QueryRow(ctx, `SELECT pg_total_relation_size('rsbridge_kv') + pg_total_relation_size('rsbridge_kept')`).Scan(&n)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("size of the PostgreSQL state: %w", plain(err))
+	}
+	return n, nil
 }
 
 // Close gives back the right to write. Open snapshots end.

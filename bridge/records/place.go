@@ -1,0 +1,162 @@
+// Package records opens the records of a state: in its folder, or in a PostgreSQL database. Move takes them from
+// one to the other.
+//
+// Marks below the prefix state/ tell about moves. They are of this package alone, and no part of what is moved.
+package records
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
+	"github.com/rsbridge/rsbridge/internal/kv/pgkv"
+)
+
+// engines are the ways to keep records.
+var engines = kv.Engines{"pebble": pebblekv.Engine, "postgres": pgkv.Engine, "postgresql": pgkv.Engine}
+
+// IsDatabase tells whether the address of a state names a database; any other is a folder.
+func IsDatabase(state string) bool {
+	scheme, _, found := strings.Cut(state, "://")
+	return found && (strings.EqualFold(scheme, "postgres") || strings.EqualFold(scheme, "postgresql"))
+}
+
+// FolderOf is the folder of a state in a database, beside its configuration file.
+func FolderOf(file string) string {
+	name := filepath.Base(cmp.Or(file, "rsbridge.yaml"))
+	return strings.TrimSuffix(name, filepath.Ext(name)) + ".state"
+}
+
+// At is the place of a state by its address, and by the folder beside a database.
+func At(state, folder string) Place {
+	if IsDatabase(state) {
+		return Place{Folder: folder, Database: state}
+	}
+	return Place{Folder: state}
+}
+
+// Fault tells which setting of a state is wrong, and why. It names no value: a password may be in it.
+func Fault(state, folder string) (key, why string) {
+	switch {
+	case state == "":
+		return "state", "is needed: a folder, or the address of a PostgreSQL database"
+	case IsDatabase(state) && folder == "":
+		return "state_folder", "is needed beside a state in a database"
+	case IsDatabase(state):
+		return "", ""
+	case strings.Contains(state, "://"):
+		return "state", "is neither a folder nor the address of a PostgreSQL database: write postgres://USER@HOST/DATABASE"
+	case folder != "":
+		return "state_folder", "is for a state in a database: this one is a folder already"
+	}
+	return "", ""
+}
+
+// Place is where the records of a state are.
+type Place struct {
+	Folder   string // of the state
+	Database string // URL; "": the records are in Folder
+}
+
+// String names a place for people, without a password.
+func (p Place) String() string {
+	if p.Database == "" {
+		return p.Folder
+	}
+	u, err := url.Parse(p.Database)
+	if err != nil {
+		return "the PostgreSQL database"
+	}
+	name := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	if user := u.User.Username(); user != "" {
+		name.User = url.User(user)
+	}
+	return name.String()
+}
+
+// OpenNew is Open of a place without records: others give ErrNotEmpty.
+func (p Place) OpenNew(ctx context.Context, o kv.OpenOptions) (kv.Store, error) {
+	s, err := p.open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	m, err := readMarks(ctx, s)
+	if err == nil && (m.holding || len(m.by) > 0) {
+		err = &MarkError{Place: p.String(), Other: "only an empty place is filled", Err: ErrNotEmpty}
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Dir has the records in a folder.
+func (p Place) Dir() string { return filepath.Join(p.Folder, "kv") }
+
+// Missing is the error of a folder without records, an fs.ErrNotExist. Only Open tells it of a database.
+func (p Place) Missing() error {
+	if p.Database != "" {
+		return nil
+	}
+	_, err := os.Stat(p.Dir())
+	return err
+}
+
+// Open opens the records, and makes them unless they are to be read: then missing ones give fs.ErrNotExist. Records of
+// which a move has not ended, or that were moved away, are refused. Records of a database are read as of one moment.
+func (p Place) Open(ctx context.Context, o kv.OpenOptions) (kv.Store, error) {
+	s, err := p.open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	m, err := readMarks(ctx, s)
+	if err == nil {
+		err = m.usable(p)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if o.ReadOnly && p.Database != "" {
+		now := s.Snapshot(ctx)
+		return &fixed{now, now, s}, nil
+	}
+	return s, nil
+}
+
+func (p Place) open(ctx context.Context, o kv.OpenOptions) (kv.Store, error) {
+	address := p.Database
+	if address == "" {
+		address = "pebble:" + p.Dir()
+	}
+	s, err := engines.Open(ctx, address, o)
+	if err != nil {
+		return nil, fmt.Errorf("open the state in %s: %w", p, err)
+	}
+	return s, nil
+}
+
+// fixed is a store that others write, as of one moment.
+type fixed struct {
+	kv.Reader
+	now   kv.Snapshot
+	store kv.Store
+}
+
+func (f *fixed) Snapshot(context.Context) kv.Snapshot { return stays{f.now} }
+func (f *fixed) Batch() kv.Batch                      { return f.store.Batch() }
+
+func (f *fixed) Close() error {
+	return errors.Join(f.now.Close(), f.store.Close())
+}
+
+// stays is a snapshot that its owner closes.
+type stays struct{ kv.Snapshot }
+
+func (stays) Close() error { return nil }

@@ -73,13 +73,10 @@ func between(t testing.TB, f *atomic.Pointer[fault]) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := httputil.NewSingleHostReverseProxy(to)
-	plain := proxy.Director
-	proxy.Director = func(r *http.Request) {
-		host := r.Host
-		plain(r)
-		r.Host = host // it is signed
-	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(to)
+		r.Out.Host = r.In.Host // it is signed
+	}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f := f.Load(); f == nil || !(*f)(w, r, proxy) {
 			proxy.ServeHTTP(w, r)

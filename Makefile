@@ -55,13 +55,13 @@ LONGEST = $(if $(filter ./...,$(PACKAGES)),./destination ./bridge ./sparqlsrc ./
 
 # Lint vets all packages once, so no part of the tests does.
 plain:
-	$(GO) test $(SIDE) -vet=off -timeout 30m $(LONGEST) $(PACKAGES)
+	$(GO) test $(SIDE) -vet=off -timeout 60m $(LONGEST) $(PACKAGES)
 
 # The release compresses with the zstd of Go: with pebblegozstd the race detector sees that
 # one, and no library of C is compiled. Without the option each process sleeps for a second
 # at its end.
 raced:
-	@if [ $(RACE) = 1 ]; then GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) test $(SIDE) -race -short -tags nomsgpack,pebblegozstd -vet=off -timeout 45m $(LONGEST) $(RACED); \
+	@if [ $(RACE) = 1 ]; then GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) test $(SIDE) -race -short -tags nomsgpack,pebblegozstd -vet=off -timeout 60m $(LONGEST) $(RACED); \
 	else echo "NOT RUN: the race detector: there is no C compiler (install gcc)"; fi
 
 lint:

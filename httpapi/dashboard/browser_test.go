@@ -109,15 +109,14 @@ func TestStates(t *testing.T) {
 
 	// the daemon is lost, and comes back
 	b.Do(chromedp.Navigate(w.srv.URL), browsertest.Shown(`//h2[contains(., "Sets and mirrors")]`))
-	back := w.handler
-	w.handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	w.lost.Store(true)
 	w.srv.CloseClientConnections()
 	b.Do(browsertest.Shown(`//p[@id="lost"][contains(., "as of")]`))
 	if title := js(b, "document.title"); !strings.Contains(title, "lost") {
 		t.Errorf("the title is %q", title)
 	}
 	look(t, b, "lost")
-	w.handler = back
+	w.lost.Store(false)
 	b.Do(chromedp.WaitNotVisible(chromedp.CSS("#lost")))
 	b.Sees("Sets and mirrors")
 }

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,7 +30,8 @@ type world struct {
 	srv *httptest.Server
 	pub *httptest.Server
 
-	handler, public http.Handler
+	public http.Handler
+	lost   atomic.Bool // no request has an answer
 }
 
 func newWorld(t *testing.T, change func(*bridge.Config)) *world {
@@ -72,8 +74,13 @@ func newWorldAt(t *testing.T, now func() time.Time, change func(*bridge.Config))
 		}
 	})
 	w.cfg, w.b, w.public = cfg, b, b.PublicHandler()
-	w.handler = httpapi.New(b, httpapi.Options{Logger: log})
-	w.srv = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.handler.ServeHTTP(rw, r) }))
+	handler := httpapi.New(b, httpapi.Options{Logger: log})
+	w.srv = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if w.lost.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		handler.ServeHTTP(rw, r)
+	}))
 	t.Cleanup(w.srv.Close)
 	return w
 }

@@ -73,7 +73,7 @@ func TestLostConnections(t *testing.T) {
 	go func() {
 		defer close(done)
 		for wait := range next {
-			time.Sleep(wait) // of a real server
+			time.Sleep(wait) // so that connections of a real server die at various moments of a commit; no check waits for it
 			n := 0
 			if err := killer.conn.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = $1`, base[len(base)-8:]).Scan(&n); err != nil {
 				t.Error(err)

@@ -90,7 +90,7 @@ func TestCutScan(t *testing.T) {
 		n++
 		edit(n)
 		resources++
-		cut(sig, func() { <-asked })
+		cut(sig, func() { soon(t, "a request for the file", asked) })
 		if st := status(sig.String()); st.State != bridge.StateOK || st.Resources != int64(resources) {
 			t.Errorf("%v: %s %s, %d resources of %d", sig, st.State, st.Why, st.Resources, resources)
 		}

@@ -79,6 +79,18 @@ func poll(ctx context.Context, ready func() bool) error {
 	return nil
 }
 
+// soon is what a channel gives. A test that would wait for ever fails here after three minutes.
+func soon[T any](t *testing.T, what string, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(3 * time.Minute):
+		t.Fatalf("%s does not come", what)
+		panic("unreached")
+	}
+}
+
 // TestMirrorStops: a mirror in a terminal waits for no source that hangs, and says that it
 // stops.
 func TestMirrorStops(t *testing.T) {
@@ -152,7 +164,7 @@ func TestStopFinishes(t *testing.T) {
 		t.Fatal(err)
 	}
 	res.Body.Close()
-	<-reached
+	soon(t, "the request", reached)
 	stop()
 	// It answers until the run has ended, and says that it stops.
 	if err := poll(t.Context(), func() bool { return !answers("/readyz") }); err != nil {
@@ -162,7 +174,7 @@ func TestStopFinishes(t *testing.T) {
 		t.Fatal("it answers no more, and a run is under way")
 	}
 	close(gate)
-	if c := <-code; c != exitDone {
+	if c := soon(t, "the end of the daemon", code); c != exitDone {
 		t.Fatalf("exit code %d: %s", c, &said)
 	}
 	var out, problems bytes.Buffer

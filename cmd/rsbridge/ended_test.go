@@ -98,16 +98,16 @@ func TestDaemonStopsUnderCommand(t *testing.T) {
 				command.do = func() {}
 				go func() { releases <- <-asked; stop(interrupt{}) }()
 			} else {
-				<-asked
+				soon(t, "the first request", asked)
 			}
 			said := make(chan int, 1)
 			go func() {
 				said <- new(app).execute(t.Context(), []string{"sync", "mirror", "-c", conf}, strings.NewReader(""), command, command)
 			}()
-			if got := <-said; got != c.code || !strings.Contains(command.all.String(), c.said) {
+			if got := soon(t, "the end of the command", said); got != c.code || !strings.Contains(command.all.String(), c.said) {
 				t.Errorf("the command ends with %d, want %d: %s", got, c.code, &command.all)
 			}
-			if got := <-daemon; got != exitDone {
+			if got := soon(t, "the end of the daemon", daemon); got != exitDone {
 				t.Errorf("the daemon ends with %d: %s", got, &log.all)
 			}
 			var now bytes.Buffer
@@ -177,7 +177,7 @@ func TestKilledSync(t *testing.T) {
 		if err := p.Start(); err != nil {
 			t.Fatal(err)
 		}
-		<-asked
+		soon(t, "the request", asked)
 		p.Process.Kill()
 		p.Wait()
 	}
@@ -195,11 +195,11 @@ func TestKilledSync(t *testing.T) {
 	status("a daemon after it", bridge.StateOK, cut, false, false)
 	for _, before := range [][]any{{bridge.StateRunning, cut, false, false}, {bridge.StateRunning, "", true, true}} {
 		ended := make(chan error, 1)
-		go func() { ended <- exec.Command(bin, "sync", "--full", "-c", conf).Run() }()
-		release := <-asked
+		go func() { ended <- exec.CommandContext(t.Context(), bin, "sync", "--full", "-c", conf).Run() }()
+		release := soon(t, "the request", asked)
 		status("a sync is under way", before...)
 		release()
-		if err := <-ended; err != nil {
+		if err := soon(t, "the end of the sync", ended); err != nil {
 			t.Fatal(err)
 		}
 		status("it has ended", bridge.StateOK, "", true, true)

@@ -93,7 +93,10 @@ func newProcess(t *testing.T, ready string, args ...string) *process {
 
 func command(t *testing.T, bin string, want int, args ...string) []byte {
 	t.Helper()
-	cmd := exec.Command(bin, args...)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, bin, args...)
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(syscall.SIGQUIT) }, 10*time.Second // it tells where it stands
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -70,7 +70,7 @@ destinations:
 	go func() {
 		ended <- run(ctx, []string{"run", "-c", conf, "--log-level", "error"}, strings.NewReader(""), &said, &said)
 	}()
-	defer func() { stop(); <-ended }()
+	defer func() { stop(); soon(t, "the end of the daemon", ended) }()
 	if err := poll(ctx, func() bool {
 		res, err := http.Get("http://" + adm + "/readyz")
 		if err != nil {

@@ -411,7 +411,7 @@ func newSource(t *testing.T) string {
 	go func() {
 		ended <- run(ctx, []string{"run", "-c", conf}, strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
 	}()
-	t.Cleanup(func() { stop(); <-ended })
+	t.Cleanup(func() { stop(); soon(t, "the end of the source", ended) })
 	if err := poll(ctx, func() bool {
 		res, err := http.Get("http://" + pub + "/.well-known/resourcesync")
 		if err != nil {

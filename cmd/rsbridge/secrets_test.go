@@ -252,7 +252,7 @@ func TestSecretsOfDaemon(t *testing.T) {
 		read(address, res, err)
 	}
 	stop()
-	if code := <-done; code != exitDone {
+	if code := soon(t, "the end of the daemon", done); code != exitDone {
 		t.Errorf("the daemon ends with %d", code)
 	}
 	seen["log"] = said.String()

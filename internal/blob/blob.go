@@ -4,6 +4,7 @@ package blob
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -200,8 +201,8 @@ func (r *Reader) Close() error {
 	return err
 }
 
-// Move takes all objects of a store to another one, and tells how many. What is there already stays as
-// it is, so a move that was cut goes on.
+// Move takes all objects of a store to another one, and tells how many. A move that was cut goes on: what
+// is there already stays. An object with other bytes there gives ErrExists, and stays in both.
 func Move(ctx context.Context, from, to Store) (n int, err error) {
 	for info, err := range from.List(ctx, "", "") {
 		if err == nil {
@@ -225,10 +226,32 @@ func copyTo(ctx context.Context, from, to Store, name string) error {
 		return err
 	}
 	defer r.Close()
-	if err := to.Create(ctx, name, r, info.Size, info.Meta); err != nil && !errors.Is(err, ErrExists) {
+	err = to.Create(ctx, name, r, info.Size, info.Meta)
+	if !errors.Is(err, ErrExists) {
 		return err
 	}
-	return nil
+	there, other, errThere := Seeker(ctx, to, name)
+	if errThere != nil {
+		return errThere
+	}
+	defer there.Close()
+	if other.Size != info.Size {
+		return err
+	}
+	_, errFrom := r.Seek(0, io.SeekStart)
+	ours, errOurs := digest(r)
+	theirs, errTheirs := digest(there)
+	if errRead := errors.Join(errFrom, errOurs, errTheirs); errRead != nil || ours == theirs {
+		return errRead
+	}
+	return err
+}
+
+func digest(r io.Reader) (sum [sha256.Size]byte, err error) {
+	h := sha256.New()
+	_, err = io.Copy(h, r)
+	h.Sum(sum[:0])
+	return sum, err
 }
 
 // Clear removes all objects of a store.

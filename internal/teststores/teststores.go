@@ -11,8 +11,10 @@ package teststores
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,6 +24,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The environment variables set by withstores.
@@ -37,6 +40,9 @@ const (
 	EnvMissing  = "RSBRIDGE_TEST_MISSING"  // file for the names of missing things
 	EnvShared   = "RSBRIDGE_SHARED"        // folder of the shared fixtures
 )
+
+// A server that never answers fails a test in its place, long before the time of the package is up.
+func init() { http.DefaultClient.Timeout = 3 * time.Minute }
 
 // Server is the addresses of a store with the user and password for rsbridge
 // there, and a graph of the test's own.
@@ -185,14 +191,41 @@ func (s Server) graphURL(graph string) string {
 	return s.own().GraphStore + "?graph=" + url.QueryEscape(graph)
 }
 
+// do asks a store. One that gave no answer in time is asked again: each request here may be done twice.
 func (s Server) do(t testing.TB, method, addr, contentType string, body io.Reader) []byte {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, addr, body)
-	if t.Context().Err() != nil { // in a cleanup
-		req, err = http.NewRequest(method, addr, body)
+	var sent []byte
+	if body != nil {
+		var err error
+		if sent, err = io.ReadAll(body); err != nil {
+			t.Fatal(err)
+		}
 	}
+	for try := 1; ; try++ {
+		status, raw, err := s.ask(t, method, addr, contentType, sent)
+		switch late := (interface{ Timeout() bool })(nil); {
+		case errors.As(err, &late) && late.Timeout() && try < 3:
+			t.Logf("%s %s: %v; once more", method, addr, err)
+		case err != nil:
+			t.Fatal(err)
+		case status == http.StatusNotFound && method == http.MethodGet:
+			return nil
+		case status >= 300:
+			t.Fatalf("%s %s: %d: %.300s", method, addr, status, raw)
+		default:
+			return raw
+		}
+	}
+}
+
+func (s Server) ask(t testing.TB, method, addr, contentType string, body []byte) (status int, answer []byte, err error) {
+	ctx := t.Context()
+	if ctx.Err() != nil { // in a cleanup
+		ctx = context.WithoutCancel(ctx)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, addr, bytes.NewReader(body))
 	if err != nil {
-		t.Fatal(err)
+		return 0, nil, err
 	}
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
@@ -206,20 +239,11 @@ func (s Server) do(t testing.TB, method, addr, contentType string, body io.Reade
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		t.Fatal(err)
+		return 0, nil, err
 	}
 	defer res.Body.Close()
-	raw, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if res.StatusCode == http.StatusNotFound && method == http.MethodGet {
-		return nil
-	}
-	if res.StatusCode >= 300 {
-		t.Fatalf("%s %s: %s: %.300s", method, addr, res.Status, raw)
-	}
-	return raw
+	answer, err = io.ReadAll(res.Body)
+	return res.StatusCode, answer, err
 }
 
 // Shared is a file of the shared fixtures; a checkout without them passes over

@@ -246,6 +246,16 @@ func testBelow(t *testing.T, s blob.Store) {
 	if got := names(t, s, "", ""); !slices.Equal(got, []string{"other/a/b", "other/c", "outside"}) {
 		t.Errorf("after Move there are %q", got)
 	}
+	create(t, in, "c", "3")
+	if _, err := blob.Move(t.Context(), in, other); !errors.Is(err, blob.ErrExists) {
+		t.Errorf("Move to another object = %v", err)
+	}
+	if got := read(t, in, "c", 0, -1) + read(t, other, "c", 0, -1); got != "32" {
+		t.Errorf("after it there are %q", got)
+	}
+	if err := in.Delete(t.Context(), "c"); err != nil {
+		t.Error(err)
+	}
 	if err := other.Delete(t.Context(), "outside"); err != nil {
 		t.Error(err)
 	}

@@ -88,11 +88,13 @@ func run(ctx context.Context, command []string) int {
 	code := 0
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.Env, cmd.Stdout, cmd.Stderr = k.env, os.Stdout, os.Stderr
+	failed := &failures{}
+	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = k.env, io.MultiWriter(os.Stdout, failed), os.Stderr, 10*time.Second
 	if err := cmd.Run(); err != nil {
 		fmt.Fprintf(os.Stderr, "withstores: %s: %v\n", strings.Join(command, " "), err)
 		code = 1
 	}
+	failed.repeat(os.Stdout)
 	for _, m := range k.missing {
 		fmt.Printf("NOT RUN: what needs %s: %s\n         to have it: %s\n", m.what, m.why, m.how)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/audit"
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/keep"
@@ -13,7 +14,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // Audit compares the source's inventory with the records and, unless the depth is inventory, the records
@@ -71,11 +71,24 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (keep.AuditRepo
 
 // auditOf is an audit against the source's offer.
 func (d *Destination) auditOf(o *feed.Offer, depth string) *audit.Audit {
-	return &audit.Audit{Standing: d.stand, Engine: repairs{d}, Feed: d.src, Obtains: d.obtains, Offer: o, Depth: depth, Named: d.lim.Named, Most: d.lim.diffCap}
+	return &audit.Audit{Standing: d.stand, Engine: repairs{d, o}, Doubts: doubts{d.applier, d.obtains}, Feed: audit.Feed{Lists: d.src, Log: d.src}, Obtains: d.obtains, Offer: o, Depth: depth, Bounds: audit.Bounds{Named: d.lim.Named, Most: d.lim.diffCap}}
+}
+
+// doubts are the applier's, with the obtainer to ask again.
+type doubts struct {
+	*apply.Applier
+	obtains *obtain.Obtainer
+}
+
+func (ds doubts) Confirm(ctx context.Context, snap kv.Reader, other func(it *feed.Item, came *ledger.Record, err error) error) error {
+	return ds.Applier.Confirm(ctx, snap, ds.obtains, other)
 }
 
 // repairs is the engine's part of an audit.
-type repairs struct{ d *Destination }
+type repairs struct {
+	d     *Destination
+	offer *feed.Offer
+}
 
 func (e repairs) Unexplained(ctx context.Context, triples int64) (changed bool, err error) {
 	return e.d.prober.unexplained(ctx, triples)
@@ -83,17 +96,9 @@ func (e repairs) Unexplained(ctx context.Context, triples int64) (changed bool, 
 
 func (e repairs) PutWhole(ctx context.Context) error { return e.d.putter.PutWhole(ctx) }
 
-func (e repairs) Doubtful(ctx context.Context, it *feed.Item, loc ledger.Hash, why string, came rdfres.Digest) *ledger.Fault {
-	return e.d.applier.Doubtful(ctx, it, loc, why, came)
-}
-
-func (e repairs) Confirm(ctx context.Context, snap kv.Reader, other func(*obtain.Outcome) error) error {
-	return e.d.applier.Confirm(ctx, snap, e.d.obtains, other)
-}
-
 // Repair fetches resources changed at the source.
-func (e repairs) Repair(ctx context.Context, o *feed.Offer) error {
-	d := e.d
+func (e repairs) Repair(ctx context.Context) error {
+	d, o := e.d, e.offer
 	r := &run{d: d, full: true, atOnce: true}
 	if o.Listed() {
 		v, err := d.src.ReadInventory(ctx, o, feed.Always)
@@ -156,7 +161,7 @@ func (r *run) compareMirror(ctx context.Context) error {
 
 // comparison compares the mirror, and repairs it.
 func (d *Destination) comparison() *audit.Comparison {
-	return &audit.Comparison{Standing: d.stand, Engine: repairs{d}, Most: d.lim.diffCap, Fix: true}
+	return &audit.Comparison{Standing: d.stand, Doubts: doubts{d.applier, d.obtains}, Most: d.lim.diffCap, Fix: true}
 }
 
 // compareGraphs compares the names of the graphs alone, and removes those that

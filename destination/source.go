@@ -3,7 +3,6 @@ package destination
 import (
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/keep"
-	"github.com/rsbridge/rsbridge/destination/obtain"
 )
 
 // source is what the engine asks of a source, noun by noun. It knows no implementer.
@@ -12,7 +11,7 @@ type source struct {
 	feed.Finder
 	feed.Lists
 	feed.Log
-	packages obtain.Packages
+	packages feed.Packages
 }
 
 // sourceOf reads for d.

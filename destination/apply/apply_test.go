@@ -16,20 +16,23 @@ import (
 )
 
 // bulky is a store that takes any triples, at a pace.
-type bulky struct {
-	sink.Loader
+type bulky struct{ sink.Loader }
+
+func (bulky) BulkTriples() int               { return 50_000 }
+func (bulky) Postable([]sink.Statement) bool { return true }
+
+type paced struct {
+	sink.Packer
 	pace int
 }
 
-func (b bulky) Pace() int                      { return b.pace }
-func (b bulky) BulkTriples() int               { return 50_000 }
-func (b bulky) Postable([]sink.Statement) bool { return true }
+func (p paced) Pace() int { return p.pace }
 
 // Beside what takes triples away a new resource is worked out like any other, so that
 // nothing of it is taken.
 func TestSmallOpsBesideOthers(t *testing.T) {
 	mirror := sink.NewFull(&sink.Place{}, nil)
-	mirror.Loader = bulky{Loader: mirror.Loader}
+	mirror.Loader = bulky{mirror.Loader}
 	pl := &planner{lim: &Limits{Few: 1}}
 	o := &Op{Record: &ledger.Record{Loc: "http://ex.org/a", Entity: "http://ex.org/a", Triples: 1}, wire: []byte("<http://ex.org/a> <http://ex.org/p> \"v\" .\n"), fresh: true}
 	ts, err := ledger.ParseWire(o.wire)
@@ -159,7 +162,7 @@ func TestFormer(t *testing.T) {
 func TestBatchesOfASlowStore(t *testing.T) {
 	for pace, most := range map[int]int{0: 50_000, 1000: 50_000, 90_000: 90_000, 200_000: 200_000} {
 		stand := standing(t)
-		stand.Mirror.Loader = bulky{stand.Mirror.Loader, pace}
+		stand.Mirror.Loader, stand.Mirror.Packer = bulky{stand.Mirror.Loader}, paced{stand.Mirror.Packer, pace}
 		if n := New(stand, nil, &Limits{}).Batch(t.Context(), &Counts{}, true).most; n != most {
 			t.Errorf("pace %d: %d", pace, n)
 		}

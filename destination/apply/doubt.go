@@ -146,7 +146,7 @@ func (b *Batcher) Again(o *Outcome) (other bool) {
 
 // Confirm asks again for resources taken without a promise. other gets those without an answer, and with
 // another one: nothing of it is taken.
-func (ap *Applier) Confirm(ctx context.Context, snap kv.Reader, obtains *obtain.Obtainer, other func(*obtain.Outcome) error) error {
+func (ap *Applier) Confirm(ctx context.Context, snap kv.Reader, obtains *obtain.Obtainer, other func(it *feed.Item, came *ledger.Record, err error) error) error {
 	b := ap.Batch(ctx, &Counts{}, false)
 	err := obtain.InOrder(ctx, ap.Config.Concurrency, ap.Doubted(ctx, snap, obtains, func(g *ledger.Doubt) bool { return g.Odd || g.Asked.IsZero() }), func(o *Outcome) error {
 		switch {
@@ -157,7 +157,7 @@ func (ap *Applier) Confirm(ctx context.Context, snap kv.Reader, obtains *obtain.
 		case o.Record == nil:
 			return nil
 		}
-		return other(&o.Outcome)
+		return other(o.Item, o.Record, o.Err)
 	})
 	return errors.Join(err, b.writeMarks(ctx))
 }

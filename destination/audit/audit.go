@@ -13,49 +13,33 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/keep"
-	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/extsort"
-	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/rdfres"
 )
 
-// Engine repairs, and keeps unproven answers.
-type Engine interface {
-	// Unexplained takes the number of triples in another form than given, against the normal form. It
-	// tells whether the store keeps them otherwise than was known.
-	Unexplained(ctx context.Context, triples int64) (changed bool, err error)
-	// Doubtful is the fault of a resource with an answer of the digest came, not taken yet.
-	Doubtful(ctx context.Context, it *feed.Item, loc ledger.Hash, why string, came rdfres.Digest) *ledger.Fault
-	// Confirm asks again for resources taken without a promise. other gets those without an answer, and
-	// with another one.
-	Confirm(ctx context.Context, snap kv.Reader, other func(*obtain.Outcome) error) error
-	// Repair makes the mirror equal to the source.
-	Repair(ctx context.Context, o *feed.Offer) error
-	// PutWhole writes a mirror without updates.
-	PutWhole(ctx context.Context) error
+// Feed is a source as an audit reads it.
+type Feed struct {
+	feed.Lists
+	feed.Log
 }
 
-// Feed is the part of a feed for an audit.
-type Feed interface {
-	InventoryRoot(ctx context.Context, o *feed.Offer) (*feed.InventoryDoc, error)
-	InventoryNode(ctx context.Context, address string) (*feed.InventoryDoc, error)
-	ReadInventory(ctx context.Context, o *feed.Offer, when feed.When) (*feed.Inventory, error)
-	EachChange(ctx context.Context, o *feed.Offer, from *feed.Cursor, strict bool, f func(feed.Change) error) error
-	Poll(ctx context.Context, o *feed.Offer, at *feed.Cursor) (*feed.Poll, error)
+// Bounds are those of memory and reports.
+type Bounds struct {
+	Named int // differences named in a report
+	Most  int // triples of one subject held in memory
 }
 
 // Audit compares source, records and mirror.
 type Audit struct {
 	*keep.Standing
 	Engine  Engine
+	Doubts  Doubts
 	Feed    Feed
 	Obtains *obtain.Obtainer
 	Offer   *feed.Offer
 	Depth   string // "inventory", "store", "origin"
-	Named   int    // bounds the named differences of a report
-	Most    int    // triples of one subject held in memory
+	Bounds  Bounds
 
 	place place
 }
@@ -192,7 +176,7 @@ func (a *Audit) checkpoint(ctx context.Context, repair bool) error {
 // repair has the engine repair the findings.
 func (a *pass) repair(ctx context.Context) error {
 	if a.told.silent == nil && (a.sourceDiffers || a.found.Refetch > 0) {
-		if err := a.Engine.Repair(ctx, a.Offer); err != nil {
+		if err := a.Engine.Repair(ctx); err != nil {
 			return err
 		}
 	}
@@ -245,7 +229,7 @@ func (a *pass) once(ctx context.Context, rep *keep.AuditReport) error {
 		return err
 	}
 	if a.Depth != "inventory" {
-		c := &Comparison{Standing: a.Standing, Engine: a.Engine, Most: a.Most, Fix: a.fix, Second: a.second, Alone: a.told.silent != nil, event: a.event}
+		c := &Comparison{Standing: a.Standing, Doubts: a.Doubts, Most: a.Bounds.Most, Fix: a.fix, Second: a.second, Alone: a.told.silent != nil, event: a.event}
 		if len(a.rewritten.recast) > 0 {
 			c.saw = a.rewritten.shows
 		}

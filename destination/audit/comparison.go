@@ -26,7 +26,7 @@ import (
 // never sorted themselves. With Fix the mirror is repaired on the way. Of a folder it compares the files.
 type Comparison struct {
 	*keep.Standing
-	Engine Engine
+	Doubts Doubts
 	Most   int // triples of one subject held in memory
 
 	Fix    bool
@@ -488,7 +488,7 @@ func (c *Comparison) forget(ctx context.Context, loc ledger.Hash, rec *ledger.Re
 	b := c.Store.Batch()
 	defer b.Close()
 	if came := c.StateOf(rec); f == nil && came != (rdfres.Digest{}) {
-		f = c.Engine.Doubtful(ctx, feed.EntryOf(rec), loc, "has to be what was recorded", came)
+		f = c.Doubts.Doubtful(ctx, feed.EntryOf(rec), loc, "has to be what was recorded", came)
 		f.Next, f.Doubted = f.First, ledger.AsRecorded
 		c.Ledger.PutFault(b, loc, f)
 	}

@@ -20,12 +20,12 @@ import (
 // confirmTaken asks again for resources taken without a promise.
 func (a *pass) confirmTaken(ctx context.Context, snap kv.Reader) error {
 	unknown := 0
-	err := a.Engine.Confirm(ctx, snap, func(o *obtain.Outcome) error {
-		if o.Err == nil {
-			return a.otherAnswer(o.Record, o.Item)
+	err := a.Doubts.Confirm(ctx, snap, func(it *feed.Item, came *ledger.Record, err error) error {
+		if err == nil {
+			return a.otherAnswer(came, it)
 		}
 		if unknown++; a.told.lost == nil {
-			a.told.lost = fmt.Errorf("%s was received once, without a promise, and cannot be confirmed: %w", clip.Middle(o.Item.Loc), o.Err)
+			a.told.lost = fmt.Errorf("%s was received once, without a promise, and cannot be confirmed: %w", clip.Middle(it.Loc), err)
 		}
 		return nil
 	})
@@ -152,7 +152,7 @@ func (a *pass) doubt(ctx context.Context, b kv.Batch, loc ledger.Hash, e *event)
 		return nil, err
 	}
 	it.Ask.Tried = true
-	f = a.Engine.Doubtful(ctx, it, loc, "differs from what is recorded, and the source tells of no change", came)
+	f = a.Doubts.Doubtful(ctx, it, loc, "differs from what is recorded, and the source tells of no change", came)
 	a.Ledger.PutFault(b, loc, f)
 	if a.SnapshotMeta().CompareSource != "" {
 		return f, nil

@@ -106,7 +106,7 @@ func (a *pass) conclude(ctx context.Context, rep *keep.AuditReport) error {
 			}
 			rep.Rewritten++
 		}
-		if len(rep.Named) < a.Named {
+		if len(rep.Named) < a.Bounds.Named {
 			rep.Named = append(rep.Named, diff)
 		}
 		raw, err := json.Marshal(diff)
@@ -166,7 +166,7 @@ func (a *pass) conclude(ctx context.Context, rep *keep.AuditReport) error {
 	}
 	rep.Rewritten += a.rewritten.n
 	for _, n := range a.rewritten.named {
-		if len(rep.Named) < a.Named {
+		if len(rep.Named) < a.Bounds.Named {
 			rep.Named = append(rep.Named, n)
 		}
 	}

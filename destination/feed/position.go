@@ -218,3 +218,12 @@ func (c *Cursor) IsAt(o *Cursor) bool {
 
 // ReadAgain has the changes after it read, also from documents that were read before.
 func (c *Cursor) ReadAgain() { c.at.Root = listState{URL: c.at.Root.URL} }
+
+// Heard is what notifications tell of a source, zero for nothing.
+type Heard struct {
+	Position uint64    // of its newest change
+	Since    time.Time // of the first change heard of and not read yet
+}
+
+// Unnumbered tells of changes heard of without their positions: they are news until the source is read.
+func (h Heard) Unnumbered() bool { return h.Position == 0 && !h.Since.IsZero() }

@@ -21,13 +21,15 @@ func (l *Ledger) Paths(key func(name Hash) []byte, b kv.Batch) *Paths {
 	return &Paths{l, key, b, map[string]Hash{}}
 }
 
-// Owner is the location of a path.
-func (p *Paths) Owner(ctx context.Context, name string) (Hash, bool, error) {
-	if loc, ok := p.taken[name]; ok {
-		return loc, true, nil
+// Owner tells whether a path is of loc, and whether it is of any location.
+func (p *Paths) Owner(ctx context.Context, name, loc string) (own, taken bool, err error) {
+	of, taken := p.taken[name]
+	if !taken {
+		var o Owner
+		o, taken, err = p.Recorded(ctx, name)
+		of = o.Loc
 	}
-	o, ok, err := p.Recorded(ctx, name)
-	return o.Loc, ok, err
+	return taken && of == HashOf(loc), taken, err
 }
 
 // Recorded is the recorded owner: several destinations may have adopted one folder.
@@ -45,10 +47,11 @@ func (p *Paths) Recorded(ctx context.Context, name string) (o Owner, ok bool, er
 }
 
 // Take gives a path to a location.
-func (p *Paths) Take(name string, loc Hash) {
+func (p *Paths) Take(name, loc string) {
+	of := HashOf(loc)
 	v := binary.BigEndian.AppendUint32(nil, uint32(p.ledger.dest))
-	p.batch.Set(p.key(HashOf(name)), append(append(v, loc[:]...), name...))
-	p.taken[name] = loc
+	p.batch.Set(p.key(HashOf(name)), append(append(v, of[:]...), name...))
+	p.taken[name] = of
 }
 
 // Free takes a path from its location.

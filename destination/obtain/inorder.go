@@ -12,7 +12,7 @@ import (
 // Task makes a result; tasks run beside each other.
 type Task[T any] func(context.Context) T
 
-// Result may have failed.
+// Result may have failed. An implementer guarantees: Failed is nil for a result that can be used.
 type Result interface{ Failed() error }
 
 // Failed is the reason for having no resource.

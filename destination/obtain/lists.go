@@ -20,14 +20,6 @@ import (
 // ErrMaybeList marks a new entry without RDF, which may lead to a list.
 var ErrMaybeList = fmt.Errorf("may lead to a further list, %w", ErrList)
 
-// Unlisted are resources without an entry.
-type Unlisted interface {
-	// One names a living one with its answer, "" for none.
-	One(context.Context) (string, error)
-	// Named takes the triples of a new entry: it stays a resource.
-	Named(ts []rdfres.Triple, entry string)
-}
-
 // Beside gives an Obtainer that fails with ErrMaybeList for a new entry without RDF, while a resource
 // without an entry lives.
 func (ob *Obtainer) Beside(u Unlisted) *Obtainer {

@@ -19,7 +19,7 @@ import (
 // Options of New.
 type Options struct {
 	Fetch     *fetch.Client
-	Packages  Packages
+	Packages  feed.Packages
 	Ledger    *ledger.Ledger // for the kept version, and for what is mirrored already
 	Limits    *Limits
 	Settings  settings.Names

@@ -12,13 +12,6 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// Packages opens packages of a source. An implementer guarantees: a package is whole and as promised,
-// and a member is not longer than a resource may be. Whoever opens a package closes its download.
-type Packages interface {
-	OpenPackage(ctx context.Context, p feed.Package, attempts int) (*feed.Download, *resourcesync.Package, error)
-	ReadMember(z *resourcesync.Package, path string) ([]byte, error)
-}
-
 // packageCache has the packages that single resources were taken from in a run.
 type packageCache struct {
 	mu   sync.Mutex

@@ -17,6 +17,7 @@ type Full struct {
 	Reader
 	Keeper
 	Loader
+	Packer
 	StateKeeper
 	Whole   Whole // nil: it follows each batch
 	Files   Files // nil: it keeps triples
@@ -29,7 +30,7 @@ type Full struct {
 
 // NewFull asks a mirror for its further interfaces.
 func NewFull(place *Place, m Mirror) *Full {
-	out := &Full{Place: place, Mirror: m, Marked: plain{}, Reader: plain{}, Keeper: plain{}, Loader: plain{}, StateKeeper: plain{}}
+	out := &Full{Place: place, Mirror: m, Marked: plain{}, Reader: plain{}, Keeper: plain{}, Loader: plain{}, Packer: plain{}, StateKeeper: plain{}}
 	if x, ok := m.(Marked); ok {
 		out.Marked, out.Remarks = x, true
 	}
@@ -41,6 +42,9 @@ func NewFull(place *Place, m Mirror) *Full {
 	}
 	if x, ok := m.(Loader); ok {
 		out.Loader = x
+	}
+	if x, ok := m.(Packer); ok {
+		out.Packer = x
 	}
 	if x, ok := m.(StateKeeper); ok {
 		out.StateKeeper = x
@@ -88,14 +92,15 @@ func (plain) Restore(context.Context, *Batch) error  { return nil }
 func (plain) TakeBack(context.Context, *Batch) error { return nil }
 
 func (plain) Limit() int                                   { return plainBatch }
-func (plain) Pace() int                                    { return 0 }
 func (plain) CanBulk() bool                                { return false }
 func (plain) BulkTriples() int                             { return plainBatch }
 func (plain) Postable([]Statement) bool                    { return false }
 func (plain) Uploads([]Statement) any                      { return nil }
-func (plain) CanPostPacked() bool                          { return false }
-func (plain) TakesLong() bool                              { return false }
 func (plain) Bulk(context.Context, []Statement, any) error { return errors.ErrUnsupported }
+
+func (plain) CanPostPacked() bool { return false }
+func (plain) TakesLong() bool     { return false }
+func (plain) Pace() int           { return 0 }
 func (plain) PostPacked(context.Context, *Packed, []Statement) error {
 	return errors.ErrUnsupported
 }

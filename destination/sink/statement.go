@@ -16,13 +16,16 @@ import (
 // StateGraph is the graph of rsbridge's own statements in a mirror.
 const StateGraph = "urn:rsbridge:state"
 
+// Hash names a statement or its subject: the begin of a SHA-256.
+type Hash = ledger.Hash
+
 // Statement is one triple as it is sent to a sink, named by hashes of the sink's
 // normal form of it.
 type Statement struct {
 	Triple    rdfres.Triple // blank nodes skolemized
 	Graph     string        // per-entity: the graph; "" in a single graph
-	Subject   ledger.Hash
-	Hash      ledger.Hash
+	Subject   Hash
+	Hash      Hash
 	Rewritten bool // the normal form differs from Triple
 	Recast    bool // and by more than the case of a language tag
 	Shown     bool // read from the mirror: perhaps not the form as written
@@ -79,7 +82,7 @@ func (l *Layout) Statements(entity string, ts []rdfres.Triple) ([]Statement, err
 	}
 	out := make([]Statement, 0, len(ts))
 	var subject rdfres.Term
-	var subj ledger.Hash
+	var subj Hash
 	for _, t := range ts {
 		m := rdfres.Triple{S: rdfres.Skolemize(t.S, l.Authority), P: t.P, O: rdfres.Skolemize(t.O, l.Authority)}
 		if m.S.Kind() != rdfres.KindIRI || m.O.Kind() == rdfres.KindBlank {
@@ -106,6 +109,26 @@ func (l *Layout) Statements(entity string, ts []rdfres.Triple) ([]Statement, err
 	return out[:min(len(out), last+1)], nil
 }
 
+// Lines are those of a kept representation, as they stand in the mirror.
+func (l *Layout) Lines(wire []byte) ([]byte, error) {
+	if !HasBlank(wire) && len(l.NormalForm.Rules) == 0 {
+		return wire, nil // as it is
+	}
+	ts, err := ledger.ParseWire(wire)
+	if err != nil {
+		return nil, err
+	}
+	sts, err := l.Statements("", ts)
+	if err != nil {
+		return nil, err
+	}
+	lines := make([]byte, 0, 2*len(wire))
+	for i := range sts {
+		lines = sts[i].Triple.AppendLine(lines)
+	}
+	return lines, nil
+}
+
 // tagged tells of a literal with a language tag. Its case says nothing.
 func tagged(t rdfres.Term) bool {
 	return t.Kind() == rdfres.KindLiteral && t[len(t)-1] != '"' && t[len(t)-1] != '>'
@@ -120,7 +143,7 @@ func AnyRecast(sts []Statement) bool {
 // is moved once: they are large, and a description has few.
 func sortByHash(sts []Statement) {
 	type place struct {
-		hash ledger.Hash
+		hash Hash
 		at   int
 	}
 	var few [32]place
@@ -142,7 +165,7 @@ func sortByHash(sts []Statement) {
 }
 
 // SubjectHash names a subject (in normal form) within a space.
-func SubjectHash(graph string, s rdfres.Term) ledger.Hash {
+func SubjectHash(graph string, s rdfres.Term) Hash {
 	if graph == "" {
 		return ledger.HashOf(string(s))
 	}
@@ -150,7 +173,7 @@ func SubjectHash(graph string, s rdfres.Term) ledger.Hash {
 }
 
 // TripleHash names a triple (in normal form) within a space.
-func TripleHash(graph string, t rdfres.Triple) ledger.Hash {
+func TripleHash(graph string, t rdfres.Triple) Hash {
 	b := make([]byte, 0, 256)
 	if graph != "" {
 		b = append(append(b, graph...), 0)
@@ -173,7 +196,7 @@ func DigestOf(sts []Statement) rdfres.Digest {
 // index. The statements are sorted by hash, so each group is too.
 func BySubject(sts []Statement) []ledger.Owned {
 	var all []ledger.Owned
-	at := make(map[ledger.Hash]int, 4)
+	at := make(map[Hash]int, 4)
 	for i := range sts {
 		n, known := at[sts[i].Subject]
 		if !known {

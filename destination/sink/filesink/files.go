@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/marks"
 	"github.com/rsbridge/rsbridge/internal/clip"
@@ -25,12 +24,8 @@ import (
 // Find gives the path of a recorded address, "" for none.
 func (m *mirror) Find(ctx context.Context, names sink.Names, loc string) (string, error) {
 	for _, name := range pathsOf(m.Source, loc) {
-		owner, ok, err := names.Owner(ctx, name)
-		if err != nil {
-			return "", err
-		}
-		if ok && owner == ledger.HashOf(loc) {
-			return name, nil
+		if own, _, err := names.Owner(ctx, name, loc); err != nil || own {
+			return name, err
 		}
 	}
 	return "", nil
@@ -49,9 +44,9 @@ func (m *mirror) InTheWay(ctx context.Context, names sink.Names, loc string, bod
 		if own, err := m.Find(ctx, names, loc); err != nil || own != "" {
 			return err
 		}
-		if _, ok, err := names.Owner(ctx, name); err != nil {
+		if _, taken, err := names.Owner(ctx, name, loc); err != nil {
 			return err
-		} else if ok {
+		} else if taken {
 			continue
 		}
 		if body != nil && st.Mode().IsRegular() && st.Size() == int64(len(body)) { // else opening it may wait
@@ -172,20 +167,20 @@ type batch struct {
 // Put writes to the recorded path of an address, else to its own path, else to the hashed
 // one. A file at its hashed path goes back to its own as soon as nothing is in the way there.
 func (b *batch) Put(ctx context.Context, loc string, body []byte, fresh bool) error {
-	paths, of := pathsOf(b.Source, loc), ledger.HashOf(loc)
+	paths := pathsOf(b.Source, loc)
 	for i, name := range paths {
 		if fresh {
 			break
 		}
-		owner, ok, err := b.names.Owner(ctx, name)
+		own, _, err := b.names.Owner(ctx, name, loc)
 		if err != nil {
 			return err
 		}
-		if !ok || owner != of {
+		if !own {
 			continue
 		}
 		if i == 1 {
-			if home, err := b.home(ctx, paths, of, body); home || err != nil {
+			if home, err := b.home(ctx, paths, loc, body); home || err != nil {
 				return err
 			}
 		}
@@ -197,9 +192,9 @@ func (b *batch) Put(ctx context.Context, loc string, body []byte, fresh bool) er
 		return err
 	}
 	for i, name := range paths[:2] {
-		if _, ok, err := b.names.Owner(ctx, name); err != nil {
+		if _, taken, err := b.names.Owner(ctx, name, loc); err != nil {
 			return err
-		} else if ok {
+		} else if taken {
 			continue
 		}
 		err := b.put(name, body, true)
@@ -207,10 +202,10 @@ func (b *batch) Put(ctx context.Context, loc string, body []byte, fresh bool) er
 			continue
 		}
 		if err == nil {
-			b.names.Take(name, of)
+			b.names.Take(name, loc)
 		}
 		if err == nil && i == 0 && name != paths[1] {
-			err = b.leave(ctx, paths[1])
+			err = b.leave(ctx, paths[1], loc)
 		}
 		return err
 	}
@@ -218,9 +213,9 @@ func (b *batch) Put(ctx context.Context, loc string, body []byte, fresh bool) er
 }
 
 // home writes the file of a hashed path to the address's own path, if nothing is in the way there.
-func (b *batch) home(ctx context.Context, paths []string, of ledger.Hash, body []byte) (bool, error) {
+func (b *batch) home(ctx context.Context, paths []string, loc string, body []byte) (bool, error) {
 	own := paths[0]
-	if _, taken, err := b.names.Owner(ctx, own); err != nil || taken || b.blocked(own) {
+	if _, taken, err := b.names.Owner(ctx, own, loc); err != nil || taken || b.blocked(own) {
 		return false, err
 	}
 	if _, err := b.lstat(own); err == nil { // an interrupted batch may have left it
@@ -233,18 +228,18 @@ func (b *batch) home(ctx context.Context, paths []string, of ledger.Hash, body [
 	if err := b.put(own, body, true); err != nil {
 		return false, err
 	}
-	b.names.Take(own, of)
+	b.names.Take(own, loc)
 	b.names.Free(paths[1])
 	return true, b.mirror.Remove(paths[1])
 }
 
 // leave removes the file that an address had at its hashed path, and that the records do not know
 // any more: of a folder that was kept before.
-func (b *batch) leave(ctx context.Context, hashed string) error {
+func (b *batch) leave(ctx context.Context, hashed, loc string) error {
 	if st, err := b.lstat(hashed); err != nil || !st.Mode().IsRegular() {
 		return nil
 	}
-	if _, owned, err := b.names.Owner(ctx, hashed); err != nil || owned {
+	if _, taken, err := b.names.Owner(ctx, hashed, loc); err != nil || taken {
 		return err
 	}
 	return b.mirror.Remove(hashed)
@@ -252,9 +247,9 @@ func (b *batch) leave(ctx context.Context, hashed string) error {
 
 // Home is for a repair: it moves a file from its hashed path to its own.
 func (b *batch) Home(ctx context.Context, loc string) error {
-	paths, of := pathsOf(b.Source, loc), ledger.HashOf(loc)
-	owner, ok, err := b.names.Owner(ctx, paths[1])
-	if err != nil || !ok || owner != of || paths[0] == paths[1] {
+	paths := pathsOf(b.Source, loc)
+	own, _, err := b.names.Owner(ctx, paths[1], loc)
+	if err != nil || !own || paths[0] == paths[1] {
 		return err
 	}
 	root, err := b.root()
@@ -266,7 +261,7 @@ func (b *batch) Home(ctx context.Context, loc string) error {
 		return nil
 	}
 	if err == nil {
-		_, err = b.home(ctx, paths, of, body)
+		_, err = b.home(ctx, paths, loc, body)
 	}
 	return err
 }
@@ -291,9 +286,9 @@ func (b *batch) Clear(ctx context.Context, loc string) error {
 		return err
 	}
 	for _, name := range pathsOf(b.Source, loc)[:2] {
-		if _, ok, err := b.names.Owner(ctx, name); err != nil {
+		if _, taken, err := b.names.Owner(ctx, name, loc); err != nil {
 			return err
-		} else if ok {
+		} else if taken {
 			continue
 		}
 		if st, err := b.lstat(name); err == nil && st.Mode().IsRegular() {
@@ -339,8 +334,8 @@ func (b *batch) put(name string, body []byte, fresh bool) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	of := ledger.HashOf(name)
-	base, part := path.Base(name), ".rsbridge-"+hex.EncodeToString(of[:])+".part"
+	of := sha256.Sum256([]byte(name))
+	base, part := path.Base(name), ".rsbridge-"+hex.EncodeToString(of[:16])+".part"
 	f, err := at.Create(part)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)

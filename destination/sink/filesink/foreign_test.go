@@ -7,18 +7,17 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 )
 
 type owners map[string]string
 
-func (o owners) Owner(_ context.Context, name string) (ledger.Hash, bool, error) {
-	loc, ok := o[name]
-	return ledger.HashOf(loc), ok, nil
+func (o owners) Owner(_ context.Context, name, loc string) (own, taken bool, err error) {
+	of, taken := o[name]
+	return taken && of == loc, taken, nil
 }
-func (owners) Take(string, ledger.Hash) {}
-func (owners) Free(string)              {}
+func (owners) Take(string, string) {}
+func (owners) Free(string)         {}
 
 // Only a regular file with the same bytes is taken over without a record.
 func TestInTheWay(t *testing.T) {

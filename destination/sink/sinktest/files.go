@@ -8,20 +8,19 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // names is a record of paths in memory.
-type names map[string]ledger.Hash
+type names map[string]string
 
-func (n names) Owner(ctx context.Context, name string) (ledger.Hash, bool, error) {
-	loc, ok := n[name]
-	return loc, ok, nil
+func (n names) Owner(ctx context.Context, name, loc string) (own, taken bool, err error) {
+	of, taken := n[name]
+	return taken && of == loc, taken, nil
 }
-func (n names) Take(name string, loc ledger.Hash) { n[name] = loc }
-func (n names) Free(name string)                  { delete(n, name) }
+func (n names) Take(name, loc string) { n[name] = loc }
+func (n names) Free(name string)      { delete(n, name) }
 
 // files have the bytes of each address, also where one address is below another, and as many
 // as there are.

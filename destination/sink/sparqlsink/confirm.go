@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/sparql"
@@ -22,7 +21,7 @@ func (m *Mirror) confirm(ctx context.Context, p *sink.Batch) error {
 		return nil
 	}
 	const absent, there = 1, 2
-	want := make(map[ledger.Hash]byte, len(p.Add)+len(p.Remove))
+	want := make(map[sink.Hash]byte, len(p.Add)+len(p.Remove))
 	pairs := map[string]bool{} // graph, subject and predicate of inserted literals: is there one?
 	pair := func(graph string, t rdfres.Triple) string { return graph + " " + string(t.S) + " " + string(t.P) }
 	var keys []string

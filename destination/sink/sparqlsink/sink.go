@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -40,6 +39,7 @@ type Opened struct {
 	sink.Reader
 	sink.Keeper
 	sink.Loader
+	sink.Packer
 	sink.StateKeeper
 	sink.Learner
 }
@@ -52,10 +52,10 @@ func (s *Store) Open(p *sink.Place) (sink.Mirror, error) {
 	}
 	m := New(s.client, p)
 	if e.Update != "" {
-		return &Opened{m, m, m.reader, m, m, m, m}, nil
+		return &Opened{m, m, m.reader, m, m, m, m, m}, nil
 	}
 	g := &graphs{m}
-	o := Opened{g, g, m.reader, m, m, g, m}
+	o := Opened{g, g, m.reader, m, m, m, g, m}
 	if p.Layout.PerEntity {
 		return &o, nil
 	}
@@ -83,7 +83,7 @@ func (g *Graph) Replace(ctx context.Context, _ []string, each func(sink.PutPart)
 			lay := g.m.Layout
 			err := each(func(authority string, wire []byte) error {
 				lay.Authority = authority
-				lines, err := linesOf(&lay, wire)
+				lines, err := lay.Lines(wire)
 				if err == nil {
 					_, err = w.Write(lines)
 				}
@@ -96,24 +96,4 @@ func (g *Graph) Replace(ctx context.Context, _ []string, each func(sink.PutPart)
 		}()
 		return pr, nil
 	})
-}
-
-// linesOf are those of a kept representation, as they stand in the mirror.
-func linesOf(l *sink.Layout, wire []byte) ([]byte, error) {
-	if !sink.HasBlank(wire) && len(l.NormalForm.Rules) == 0 {
-		return wire, nil // as it is
-	}
-	ts, err := ledger.ParseWire(wire)
-	if err != nil {
-		return nil, err
-	}
-	sts, err := l.Statements("", ts)
-	if err != nil {
-		return nil, err
-	}
-	lines := make([]byte, 0, 2*len(wire))
-	for i := range sts {
-		lines = sts[i].Triple.AppendLine(lines)
-	}
-	return lines, nil
 }

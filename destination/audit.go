@@ -9,6 +9,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/audit"
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/obtain"
@@ -80,7 +81,7 @@ type doubts struct {
 	obtains *obtain.Obtainer
 }
 
-func (ds doubts) Confirm(ctx context.Context, snap kv.Reader, other func(it *feed.Item, came *ledger.Record, err error) error) error {
+func (ds doubts) Confirm(ctx context.Context, snap kv.Reader, other func(it *item.Item, came *ledger.Record, err error) error) error {
 	return ds.Applier.Confirm(ctx, snap, ds.obtains, other)
 }
 

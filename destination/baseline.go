@@ -13,6 +13,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/obtain"
@@ -301,13 +302,13 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 			switch {
 			case p.There() && p.Here():
 				is, _ := p.Item.Differs(p.Record)
-				doubtful := f != nil && (f.List || f.Came != "" && (is != feed.ProvenSame || f.Run == d.applier.RunName()))
-				sparing := v.Sparing && is != feed.Different && !(p.Record.Has(ledger.FlagNotRDF) && obtains.MayBeList(p.Item)) // else it may have become a list of them
-				if !doubtful && (is.Same(o) || sparing) && !(r.dry && r.wouldAskAgain(ctx, p.Loc, p.Record)) {
+				doubtful := f != nil && (f.List || f.Came != "" && (is != item.ProvenSame || f.Run == d.applier.RunName()))
+				sparing := v.Sparing && is != item.Different && !(p.Record.Has(ledger.FlagNotRDF) && obtains.MayBeList(p.Item)) // else it may have become a list of them
+				if !doubtful && (is.Same(o.Followed()) || sparing) && !(r.dry && r.wouldAskAgain(ctx, p.Loc, p.Record)) {
 					if moved := p.Item.Via != "" && p.Item.Via != p.Record.Via; (len(replaces) == 0 && !moved) || r.dry {
 						unchanged += 1 - p.Record.Unselected()
 						outside += p.Record.Unselected()
-						if is == feed.Unknown || is == feed.SameLength {
+						if is == item.Unknown || is == item.SameLength {
 							unasked++
 						}
 					} else {
@@ -352,7 +353,7 @@ func (r *run) compareWith(ctx context.Context, o *feed.Offer, v *feed.Inventory)
 					}
 					frees = one == ""
 				}
-				if it, err := feed.DecodeItem(f.Item); err == nil && !frees && it.SamePromise(p.Item) {
+				if it, err := item.Decode(f.Item); err == nil && !frees && it.SamePromise(p.Item) {
 					p.SeeFault(v, now)
 					continue // its pause is not over
 				}
@@ -635,7 +636,7 @@ func (r *run) loadPackage(ctx context.Context, p *feed.OpenedPackage, listed *ex
 }
 
 // list notes a resource of a dump, by location and entity.
-func list(listed *extsort.Sorter, it *feed.Item) error {
+func list(listed *extsort.Sorter, it *item.Item) error {
 	if listed == nil {
 		return nil
 	}
@@ -724,9 +725,9 @@ func (r *run) doubt(ctx context.Context, b *apply.Batcher, suspect *extsort.Sort
 	}
 	return r.d.applier.Pipeline(ctx, func(yield func(apply.Job, error) bool) {
 		for rec, err := range suspect.Sort() {
-			var it *feed.Item
+			var it *item.Item
 			if err == nil {
-				it, err = feed.DecodeItem(rec.Value)
+				it, err = item.Decode(rec.Value)
 			}
 			if err == nil {
 				it.Ask.Tried = true // in this run
@@ -753,7 +754,7 @@ func (d *Destination) settleUnlisted(ctx context.Context, b *apply.Batcher, list
 		if ok && bytes.Equal(has.Key, loc[:]) {
 			continue
 		}
-		if it, err := feed.DecodeItem(f.Item); err != nil || it.File { // a dump has no files
+		if it, err := item.Decode(f.Item); err != nil || it.File { // a dump has no files
 			continue
 		}
 		rec, err := d.mem.Ledger.Record(ctx, loc)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 )
@@ -42,7 +43,7 @@ func (r *run) cheapest(ctx context.Context, o *feed.Offer, m *keep.Meta) (v *fee
 	read := func() int64 { return d.fetch.Received() + feed.RequestCost*d.fetch.Sent() }
 	start := read()
 	wanted, cost := 0, int64(0)
-	v, err = d.src.ReadInventoryOf(ctx, o, feed.Always, func(it *feed.Item) error {
+	v, err = d.src.ReadInventoryOf(ctx, o, feed.Always, func(it *item.Item) error {
 		if !d.needed(it) {
 			return nil
 		}
@@ -52,7 +53,7 @@ func (r *run) cheapest(ctx context.Context, o *feed.Offer, m *keep.Meta) (v *fee
 				return err
 			}
 			if rec != nil && !rec.Has(ledger.FlagKept) {
-				if v, _ := it.Differs(rec); v.Same(o) {
+				if v, _ := it.Differs(rec); v.Same(o.Followed()) {
 					return nil
 				}
 			}

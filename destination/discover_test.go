@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/internal/webguard"
@@ -625,15 +625,15 @@ func TestStoreThatRewrites(t *testing.T) {
 
 func FuzzRecords(f *testing.F) {
 	f.Add((&ledger.Record{Loc: "http://a/", Entity: "http://b/", Length: -1}).Encode())
-	f.Add((&feed.Item{Loc: "http://a/", Version: &feed.Place{URL: "http://v/"}, Others: []feed.Place{{URL: "x"}}}).Encode())
+	f.Add((&item.Item{Loc: "http://a/", Version: &item.Place{URL: "http://v/"}, Others: []item.Place{{URL: "x"}}}).Encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if r, err := ledger.DecodeRecord(b); err == nil {
 			if r2, err := ledger.DecodeRecord(r.Encode()); err != nil || r2.Loc != r.Loc || r2.Graph != r.Graph || !r2.LastMod.Equal(r.LastMod) {
 				t.Fatal(r, r2, err)
 			}
 		}
-		if it, err := feed.DecodeItem(b); err == nil {
-			if it2, err := feed.DecodeItem(it.Encode()); err != nil || it2.Loc != it.Loc || len(it2.Others) != len(it.Others) {
+		if it, err := item.Decode(b); err == nil {
+			if it2, err := item.Decode(it.Encode()); err != nil || it2.Loc != it.Loc || len(it2.Others) != len(it.Others) {
 				t.Fatal(it, it2, err)
 			}
 		}

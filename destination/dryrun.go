@@ -7,6 +7,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/obtain"
@@ -144,7 +145,7 @@ func (r *run) wouldAskAgain(ctx context.Context, loc ledger.Hash, rec *ledger.Re
 }
 
 // needed tells whether the bytes of a resource would be fetched.
-func (d *Destination) needed(it *feed.Item) bool {
+func (d *Destination) needed(it *item.Item) bool {
 	return d.obtains.Needed(it)
 }
 
@@ -194,7 +195,7 @@ func (r *run) planDump(ctx context.Context, o *feed.Offer, dump *feed.Dump) (fun
 }
 
 // planChange counts the effect of a change.
-func (r *run) planChange(ctx context.Context, it *feed.Item) error {
+func (r *run) planChange(ctx context.Context, it *item.Item) error {
 	d := r.d
 	rec, err := d.mem.Ledger.Record(ctx, ledger.HashOf(it.Loc))
 	if err != nil {
@@ -227,7 +228,7 @@ func (r *run) planChange(ctx context.Context, it *feed.Item) error {
 	default:
 		what = &c.Updated
 		if rec != nil && !r.plan.base {
-			if v, _ := it.Differs(rec); v == feed.ProvenSame {
+			if v, _ := it.Differs(rec); v == item.ProvenSame {
 				what = &c.Unchanged
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/pairs"
@@ -60,7 +61,7 @@ func (h *past) backTo(ctx context.Context, to *keep.Place) (done bool, err error
 	}
 	defer named.Close()
 	var failed error
-	follows, err := h.d.src.Follows(ctx, h.o, to.Cursor, func(it *feed.Item) {
+	follows, err := h.d.src.Follows(ctx, h.o, to.Cursor, func(it *item.Item) {
 		switch {
 		case it == nil:
 			named.Undo(0)
@@ -351,7 +352,7 @@ func (h *past) confirmGap(ctx context.Context) error {
 // addFormers adds the resources touched since a place to an inventory, as they were there.
 func (h *past) addFormers(ctx context.Context, snap kv.Reader, was *keep.Place, v *feed.Inventory) error {
 	for loc, t := range h.d.mem.Ledger.Touched(ctx, snap, was.Span) {
-		it, err := (*feed.Item)(nil), t.Err
+		it, err := (*item.Item)(nil), t.Err
 		if err == nil {
 			it, err = h.former(ctx, loc, t.Touched)
 		}
@@ -366,7 +367,7 @@ func (h *past) addFormers(ctx context.Context, snap kv.Reader, was *keep.Place, 
 }
 
 // former is how to bring a touched resource back, nil if it is as it was. Unknown ones go.
-func (h *past) former(ctx context.Context, loc ledger.Hash, t *ledger.Touched) (*feed.Item, error) {
+func (h *past) former(ctx context.Context, loc ledger.Hash, t *ledger.Touched) (*item.Item, error) {
 	rec, err := h.d.mem.Ledger.Record(ctx, loc)
 	if err != nil {
 		return nil, err
@@ -384,11 +385,11 @@ func (h *past) former(ctx context.Context, loc ledger.Hash, t *ledger.Touched) (
 	case is && f == nil && l == nil:
 		return nil, nil
 	case len(t.Item) > 0:
-		return feed.DecodeItem(t.Item)
+		return item.Decode(t.Item)
 	case rec != nil:
-		return &feed.Item{Loc: rec.Loc, Change: "deleted"}, nil
+		return &item.Item{Loc: rec.Loc, Change: "deleted"}, nil
 	case f != nil:
-		return &feed.Item{Loc: f.Loc, Change: "deleted"}, nil
+		return &item.Item{Loc: f.Loc, Change: "deleted"}, nil
 	}
 	return nil, nil
 }

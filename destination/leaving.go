@@ -11,6 +11,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/pairs"
@@ -57,7 +58,7 @@ func (lv *leavings) stay(ctx context.Context, v *feed.Inventory, snap kv.Reader)
 			return err
 		} else if next != nil {
 			is, _ := p.Item.Differs(p.Record)
-			if then, _ := p.Item.Differs(next); is != feed.ProvenSame && (is != feed.SeemsSame || then == feed.SeemsSame) {
+			if then, _ := p.Item.Differs(next); is != item.ProvenSame && (is != item.SeemsSame || then == item.SeemsSame) {
 				continue
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/pairs"
@@ -14,8 +15,8 @@ import (
 
 // pairMoves takes out of a window of changes the deletions whose entity has
 // another location in the same window, and gives what each of those replaces.
-func (d *Destination) pairMoves(ctx context.Context, items []*feed.Item) (map[ledger.Hash][]ledger.Hash, error) {
-	homes := map[string]*feed.Item{}
+func (d *Destination) pairMoves(ctx context.Context, items []*item.Item) (map[ledger.Hash][]ledger.Hash, error) {
+	homes := map[string]*item.Item{}
 	deletions := 0
 	for _, it := range items {
 		switch {

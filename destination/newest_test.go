@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
@@ -469,7 +470,7 @@ func TestCutOffBehindTheCursor(t *testing.T) {
 			last = 2 * time.Minute
 		}
 		for i, since := range []time.Duration{time.Minute, last} {
-			it := &feed.Item{Loc: b.src.url(fmt.Sprintf("/set/r/e%d.nt", i)), Change: "deleted", Time: at.Newest().Time.Add(since)}
+			it := &item.Item{Loc: b.src.url(fmt.Sprintf("/set/r/e%d.nt", i)), Change: "deleted", Time: at.Newest().Time.Add(since)}
 			if err := w.add(context.Background(), feed.Change{Item: it, Served: it.Time}); err != nil {
 				t.Fatal(err)
 			}

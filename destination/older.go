@@ -6,6 +6,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/pairs"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -35,7 +36,7 @@ func (d *Destination) agrees(ctx context.Context, v *feed.Inventory, dump bool) 
 			return false, nil
 		}
 		if dump && p.There() && p.Here() {
-			if is, _ := p.Item.Differs(p.Record); is != feed.ProvenSame {
+			if is, _ := p.Item.Differs(p.Record); is != item.ProvenSame {
 				return false, nil
 			}
 		}

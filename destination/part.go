@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 )
 
 // expected is the record of a resource before it is fetched: by classes it may still be outside.
-func (d *Destination) expected(it *feed.Item) *ledger.Record {
+func (d *Destination) expected(it *item.Item) *ledger.Record {
 	if d.obtains.Select.Outside(it) {
 		return &ledger.Record{Flags: ledger.FlagUnselected}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/pairs"
 )
@@ -194,7 +195,7 @@ func (d *Destination) provenByInventory(ctx context.Context, o *feed.Offer) (boo
 	if err != nil || root == nil {
 		return false, err
 	}
-	want, err := feed.ParseGraph(root.Digest)
+	want, err := item.ParseGraph(root.Digest)
 	if err != nil {
 		d.mem.Log.Info("the source's inventory is passed over", "why", err)
 		return false, nil

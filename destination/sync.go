@@ -13,6 +13,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
@@ -440,7 +441,7 @@ func (r *run) retry(ctx context.Context) error {
 			if f.Run == d.applier.RunName() || !r.atOnce && d.stand.Pauses(ctx, f.Fault, d.lim.apply.RetryMax) {
 				continue
 			}
-			it, err := feed.DecodeItem(f.Item)
+			it, err := item.Decode(f.Item)
 			if err != nil {
 				yield(nil, err)
 				return

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/jsonpatch"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
@@ -816,7 +817,7 @@ func (s *testSource) serveInventory(w http.ResponseWriter, r *http.Request) {
 	var entries []rdfres.InventoryEntry
 	for k, body := range s.bodies {
 		e := s.entry(k, body, 0, rs.Meta{})
-		d, err := feed.ParseGraph(e.Meta.Ext[rs.ExtGraph])
+		d, err := item.ParseGraph(e.Meta.Ext[rs.ExtGraph])
 		if err != nil {
 			s.t.Error(err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/apply"
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
@@ -18,7 +19,7 @@ import (
 type window struct {
 	d      *Destination
 	r      *run
-	order  []*feed.Item
+	order  []*item.Item
 	items  map[ledger.Hash]int // position in order
 	count  int
 	at     feed.Cursor // behind everything added
@@ -161,7 +162,7 @@ func (w *window) apply(ctx context.Context, then func(*keep.Meta)) error {
 		if err != nil {
 			return err
 		}
-		first := items[slices.IndexFunc(items, func(it *feed.Item) bool { return it != nil })] // the last one is there
+		first := items[slices.IndexFunc(items, func(it *item.Item) bool { return it != nil })] // the last one is there
 		if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) {
 			m.At.Cursor().SetAhead(w.at.Newest())
 			m.Reads(first.Time, d.opt.Now(), d.src.Stands(), pending)
@@ -201,7 +202,7 @@ func (w *window) apply(ctx context.Context, then func(*keep.Meta)) error {
 			switch {
 			case it.Bad != "", it.Change == "deleted":
 			case rec != nil && !rec.Has(ledger.FlagKept):
-				if v, _ := it.Differs(rec); v == feed.ProvenSame {
+				if v, _ := it.Differs(rec); v == item.ProvenSame {
 					j = apply.Known(it, rec)
 				} else {
 					if j = w.fromPackage(it); j == nil {
@@ -279,7 +280,7 @@ func (w *window) finish(ctx context.Context, poll *feed.Poll) error {
 }
 
 // fromPackage is the job of a change with its bytes in a package, nil for others.
-func (w *window) fromPackage(it *feed.Item) apply.Job {
+func (w *window) fromPackage(it *item.Item) apply.Job {
 	if it.Ask.Opened == nil || it.Path == "" || it.Bad != "" {
 		return w.packagedElsewhere(it)
 	}
@@ -288,12 +289,12 @@ func (w *window) fromPackage(it *feed.Item) apply.Job {
 }
 
 // packagesFor reads the Change Dump when there is much to fetch.
-func (w *window) packagesFor(ctx context.Context, items []*feed.Item) error {
+func (w *window) packagesFor(ctx context.Context, items []*item.Item) error {
 	d := w.d
 	if w.dump == nil || w.r.dry {
 		return nil
 	}
-	var wanted []*feed.Item
+	var wanted []*item.Item
 	for _, it := range items {
 		if it != nil && it.Bad == "" && it.Change != "deleted" {
 			wanted = append(wanted, it)
@@ -330,7 +331,7 @@ func (w *window) close() {
 }
 
 // packagedElsewhere is the job of a change whose bytes one of the packages has, nil for none.
-func (w *window) packagedElsewhere(it *feed.Item) apply.Job {
+func (w *window) packagedElsewhere(it *item.Item) apply.Job {
 	d := w.d
 	body := w.packages.Body(it)
 	if body == nil {

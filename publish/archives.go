@@ -395,11 +395,11 @@ func pruneLinks(ctx context.Context, view *changetrack.View, e *resourcesync.Ent
 	if l := e.Link(resourcesync.RelDescribes); l != nil {
 		entity = l.Href
 	}
-	sequence, err := strconv.ParseUint(e.Meta.Ext[resourcesync.ExtSequence], 10, 64)
-	if err != nil {
+	sequence, ok := e.Meta.Sequence()
+	if !ok {
 		return fmt.Errorf("entry %s has no sequence", e.Loc)
 	}
-	_, err = view.Representation(ctx, entity, sequence)
+	_, err := view.Representation(ctx, entity, sequence)
 	version := err == nil
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return err

@@ -1,6 +1,7 @@
 package resourcesync
 
 import (
+	"strconv"
 	"strings"
 	"time"
 )
@@ -18,6 +19,15 @@ type Meta struct {
 	Hash                                 Hashes
 	Length                               int64
 	Ext                                  map[string]string // attributes in NamespaceBridge by local name
+}
+
+// Sequence is the position in the source's log, our own attribute; ok is false without one.
+func (m *Meta) Sequence() (sequence uint64, ok bool) {
+	n, err := strconv.ParseUint(m.Ext[ExtSequence], 10, 63)
+	if err != nil {
+		return 0, false
+	}
+	return n, true
 }
 
 // Link is an rs:ln element. Length -1 and Pri 0 mean absent; a length of 0 is

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -73,6 +73,6 @@ func (ap *Applier) IsBroken() bool { return ap.unfinished.Load() }
 func (ap *Applier) CountFiles(e *ledger.Extent) int64 { return ap.content.countFiles(e) }
 
 // Doubtful is the fault of a resource with an answer of the digest came, not taken yet.
-func (ap *Applier) Doubtful(ctx context.Context, it *feed.Item, loc ledger.Hash, why string, came rdfres.Digest) *ledger.Fault {
+func (ap *Applier) Doubtful(ctx context.Context, it *item.Item, loc ledger.Hash, why string, came rdfres.Digest) *ledger.Fault {
 	return ap.planner.faults.newFault(ctx, it, loc, &doubtfulError{why, came})
 }

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/obtain"
@@ -27,7 +27,7 @@ import (
 // Op is the change of one resource in a batch.
 type Op struct {
 	Loc    ledger.Hash
-	Item   *feed.Item     // nil after a restart, and of small ones
+	Item   *item.Item     // nil after a restart, and of small ones
 	Record *ledger.Record // new state; nil: it goes
 	wire   []byte
 	Raw    []byte          // of a mirror of files
@@ -1011,7 +1011,7 @@ func (pl *planner) ownedByAny(ctx context.Context, subj, triple ledger.Hash) (bo
 func (fa *faults) instead(ctx context.Context, o *Op, err error) *Op {
 	it := o.Item
 	if it == nil {
-		if it = (&feed.Item{Loc: fa.locOf(ctx, o), Promise: fetch.Promise{Length: -1}}); o.Record == nil {
+		if it = (&item.Item{Loc: fa.locOf(ctx, o), Promise: fetch.Promise{Length: -1}}); o.Record == nil {
 			it.Change = "deleted"
 		}
 	}
@@ -1020,7 +1020,7 @@ func (fa *faults) instead(ctx context.Context, o *Op, err error) *Op {
 
 // newFault remembers the error of a resource, and the time of the next try: the pause doubles with
 // each try for the same promise. The locations in replaces stay until it succeeds.
-func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, err error, replaces ...ledger.Hash) *ledger.Fault {
+func (fa *faults) newFault(ctx context.Context, it *item.Item, loc ledger.Hash, err error, replaces ...ledger.Hash) *ledger.Fault {
 	now := fa.Options.Now().UTC()
 	f := &ledger.Fault{Loc: it.Loc, Entity: it.Entity, State: "pending", Reason: clip.Middle(err.Error()), Tries: 1, First: now, Time: it.Time, Item: it.Encode(), Replaces: replaces}
 	if it.Ask.Tried {
@@ -1028,7 +1028,7 @@ func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, 
 	}
 	f.List, f.Unread = errors.Is(err, obtain.ErrList), errors.Is(err, obtain.ErrMaybeList)
 	f.Blocked = errors.As(err, new(*sink.ForeignFileError))
-	f.Unseen = it.Change == "" && !errors.Is(err, obtain.ErrContent) && !errors.Is(err, sink.ErrRefused) && !feed.IsTypeOfRDF(it.Promise.Type) && fa.Ledger.Lacks(ctx, loc)
+	f.Unseen = it.Change == "" && !errors.Is(err, obtain.ErrContent) && !errors.Is(err, sink.ErrRefused) && !item.IsTypeOfRDF(it.Promise.Type) && fa.Ledger.Lacks(ctx, loc)
 	var doubtful *doubtfulError
 	if errors.As(err, &doubtful) {
 		f.Doubted, f.Came = fa.runName(), doubtful.came.String()
@@ -1039,7 +1039,7 @@ func (fa *faults) newFault(ctx context.Context, it *feed.Item, loc ledger.Hash, 
 			f.Doubted = old.Doubted
 		}
 		f.Replace(old.Replaces)
-		if oit, derr := feed.DecodeItem(old.Item); derr == nil && oit.SamePromise(it) {
+		if oit, derr := item.Decode(old.Item); derr == nil && oit.SamePromise(it) {
 			f.Tries = old.Tries + 1
 			if !errors.Is(err, obtain.ErrContent) || old.Unread {
 				f.List, f.Unread = old.List, old.Unread

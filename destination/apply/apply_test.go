@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/rdfres"
+	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 // bulky is a store that takes any triples, at a pace.
@@ -57,43 +58,43 @@ func TestSmallOpsBesideOthers(t *testing.T) {
 // whatever it has.
 func TestItemRest(t *testing.T) {
 	digest := rdfres.Digest{1}
-	fields := map[string]func(*feed.Item){
-		"Loc":      func(it *feed.Item) { it.Loc = "http://ex.org/a" },
-		"Entity":   func(it *feed.Item) { it.Entity = "http://ex.org/e" },
-		"Change":   func(it *feed.Item) { it.Change = "updated" },
-		"LastMod":  func(it *feed.Item) { it.LastMod = time.Unix(1, 0) },
-		"Time":     func(it *feed.Item) { it.Time = time.Unix(1, 0) },
-		"Sequence": func(it *feed.Item) { it.Sequence = 1 },
-		"Version":  func(it *feed.Item) { it.Version = &feed.Place{} },
-		"Others":   func(it *feed.Item) { it.Others = []feed.Place{{URL: "http://ex.org/b"}} },
-		"Path":     func(it *feed.Item) { it.Path = "/a.nt" },
-		"Package":  func(it *feed.Item) { it.Package = "http://ex.org/a.zip" },
-		"Via":      func(it *feed.Item) { it.Via = "http://ex.org/v" },
-		"Patches":  func(it *feed.Item) { it.Patches = make([]feed.PatchOffer, 1) },
-		"TimeGate": func(it *feed.Item) { it.TimeGate = "http://ex.org/t" },
-		"AsOf":     func(it *feed.Item) { it.AsOf = time.Unix(1, 0) },
-		"Bad":      func(it *feed.Item) { it.Bad = "bad" },
-		"Blind":    func(it *feed.Item) { it.Blind = true },
-		"Opened":   func(it *feed.Item) { it.Ask.Opened = &feed.Download{} },
-		"Found":    func(it *feed.Item) { it.Found = make([]feed.Place, 1) },
-		"Tried":    func(it *feed.Item) { it.Ask.Tried = true },
-		"ETag":     func(it *feed.Item) { it.Ask.ETag = "x" },
-		"File":     func(it *feed.Item) { it.File = true },
-		"Hashes":   func(it *feed.Item) { it.Promise.Hashes.SHA256 = "00" },
-		"Other":    func(it *feed.Item) { it.Promise.Hashes.Other = []string{"x:00"} },
-		"Length":   func(it *feed.Item) { it.Promise.Length = 12 },
-		"Type":     func(it *feed.Item) { it.Promise.Type = "text/turtle" },
-		"Encoding": func(it *feed.Item) { it.Promise.Encoding = "gzip" },
-		"Graph":    func(it *feed.Item) { it.Promise.Graph = digest },
+	fields := map[string]func(*item.Item){
+		"Loc":      func(it *item.Item) { it.Loc = "http://ex.org/a" },
+		"Entity":   func(it *item.Item) { it.Entity = "http://ex.org/e" },
+		"Change":   func(it *item.Item) { it.Change = "updated" },
+		"LastMod":  func(it *item.Item) { it.LastMod = time.Unix(1, 0) },
+		"Time":     func(it *item.Item) { it.Time = time.Unix(1, 0) },
+		"Sequence": func(it *item.Item) { it.Sequence = 1 },
+		"Version":  func(it *item.Item) { it.Version = &item.Place{} },
+		"Others":   func(it *item.Item) { it.Others = []item.Place{{URL: "http://ex.org/b"}} },
+		"Path":     func(it *item.Item) { it.Path = "/a.nt" },
+		"Package":  func(it *item.Item) { it.Package = "http://ex.org/a.zip" },
+		"Via":      func(it *item.Item) { it.Via = "http://ex.org/v" },
+		"Patches":  func(it *item.Item) { it.Patches = make([]item.Patch, 1) },
+		"TimeGate": func(it *item.Item) { it.TimeGate = "http://ex.org/t" },
+		"AsOf":     func(it *item.Item) { it.AsOf = time.Unix(1, 0) },
+		"Bad":      func(it *item.Item) { it.Bad = "bad" },
+		"Blind":    func(it *item.Item) { it.Blind = true },
+		"Opened":   func(it *item.Item) { it.Ask.Opened = &resourcesync.Package{} },
+		"Found":    func(it *item.Item) { it.Found = make([]item.Place, 1) },
+		"Tried":    func(it *item.Item) { it.Ask.Tried = true },
+		"ETag":     func(it *item.Item) { it.Ask.ETag = "x" },
+		"File":     func(it *item.Item) { it.File = true },
+		"Hashes":   func(it *item.Item) { it.Promise.Hashes.SHA256 = "00" },
+		"Other":    func(it *item.Item) { it.Promise.Hashes.Other = []string{"x:00"} },
+		"Length":   func(it *item.Item) { it.Promise.Length = 12 },
+		"Type":     func(it *item.Item) { it.Promise.Type = "text/turtle" },
+		"Encoding": func(it *item.Item) { it.Promise.Encoding = "gzip" },
+		"Graph":    func(it *item.Item) { it.Promise.Graph = digest },
 	}
-	for of := range reflect.TypeFor[feed.Item]().Fields() {
+	for of := range reflect.TypeFor[item.Item]().Fields() {
 		if fields[of.Name] == nil && of.Name != "Promise" && of.Name != "Ask" {
 			t.Errorf("%s is not tried", of.Name)
 		}
 	}
 	small := map[string]bool{"Loc": true, "Entity": true, "LastMod": true, "Path": true, "Package": true, "Via": true, "Hashes": true, "Length": true, "Type": true, "Encoding": true, "Graph": true}
 	for name, set := range fields {
-		it := &feed.Item{Promise: fetch.Promise{Length: -1}}
+		it := &item.Item{Promise: fetch.Promise{Length: -1}}
 		set(it)
 		rec := it.Record()
 		rec.Graph = digest

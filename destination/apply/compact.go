@@ -3,8 +3,8 @@ package apply
 import (
 	"context"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 )
@@ -36,19 +36,19 @@ type itemRest struct {
 }
 
 // restOf tells whether an item can be made again of its record and the rest.
-func restOf(it *feed.Item, r *ledger.Record) (rest itemRest, ok bool) {
+func restOf(it *item.Item, r *ledger.Record) (rest itemRest, ok bool) {
 	p, h := &it.Promise, it.Promise.Hashes
 	ok = it.Loc == r.Loc && it.Entity == r.Entity && it.Via == r.Via && it.LastMod.Equal(r.LastMod) && p.Length == r.Length &&
 		h.MD5 == r.Hashes.MD5 && h.SHA1 == r.Hashes.SHA1 && h.SHA256 == r.Hashes.SHA256 && len(h.Other)+len(r.Hashes.Other) == 0 &&
 		(p.Graph.IsZero() || p.Graph == r.Graph) &&
 		it.Change == "" && it.Time.IsZero() && it.Sequence == 0 && it.Version == nil && len(it.Others)+len(it.Patches) == 0 &&
-		it.TimeGate == "" && it.AsOf.IsZero() && it.Bad == "" && !it.Blind && it.Found == nil && !it.File && it.Ask == (feed.Ask{})
+		it.TimeGate == "" && it.AsOf.IsZero() && it.Bad == "" && !it.Blind && it.Found == nil && !it.File && it.Ask == (item.Ask{})
 	return itemRest{it.Path, it.Package, p.Type, p.Encoding, !p.Graph.IsZero()}, ok
 }
 
-func (s *itemRest) item(r *ledger.Record) *feed.Item {
+func (s *itemRest) item(r *ledger.Record) *item.Item {
 	length, _ := r.Promised()
-	it := &feed.Item{Loc: r.Loc, Entity: r.Entity, Via: r.Via, LastMod: r.LastMod, Path: s.path, Package: s.pkg,
+	it := &item.Item{Loc: r.Loc, Entity: r.Entity, Via: r.Via, LastMod: r.LastMod, Path: s.path, Package: s.pkg,
 		Promise: fetch.Promise{Hashes: r.Hashes, Length: length, Type: s.typ, Encoding: s.encoding}}
 	if s.graph {
 		it.Promise.Graph = r.Graph

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/obtain"
 	"github.com/rsbridge/rsbridge/internal/clip"
@@ -146,7 +146,7 @@ func (b *Batcher) Again(o *Outcome) (other bool) {
 
 // Confirm asks again for resources taken without a promise. other gets those without an answer, and with
 // another one: nothing of it is taken.
-func (ap *Applier) Confirm(ctx context.Context, snap kv.Reader, obtains *obtain.Obtainer, other func(it *feed.Item, came *ledger.Record, err error) error) error {
+func (ap *Applier) Confirm(ctx context.Context, snap kv.Reader, obtains *obtain.Obtainer, other func(it *item.Item, came *ledger.Record, err error) error) error {
 	b := ap.Batch(ctx, &Counts{}, false)
 	err := obtain.InOrder(ctx, ap.Config.Concurrency, ap.Doubted(ctx, snap, obtains, func(g *ledger.Doubt) bool { return g.Odd || g.Asked.IsZero() }), func(o *Outcome) error {
 		switch {
@@ -209,7 +209,7 @@ func (ap *Applier) Doubted(ctx context.Context, snap kv.Reader, obtains *obtain.
 				yield(nil, err)
 				return
 			}
-			it, err := feed.DecodeItem(g.Item)
+			it, err := item.Decode(g.Item)
 			if err != nil {
 				yield(nil, err)
 				return

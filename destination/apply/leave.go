@@ -3,14 +3,14 @@ package apply
 import (
 	"context"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
 // Leave makes a resource leave, with the former locations of its entity. it is the deleting change,
 // nil if not at hand.
-func (b *Batcher) Leave(ctx context.Context, loc ledger.Hash, it *feed.Item, how ledger.Leaving) error {
+func (b *Batcher) Leave(ctx context.Context, loc ledger.Hash, it *item.Item, how ledger.Leaving) error {
 	ap := b.ap
 	how.Since = ap.Options.Now().UTC()
 	if it != nil {
@@ -132,7 +132,7 @@ func (ap *Applier) touch(ctx context.Context, b kv.Batch, loc ledger.Hash) error
 		}
 		t := &ledger.Touched{}
 		if rec != nil && !rec.Has(ledger.FlagKept) {
-			t.State, t.Item = ap.StateOf(rec).String(), feed.EntryOf(rec).Encode()
+			t.State, t.Item = ap.StateOf(rec).String(), item.Of(rec).Encode()
 		}
 		if f != nil {
 			t.Item, t.Pending = f.Item, true
@@ -142,7 +142,7 @@ func (ap *Applier) touch(ctx context.Context, b kv.Batch, loc ledger.Hash) error
 }
 
 // deletionOf is the deleting change of a leaving resource, nil if a list lacks it or it becomes empty.
-func deletionOf(l *ledger.Leaving) (*feed.Item, error) {
+func deletionOf(l *ledger.Leaving) (*item.Item, error) {
 	if l.Becomes != nil {
 		return nil, nil
 	}
@@ -150,9 +150,9 @@ func deletionOf(l *ledger.Leaving) (*feed.Item, error) {
 }
 
 // ChangeOf is the source's last change of a leaving resource, nil if a list lacks it.
-func ChangeOf(l *ledger.Leaving) (*feed.Item, error) {
+func ChangeOf(l *ledger.Leaving) (*item.Item, error) {
 	if len(l.Item) == 0 {
 		return nil, nil
 	}
-	return feed.DecodeItem(l.Item)
+	return item.Decode(l.Item)
 }

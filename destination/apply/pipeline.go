@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/obtain"
@@ -32,7 +33,7 @@ func JobOf(obtain func(context.Context) *obtain.Outcome) Job {
 }
 
 // Known is the job of a resource that need not be fetched.
-func Known(it *feed.Item, rec *ledger.Record) Job {
+func Known(it *item.Item, rec *ledger.Record) Job {
 	return func(context.Context) *Outcome { return &Outcome{Outcome: obtain.Outcome{Item: it, Record: rec}} }
 }
 

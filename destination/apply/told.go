@@ -3,7 +3,7 @@ package apply
 import (
 	"context"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 )
 
 // The log tells, at level debug, the fate of every change: "change is applied", "change is
@@ -20,7 +20,7 @@ func (ap *Applier) tell(ctx context.Context, o *Op) {
 	change := o.Item != nil && o.Item.Change != ""
 	again := false
 	if f, err := ap.Ledger.Fault(ctx, o.Loc); err == nil && f != nil {
-		if it, err := feed.DecodeItem(f.Item); err == nil && it.Change != "" {
+		if it, err := item.Decode(f.Item); err == nil && it.Change != "" {
 			if again = change && it.Identity() == o.Item.Identity(); !again {
 				ap.Fates.Superseded(it, o.Item)
 			}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/pairs"
 )
@@ -27,7 +28,7 @@ func (a *pass) published(ctx context.Context, open bool) error {
 		if f.Err != nil {
 			return f.Err
 		}
-		it, err := feed.DecodeItem(f.Item)
+		it, err := item.Decode(f.Item)
 		if err != nil {
 			return err
 		}
@@ -53,7 +54,7 @@ func (a *pass) published(ctx context.Context, open bool) error {
 }
 
 // proven tells of an inventory equal to the records and of a later change.
-func (a *pass) proven(it *feed.Item) bool {
+func (a *pass) proven(it *item.Item) bool {
 	return a.told.inventory != "" && it.Sequence <= a.told.through
 }
 
@@ -106,7 +107,7 @@ func (a *pass) unread(ctx context.Context, v *feed.Inventory, open bool) error {
 }
 
 // unapplied makes a finding of a published change, unless the mirror is proven to have it.
-func (a *pass) unapplied(ctx context.Context, loc ledger.Hash, it *feed.Item) error {
+func (a *pass) unapplied(ctx context.Context, loc ledger.Hash, it *item.Item) error {
 	rec, err := a.Ledger.Record(ctx, loc)
 	if err != nil {
 		return err
@@ -122,9 +123,9 @@ func (a *pass) unapplied(ctx context.Context, loc ledger.Hash, it *feed.Item) er
 	case p.There() && p.Here():
 		v, why := it.Differs(rec)
 		switch {
-		case v == feed.ProvenSame, v == feed.SeemsSame, v != feed.Different && a.Depth == "origin":
+		case v == item.ProvenSame, v == item.SeemsSame, v != item.Different && a.Depth == "origin":
 			return nil
-		case v == feed.Different:
+		case v == item.Different:
 			e.Detail = "the source says " + why + faultNote(f)
 		default:
 			e.Detail = "the source tells that it was " + it.Change + ", which is not known to be applied" + faultNote(f)

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
@@ -488,7 +488,7 @@ func (c *Comparison) forget(ctx context.Context, loc ledger.Hash, rec *ledger.Re
 	b := c.Store.Batch()
 	defer b.Close()
 	if came := c.StateOf(rec); f == nil && came != (rdfres.Digest{}) {
-		f = c.Doubts.Doubtful(ctx, feed.EntryOf(rec), loc, "has to be what was recorded", came)
+		f = c.Doubts.Doubtful(ctx, item.Of(rec), loc, "has to be what was recorded", came)
 		f.Next, f.Doubted = f.First, ledger.AsRecorded
 		c.Ledger.PutFault(b, loc, f)
 	}

@@ -3,7 +3,7 @@ package audit
 import (
 	"context"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -14,6 +14,6 @@ import (
 //   - Confirm asks again for resources taken without a promise. other gets those without an answer
 //     (err), and those with another one: nothing of it is taken.
 type Doubts interface {
-	Doubtful(ctx context.Context, it *feed.Item, loc ledger.Hash, why string, came rdfres.Digest) *ledger.Fault
-	Confirm(ctx context.Context, snap kv.Reader, other func(it *feed.Item, came *ledger.Record, err error) error) error
+	Doubtful(ctx context.Context, it *item.Item, loc ledger.Hash, why string, came rdfres.Digest) *ledger.Fault
+	Confirm(ctx context.Context, snap kv.Reader, other func(it *item.Item, came *ledger.Record, err error) error) error
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/extsort"
@@ -103,7 +104,7 @@ func (v *inventory) compare(ctx context.Context) error {
 	if unusable != nil && !errors.Is(unusable, feed.ErrInventory) {
 		return unusable
 	}
-	want, err := feed.ParseGraph(a.told.root.Digest)
+	want, err := item.ParseGraph(a.told.root.Digest)
 	if err != nil {
 		return fmt.Errorf("%w: %w", feed.ErrInventory, err)
 	}
@@ -207,7 +208,7 @@ func (v *inventory) descend(ctx context.Context, address, path string) error {
 		}
 		var graph rdfres.Digest
 		if err == nil {
-			graph, err = feed.ParseGraph(l.Graph)
+			graph, err = item.ParseGraph(l.Graph)
 		}
 		if err != nil {
 			return fmt.Errorf("%w: %w", feed.ErrInventory, err)
@@ -224,7 +225,7 @@ func (v *inventory) descend(ctx context.Context, address, path string) error {
 			return fmt.Errorf("%w: %q is no child of %q", feed.ErrInventory, clip.Middle(c.Path), path)
 		}
 		have[c.Path] = true
-		want, err := feed.ParseGraph(c.Digest)
+		want, err := item.ParseGraph(c.Digest)
 		if err != nil {
 			return fmt.Errorf("%w: %w", feed.ErrInventory, err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/obtain"
@@ -20,7 +21,7 @@ import (
 // confirmTaken asks again for resources taken without a promise.
 func (a *pass) confirmTaken(ctx context.Context, snap kv.Reader) error {
 	unknown := 0
-	err := a.Doubts.Confirm(ctx, snap, func(it *feed.Item, came *ledger.Record, err error) error {
+	err := a.Doubts.Confirm(ctx, snap, func(it *item.Item, came *ledger.Record, err error) error {
 		if err == nil {
 			return a.otherAnswer(came, it)
 		}
@@ -39,7 +40,7 @@ func (a *pass) confirmTaken(ctx context.Context, snap kv.Reader) error {
 type asked struct {
 	loc    ledger.Hash
 	is     *ledger.Record // with the digests of another graph
-	entry  *feed.Item     // nil: it has no other graph
+	entry  *item.Item     // nil: it has no other graph
 	detail string         // of the finding, "" for none
 	err    error
 }
@@ -61,7 +62,7 @@ func (a *pass) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader) er
 			if rec.Has(ledger.FlagKept) || !a.Holds(rec) {
 				continue
 			}
-			it := feed.EntryOf(rec)
+			it := item.Of(rec)
 			it.LastMod, it.Time, it.Via = time.Time{}, time.Time{}, ""
 			if rec.Has(ledger.FlagWireNames) {
 				it.Promise.Graph = rec.Graph
@@ -80,7 +81,7 @@ func (a *pass) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader) er
 			}
 			entry := p.Item
 			if !p.There() || a.told.older { // the list is of an earlier state
-				entry = feed.EntryOf(rec)
+				entry = item.Of(rec)
 			}
 			if !yield(func(ctx context.Context) *asked { return a.askOrigin(ctx, loc, rec, it, entry) }, nil) {
 				return
@@ -100,7 +101,7 @@ func (a *pass) origin(ctx context.Context, v *feed.Inventory, snap kv.Reader) er
 }
 
 // askOrigin fetches a recorded resource again; entry is its entry if it has another graph.
-func (a *pass) askOrigin(ctx context.Context, loc ledger.Hash, rec *ledger.Record, it, entry *feed.Item) *asked {
+func (a *pass) askOrigin(ctx context.Context, loc ledger.Hash, rec *ledger.Record, it, entry *item.Item) *asked {
 	q := &asked{loc: loc, is: &ledger.Record{Loc: rec.Loc, Entity: rec.Entity}}
 	o := a.Obtains.Obtain(ctx, it)
 	switch {
@@ -127,7 +128,7 @@ func (a *pass) askOrigin(ctx context.Context, loc ledger.Hash, rec *ledger.Recor
 const otherGraph = "the source gives another graph than is recorded"
 
 // otherAnswer makes a finding of an answer other than the record.
-func (a *pass) otherAnswer(rec *ledger.Record, it *feed.Item) error {
+func (a *pass) otherAnswer(rec *ledger.Record, it *item.Item) error {
 	a.sourceDiffers = true
 	e := event{Entity: rec.Entity, Location: rec.Loc, Detail: otherGraph}
 	if !a.SnapshotMeta().IsPast() {
@@ -143,7 +144,7 @@ func (a *pass) doubt(ctx context.Context, b kv.Batch, loc ledger.Hash, e *event)
 	if err != nil || f != nil {
 		return f, err
 	}
-	it, err := feed.DecodeItem(e.Item)
+	it, err := item.Decode(e.Item)
 	if err != nil {
 		return nil, err
 	}

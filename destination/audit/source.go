@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/pairs"
@@ -74,7 +75,7 @@ func (a *pass) compareSource(ctx context.Context) error {
 			return true
 		}
 		since := p.Record.Since()
-		told := feed.Lasts(since)
+		told := item.Lasts(since)
 		if a.told.taken && since.Equal(v.At) { // the mirror was equal to that list: the difference came after it, in its very instant
 			return p.Fault == nil
 		}
@@ -113,15 +114,15 @@ func (a *pass) compareSource(ctx context.Context) error {
 			if lerr != nil {
 				return lerr
 			}
-			if (v == feed.Unknown || v == feed.SameLength) && !(p.Record.Has(ledger.FlagUnselected) && a.Obtains.Select.Outside(p.Item)) {
+			if (v == item.Unknown || v == item.SameLength) && !(p.Record.Has(ledger.FlagUnselected) && a.Obtains.Select.Outside(p.Item)) {
 				unseen++
 			}
 			switch {
-			case v == feed.Different:
+			case v == item.Different:
 				err = a.event(p.Loc, rankDifferent, event{Entity: p.Record.Entity, Location: p.Record.Loc, Detail: "the source says " + why + faultNote(p.Fault)})
-			case v != feed.ProvenSame && p.Fault != nil:
+			case v != item.ProvenSame && p.Fault != nil:
 				err = a.notTaken(p)
-			case v != feed.ProvenSame && v != feed.SeemsSame && leaves != nil && leaves.Becomes != nil:
+			case v != item.ProvenSame && v != item.SeemsSame && leaves != nil && leaves.Becomes != nil:
 				err = a.event(p.Loc, rankDifferent, event{Entity: p.Record.Entity, Location: p.Record.Loc, Detail: "the source has no description of it any more, and the mirror keeps the one before"})
 			default:
 				continue

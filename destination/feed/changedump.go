@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -127,7 +128,7 @@ func (p *changePackage) open(ctx context.Context, src *Documents) error {
 	defer closer.Close()
 	paths := map[ledger.Hash]string{}
 	err = eachEntry(manifest, "manifest", func(e *resourcesync.Entry) error {
-		it := newItem(e, nil, "the manifest of "+p.URL)
+		it := item.New(e, nil, "the manifest of "+p.URL)
 		if k, ok := changeKey(it.Loc, it.Promise); ok && it.Bad == "" && it.Path != "" && it.Change != "deleted" {
 			paths[k] = it.Path
 		}
@@ -141,7 +142,7 @@ func (p *changePackage) open(ctx context.Context, src *Documents) error {
 }
 
 // Choose downloads the packages cheaper than their changes one by one.
-func (c *ChangePackages) Choose(ctx context.Context, wanted []*Item) {
+func (c *ChangePackages) Choose(ctx context.Context, wanted []*item.Item) {
 	for i := range c.list {
 		p := &c.list[i]
 		if p.tried || !p.worth {
@@ -184,7 +185,7 @@ func (src *Source) DumpCost(ctx context.Context, o *Offer) (cost int64, told boo
 }
 
 // Body gives a change's bytes from a package, nil if none has them.
-func (c *ChangePackages) Body(it *Item) []byte {
+func (c *ChangePackages) Body(it *item.Item) []byte {
 	k, ok := changeKey(it.Loc, it.Promise)
 	if c == nil || !ok || it.Bad != "" {
 		return nil

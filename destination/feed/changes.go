@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -16,7 +17,7 @@ import (
 // Change is one entry of a Change List, or, with it == nil, the end of a list.
 type Change struct {
 	At       Position // behind it; of Source.Changes alone
-	Item     *Item
+	Item     *item.Item
 	List     string
 	position int      // entries of the list up to and with this one
 	packages []uint64 // at the end, of a package: the names of all in its Change Dump
@@ -102,7 +103,7 @@ func (src *Source) AddChanges(ctx context.Context, o *Offer, v *Inventory) (firs
 // eachChangeOf is EachChange of an opened root.
 func (src *Source) eachChangeOf(ctx context.Context, dl *Download, r *resourcesync.Reader, from *cursor, strict bool, f func(Change) error) error {
 	h := r.Head()
-	stands, numbered := sequenceOf(&h.Meta)
+	stands, numbered := h.Meta.Sequence()
 	if numbered {
 		src.stands = stands
 	}
@@ -132,7 +133,7 @@ func (src *Source) eachChangeOf(ctx context.Context, dl *Download, r *resourcesy
 func (src *Source) changesOf(ctx context.Context, dl *Download, r *resourcesync.Reader, from *cursor, strict bool, f func(Change) error) error {
 	from.trail = new(trail)
 	h := r.Head()
-	_, hasRoot := sequenceOf(&h.Meta)
+	_, hasRoot := h.Meta.Sequence()
 	var p *proof
 	if strict {
 		p = &proof{from: from}
@@ -403,7 +404,7 @@ func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, 
 	if t := from.again; scan.start > 0 && !t.IsZero() && (again.IsZero() || t.Before(again)) { // their successors succeed them again
 		again = t
 	}
-	give := func(n int, it *Item) error {
+	give := func(n int, it *item.Item) error {
 		applied := n <= scan.start && (again.IsZero() || it.Time.Before(again)) || scan.byTime && n < scan.passed && (scan.seen.now.Grown || it.Time.IsZero() || it.Time.After(served))
 		if !scan.wanted(it, from) || applied && !from.anew {
 			return nil
@@ -439,14 +440,12 @@ func (src *Source) listChanges(dl *Download, cur *cursor, p *proof, first bool, 
 	return f(end)
 }
 
-func changeItem(e *resourcesync.Entry, r *resourcesync.Reader, dl *Download) (*Item, error) {
-	it := newItem(e, r, dl.URL)
+func changeItem(e *resourcesync.Entry, r *resourcesync.Reader, dl *Download) (*item.Item, error) {
+	it := item.New(e, r, dl.URL)
 	if dl.pkg != nil && dl.pkg.IsZIP() {
 		it.Package = dl.pkg.URL
 	}
-	if dl.ZIP != nil {
-		it.Ask.Opened = dl
-	}
+	it.Ask.Opened = dl.ZIP
 	address := dl.URL
 	switch it.Change {
 	case "created", "updated", "deleted":
@@ -502,7 +501,7 @@ type changeScan struct {
 type span struct{ first, last uint64 }
 
 type keptItem struct {
-	item     *Item
+	item     *item.Item
 	position int
 }
 
@@ -549,15 +548,15 @@ func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*cha
 	past := order{until: latest}
 	at := 0
 	applied := func(m *resourcesync.Meta) bool {
-		seq, _ := sequenceOf(m)
+		seq, _ := m.Sequence()
 		return numbers && seq > 0 && seq < *from.Sequence && (from.Newest == nil || seq != from.Newest.Sequence)
 	}
 	r.PassLinks(applied)
 	err = eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
-		var it *Item
+		var it *item.Item
 		if applied(&e.Meta) {
-			seq, _ := sequenceOf(&e.Meta)
-			it = &Item{Loc: e.Loc, Change: knownChange(e.Meta.Change), Sequence: seq, Time: changeTime(r, e)}
+			seq, _ := e.Meta.Sequence()
+			it = &item.Item{Loc: e.Loc, Change: knownChange(e.Meta.Change), Sequence: seq, Time: item.ChangeTime(r, e)}
 		} else {
 			var err error
 			if it, err = changeItem(e, r, dl); err != nil {
@@ -570,7 +569,7 @@ func (src *Source) scanChangesBy(dl *Download, from *cursor, numbers bool) (*cha
 		case len(s.kept) == src.Docs.lim.KeptItems, bytes > src.Docs.opt.MemoryBytes/8:
 			s.many, s.kept = true, nil
 		default:
-			bytes += it.held()
+			bytes += it.Held()
 			s.kept = append(s.kept, keptItem{it, s.count})
 		}
 		if s.count == 1 {
@@ -696,7 +695,7 @@ func (o *order) rises() bool { return o.rising && !o.falls }
 
 // wanted leaves out surely applied changes: by number if both sides count, else by time. Doubtful
 // ones are applied again, and change nothing.
-func (s *changeScan) wanted(it *Item, from *cursor) bool {
+func (s *changeScan) wanted(it *item.Item, from *cursor) bool {
 	if from.Sequence != nil && it.Sequence > 0 {
 		return it.Sequence > *from.Sequence
 	}
@@ -722,7 +721,7 @@ func (s *changeScan) gap(list string, from *cursor) error {
 			return &GapError{Why: fmt.Sprintf("the source's changes begin with number %d and we stand at %d", s.numbers.first, *from.Sequence)}
 		}
 		if s.numbers.last < *from.Sequence {
-			if root, ok := sequenceOf(&s.head.Meta); ok && root < *from.Sequence && !s.closed {
+			if root, ok := s.head.Meta.Sequence(); ok && root < *from.Sequence && !s.closed {
 				return &GapError{Why: fmt.Sprintf("the source's changes end with number %d and we stand at %d: it was set back", s.numbers.last, *from.Sequence)}
 			}
 		}
@@ -739,7 +738,7 @@ func (s *changeScan) gap(list string, from *cursor) error {
 		stands = from.Told // not the list or dump alone, the source's clock is ahead
 	}
 	if f := s.head.Meta.From; !f.IsZero() && f.After(stands) {
-		if root, ok := sequenceOf(&s.head.Meta); ok && from.Sequence != nil && root == *from.Sequence {
+		if root, ok := s.head.Meta.Sequence(); ok && from.Sequence != nil && root == *from.Sequence {
 			return nil // an empty list from the cursor on
 		}
 		return &GapError{Why: fmt.Sprintf("the source's changes begin at %s and we stand at %s", Stamp(f), Stamp(stands))}

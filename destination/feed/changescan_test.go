@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	rs "github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -30,10 +31,10 @@ func TestBriefScan(t *testing.T) {
 		doc.WriteString(`<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:rs="http://www.openarchives.org/rs/terms/" xmlns:b="` + rs.NamespaceBridge + `"><rs:md capability="changelist" from="2026-01-01T00:00:00Z"/>` + "\n")
 		n, at, seq := r.IntN(12), time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), uint64(r.IntN(4))
 		numbered := r.IntN(4) > 0
-		var items []*Item
+		var items []*item.Item
 		for i := range n {
 			at, seq = at.Add(time.Duration(r.IntN(3))*time.Second), seq+uint64(r.IntN(2))
-			it := &Item{Loc: fmt.Sprintf("%s/%d", srv.URL, r.IntN(4)), Change: "updated", Time: at, Sequence: seq, Entity: "http://example.org/a"}
+			it := &item.Item{Loc: fmt.Sprintf("%s/%d", srv.URL, r.IntN(4)), Change: "updated", Time: at, Sequence: seq, Entity: "http://example.org/a"}
 			ext := ""
 			if numbered || i < n/2 {
 				ext = fmt.Sprintf(` b:%s="%d"`, rs.ExtSequence, seq)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/extsort"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -51,7 +52,7 @@ func (src *Source) sortChanges(dl *Download, backward bool) (_ *changeSorter, er
 	})
 }
 
-func (s *changeSorter) add(it *Item) error {
+func (s *changeSorter) add(it *item.Item) error {
 	s.n++
 	k := make([]byte, 0, 20)
 	if s.backward {
@@ -71,18 +72,16 @@ func (s *changeSorter) add(it *Item) error {
 
 // items yields the changes in order. Their patches are not kept: the whole is fetched in their
 // place.
-func (s *changeSorter) items() iter.Seq2[*Item, error] {
-	return func(yield func(*Item, error) bool) {
+func (s *changeSorter) items() iter.Seq2[*item.Item, error] {
+	return func(yield func(*item.Item, error) bool) {
 		for rec, err := range s.sorter.Sort() {
-			var it *Item
+			var it *item.Item
 			if err == nil {
 				d := ledger.Decoder{B: rec.Value}
 				gate, blind := d.String(), d.Flag()
-				if it, err = DecodeItem(d.B); err == nil {
+				if it, err = item.Decode(d.B); err == nil {
 					it.TimeGate, it.Blind = gate, blind
-					if s.dl.ZIP != nil {
-						it.Ask.Opened = s.dl
-					}
+					it.Ask.Opened = s.dl.ZIP
 				}
 			}
 			if !yield(it, err) || err != nil {

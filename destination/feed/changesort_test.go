@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/rsbridge/rsbridge/destination/item"
 )
 
 // A list of any number of changes in any order takes the same memory, and gives them in the
@@ -28,7 +30,7 @@ func TestChangeSorter(t *testing.T) {
 		begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		r := rand.New(rand.NewPCG(1, 2))
 		for i := range n {
-			it := &Item{Loc: fmt.Sprintf("http://example.org/%d/%0200d", i, 0), Change: "updated", Blind: i%3 == 0, TimeGate: fmt.Sprint(i)}
+			it := &item.Item{Loc: fmt.Sprintf("http://example.org/%d/%0200d", i, 0), Change: "updated", Blind: i%3 == 0, TimeGate: fmt.Sprint(i)}
 			if i%10 > 0 {
 				it.Time = begin.Add(time.Duration(r.IntN(1000)) * time.Second)
 			}
@@ -37,7 +39,7 @@ func TestChangeSorter(t *testing.T) {
 			}
 		}
 		size, got := heap(), 0
-		var last *Item
+		var last *item.Item
 		for it, err := range s.items() {
 			if err != nil {
 				t.Fatal(err)
@@ -65,7 +67,7 @@ func TestChangeSorter(t *testing.T) {
 	}
 }
 
-func number(t *testing.T, it *Item) (n int) {
+func number(t *testing.T, it *item.Item) (n int) {
 	if _, err := fmt.Sscan(it.TimeGate, &n); err != nil {
 		t.Fatal(err)
 	}

@@ -210,10 +210,10 @@ func (c *cursor) coversWith(dl *Download, src *Source) bool {
 	e, err := r.Next()
 	if err != nil {
 		h := r.Head()
-		s, ok := sequenceOf(&h.Meta)
+		s, ok := h.Meta.Sequence()
 		return ok && s <= *c.Sequence
 	}
-	s, ok := sequenceOf(&e.Meta)
+	s, ok := e.Meta.Sequence()
 	return ok && s <= *c.Sequence+1
 }
 

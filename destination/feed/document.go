@@ -85,7 +85,7 @@ func (src *Documents) readerWith(dl *Download, o resourcesync.ReaderOptions) (*r
 		dl.pkg.complete(r.Head())
 	}
 	dl.index = r.Head().Index
-	_, dl.numbered = sequenceOf(&r.Head().Meta)
+	_, dl.numbered = r.Head().Meta.Sequence()
 	return r, nil
 }
 
@@ -195,7 +195,7 @@ func (src *Documents) collectParts(ctx context.Context, address string, r *resou
 			return fmt.Errorf("index %s names more than %d documents", clip.Middle(address), src.lim.Parts)
 		}
 		p := part{URL: e.Loc, From: e.Meta.From, Until: e.Meta.Until, at: e.Meta.At, lastmod: e.LastMod, old: r.Head().LegacyLinks, meta: !e.Meta.From.IsZero() || !e.Meta.Until.IsZero()}
-		if s, ok := sequenceOf(&e.Meta); ok {
+		if s, ok := e.Meta.Sequence(); ok {
 			p.sequence = &s
 		}
 		*out = append(*out, p)
@@ -250,7 +250,7 @@ func (src *Documents) part(ctx context.Context, p part, seen map[string]bool, wa
 		if err != nil || p.sequence == nil {
 			return dl, r, err
 		}
-		s, ok := sequenceOf(&r.Head().Meta)
+		s, ok := r.Head().Meta.Sequence()
 		if !ok || s >= *p.sequence {
 			return dl, r, nil
 		}
@@ -293,14 +293,4 @@ func (src *Documents) eachPartDepth(ctx context.Context, parts []part, want reso
 		}
 	}
 	return nil
-}
-
-// sequenceOf reads our own sequence attribute; ok is false without one.
-func sequenceOf(m *resourcesync.Meta) (uint64, bool) {
-	s := m.Ext[resourcesync.ExtSequence]
-	if s == "" {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(s, 10, 63)
-	return n, err == nil
 }

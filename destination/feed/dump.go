@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -78,7 +79,7 @@ func (d *Dump) ReadManifests(ctx context.Context) (_ *Inventory, err error) {
 			return nil, err
 		}
 		err = eachEntry(rd, p.Contents, func(e *resourcesync.Entry) error {
-			it := newItem(e, nil, p.Contents)
+			it := item.New(e, nil, p.Contents)
 			it.Change = ""
 			v.Unread.See(e, it)
 			v.Listed++
@@ -137,8 +138,8 @@ func (d *Dump) Open(ctx context.Context) iter.Seq2[*OpenedPackage, error] {
 }
 
 // Items yields the resources of the manifest. The sequence ends after an error.
-func (o *OpenedPackage) Items() iter.Seq2[*Item, error] {
-	return func(yield func(*Item, error) bool) {
+func (o *OpenedPackage) Items() iter.Seq2[*item.Item, error] {
+	return func(yield func(*item.Item, error) bool) {
 		manifest, closer, err := o.ZIP.Manifest()
 		if err != nil {
 			yield(nil, &PackageError{err})
@@ -146,7 +147,7 @@ func (o *OpenedPackage) Items() iter.Seq2[*Item, error] {
 		}
 		defer closer.Close()
 		err = eachEntry(manifest, "manifest", func(e *resourcesync.Entry) error {
-			it := newItem(e, nil, "the manifest of "+o.URL)
+			it := item.New(e, nil, "the manifest of "+o.URL)
 			it.Change, it.Package = "", o.URL
 			o.dump.Inventory.Unread.See(e, it)
 			if !yield(it, nil) {

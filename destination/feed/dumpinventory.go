@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
-	"strings"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -30,7 +29,7 @@ func (src *Documents) dumpPackages(ctx context.Context, dl *Download, rd *resour
 			if !e.HasMeta {
 				p.Promise.Length = -1
 			}
-			if p.Promise.Unproven() && (e.LastMod.IsZero() || Unsettled(e.LastMod, fetch.ServedAt(dl.Header, src.opt.Now()))) {
+			if p.Promise.Unproven() && (e.LastMod.IsZero() || item.Unsettled(e.LastMod, fetch.ServedAt(dl.Header, src.opt.Now()))) {
 				state.Vague = true // another package at its address would look the same
 			}
 			if l := e.Link(resourcesync.RelContents); l != nil {
@@ -76,7 +75,7 @@ func (src *Source) dumpInventory(ctx context.Context, o *Offer, v *Inventory, kn
 func (src *Source) manifestInventory(ctx context.Context, p Package, v *Inventory) error {
 	each := func(r *resourcesync.Reader) error {
 		return eachEntry(r, "the manifest of "+p.URL, func(e *resourcesync.Entry) error {
-			it := newItem(e, nil, "the manifest of "+p.URL)
+			it := item.New(e, nil, "the manifest of "+p.URL)
 			it.Change, it.Package = "", p.URL
 			v.Unread.See(e, it)
 			if v.Listed++; v.Listed%10_000 == 0 {

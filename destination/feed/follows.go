@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 )
 
 // Follows tells whether the changes offered now have everything since a cursor. tell gets the changed
 // resources, first nil: a pass begins anew.
-func (src *Source) Follows(ctx context.Context, o *Offer, from Cursor, tell func(*Item)) (bool, error) {
+func (src *Source) Follows(ctx context.Context, o *Offer, from Cursor, tell func(*item.Item)) (bool, error) {
 	address, kind := o.Changes()
 	dl, rd, err := src.changesRoot(ctx, fetch.Request{URL: address}, kind)
 	if err != nil {

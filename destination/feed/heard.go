@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -124,7 +125,7 @@ func (src *Documents) readAgain(ctx context.Context, was *listPart, attempts int
 		return nil, nil
 	}
 	return r.Head(), eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
-		it := newItem(e, r, dl.URL)
+		it := item.New(e, r, dl.URL)
 		it.Change = knownChange(it.Change)
 		each(briefly(it))
 		return nil

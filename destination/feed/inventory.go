@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/extsort"
@@ -99,7 +100,7 @@ const clocksDiffer = 5 * time.Minute
 // the changes until then.
 func (v *Inventory) isOf(address string, h *resourcesync.Head, dl *Download, now time.Time) {
 	v.At, v.list = h.SnapshotTime(), dl.listState(address, h)
-	if s, ok := sequenceOf(&h.Meta); ok {
+	if s, ok := h.Meta.Sequence(); ok {
 		v.Sequence = &s
 	}
 	had, latest := dl.Served(now)
@@ -124,7 +125,7 @@ type Unread struct {
 }
 
 // See notes an entry of a list or manifest.
-func (u *Unread) See(e *resourcesync.Entry, it *Item) {
+func (u *Unread) See(e *resourcesync.Entry, it *item.Item) {
 	switch {
 	case it.Blind:
 		u.blind++
@@ -208,13 +209,13 @@ func (v *Inventory) cursor() cursor {
 }
 
 // Look notes an entry of a list or dump.
-func (v *Inventory) Look(it *Item) {
+func (v *Inventory) Look(it *item.Item) {
 	if it.LastMod.After(v.reach.newest.Time) && !it.LastMod.After(v.At) {
 		v.reach.newest = Newest{Loc: it.Loc, Time: it.LastMod}
 	}
 }
 
-func (v *Inventory) Add(it *Item) error {
+func (v *Inventory) Add(it *item.Item) error {
 	if !v.Until.IsZero() {
 		it.Time = time.Time{}
 		return v.addUntil(it)
@@ -237,7 +238,7 @@ func (v *Inventory) Items() iter.Seq2[ledger.Hash, itemOr] {
 		var have ledger.Hash
 		var last []byte
 		emit := func() bool {
-			it, err := DecodeItem(last)
+			it, err := item.Decode(last)
 			return yield(have, itemOr{it, err}) && err == nil
 		}
 		for rec, err := range v.sorter.Sort() {
@@ -261,7 +262,7 @@ func (v *Inventory) Items() iter.Seq2[ledger.Hash, itemOr] {
 }
 
 type itemOr struct {
-	Item *Item
+	Item *item.Item
 	Err  error
 }
 
@@ -292,11 +293,11 @@ func (src *Source) known(when When) *listState {
 // ReadInventory reads the Resource List, all of it, and the changes after it. After an error
 // nothing may be concluded from missing entries.
 func (src *Source) ReadInventory(ctx context.Context, o *Offer, when When) (*Inventory, error) {
-	return src.ReadInventoryOf(ctx, o, when, func(*Item) error { return nil })
+	return src.ReadInventoryOf(ctx, o, when, func(*item.Item) error { return nil })
 }
 
 // ReadInventoryOf shows each resource of the list to look; an error of look ends it.
-func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, when When, look func(*Item) error) (_ *Inventory, err error) {
+func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, when When, look func(*item.Item) error) (_ *Inventory, err error) {
 	known := src.known(when)
 	if until := src.keeper.Position().at.Until; !until.IsZero() {
 		return src.ReadInventoryUntil(ctx, o, until)
@@ -326,7 +327,7 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, when When, loo
 	h := r.Head()
 	v.isOf(o.ResourceList, h, dl, src.Docs.opt.Now())
 	v.Outdated = src.olderThanTaken(o, v, dl, h)
-	if !h.Index && (v.list.past || !v.list.Fresh && Lasts(v.list.At) < time.Minute) {
+	if !h.Index && (v.list.past || !v.list.Fresh && item.Lasts(v.list.At) < time.Minute) {
 		v.list.Size = dl.length()
 	}
 	n := int64(0)
@@ -334,10 +335,10 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, when When, loo
 	each := func(r *resourcesync.Reader, address string) error {
 		v.Unread.reads(r)
 		return eachEntry(r, address, func(e *resourcesync.Entry) error {
-			it := newItem(e, nil, address)
+			it := item.New(e, nil, address)
 			it.Change = ""
 			v.Unread.See(e, it)
-			v.list.Vague = v.list.Vague || it.vague(served)
+			v.list.Vague = v.list.Vague || it.Vague(served)
 			if n++; n%10_000 == 0 {
 				src.Docs.opt.Progress("list", n, 0)
 			}

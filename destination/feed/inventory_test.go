@@ -3,6 +3,8 @@ package feed
 import (
 	"slices"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/destination/item"
 )
 
 // What was taken back stays so when later additions are taken back too.
@@ -38,7 +40,7 @@ func TestUndo(t *testing.T) {
 			case '0':
 				v.Undo(0)
 			default:
-				if err := v.Add(&Item{Loc: "http://a.example/" + string(r)}); err != nil {
+				if err := v.Add(&item.Item{Loc: "http://a.example/" + string(r)}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -77,7 +78,7 @@ func (d *Download) length() int64 {
 // source has it then. A time may be told without its seconds, or as a day.
 func (d *Download) settled(at time.Time) bool {
 	answered, err := http.ParseTime(d.Header.Get("Date"))
-	return err == nil && !at.IsZero() && answered.Sub(at) >= Lasts(at)
+	return err == nil && !at.IsZero() && answered.Sub(at) >= item.Lasts(at)
 }
 
 // listTakes is the longest making of a list: its time is of its beginning.
@@ -86,7 +87,7 @@ const listTakes = 6 * time.Hour
 // past tells whether no other list of a time will be there any more.
 func (d *Download) past(at time.Time) bool {
 	answered, err := http.ParseTime(d.Header.Get("Date"))
-	return err == nil && !at.IsZero() && answered.Sub(at) >= Lasts(at)+listTakes
+	return err == nil && !at.IsZero() && answered.Sub(at) >= item.Lasts(at)+listTakes
 }
 
 // listState recognizes this document of a list or dump.

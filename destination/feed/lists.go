@@ -3,6 +3,8 @@ package feed
 import (
 	"context"
 	"time"
+
+	"github.com/rsbridge/rsbridge/destination/item"
 )
 
 // Lists tell the resources of a set. An implementer guarantees:
@@ -15,7 +17,7 @@ import (
 // Whoever gets an Inventory or a [Dump] closes it.
 type Lists interface {
 	ReadInventory(ctx context.Context, o *Offer, when When) (*Inventory, error)
-	ReadInventoryOf(ctx context.Context, o *Offer, when When, look func(*Item) error) (*Inventory, error)
+	ReadInventoryOf(ctx context.Context, o *Offer, when When, look func(*item.Item) error) (*Inventory, error)
 	ReadInventoryUntil(ctx context.Context, o *Offer, until time.Time) (*Inventory, error)
 	OpenDump(ctx context.Context, o *Offer, when When) (*Dump, error)
 	DumpCost(ctx context.Context, o *Offer) (cost int64, told bool, err error)

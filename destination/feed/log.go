@@ -3,6 +3,8 @@ package feed
 import (
 	"context"
 	"time"
+
+	"github.com/rsbridge/rsbridge/destination/item"
 )
 
 // Log is what a source tells of its changes. An implementer guarantees:
@@ -20,7 +22,7 @@ type Log interface {
 	Poll(ctx context.Context, o *Offer, c *Cursor) (*Poll, error)
 	EachChange(ctx context.Context, o *Offer, from *Cursor, strict bool, f func(Change) error) error
 	Heard(ctx context.Context, c *Cursor) error
-	Follows(ctx context.Context, o *Offer, from Cursor, tell func(*Item)) (bool, error)
+	Follows(ctx context.Context, o *Offer, from Cursor, tell func(*item.Item)) (bool, error)
 	LooksBack(ctx context.Context, c *Cursor, looks bool) (why string, asked bool, err error)
 	LeadsOn(ctx context.Context, o *Offer, v *Inventory) (bool, error)
 	AddChanges(ctx context.Context, o *Offer, v *Inventory) (first time.Time, err error)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -23,7 +24,7 @@ type Newest struct {
 	Graph    string    `json:"graph,omitempty"` // likewise, hexadecimal
 }
 
-func newestOf(it *Item) *Newest {
+func newestOf(it *item.Item) *Newest {
 	n := &Newest{Sequence: it.Sequence, Time: it.Time, Loc: it.Loc, Change: it.Change, Hashes: it.Promise.Hashes.String(), Length: max(it.Promise.Length, 0), LastMod: it.LastMod}
 	if !it.Promise.Graph.IsZero() {
 		n.Graph = it.Promise.Graph.String()
@@ -32,7 +33,7 @@ func newestOf(it *Item) *Newest {
 }
 
 // Is tells whether an entry is the applied change.
-func (n *Newest) Is(it *Item) bool {
+func (n *Newest) Is(it *item.Item) bool {
 	if !n.LooksLike(it) {
 		return false
 	}
@@ -51,7 +52,7 @@ func (n *Newest) Is(it *Item) bool {
 }
 
 // LooksLike tells of an entry by resource, kind and time alone.
-func (n *Newest) LooksLike(it *Item) bool {
+func (n *Newest) LooksLike(it *item.Item) bool {
 	return n.Loc == it.Loc && n.Change == it.Change && n.Time.Equal(it.Time)
 }
 
@@ -69,12 +70,12 @@ func (n *Newest) String() string {
 
 // sighting is a pass's knowledge of the newest change in a list.
 type sighting struct {
-	seen      bool  // the very change
-	other     *Item // another change of its number
-	backwards *Item // a later number with an earlier time
+	seen      bool       // the very change
+	other     *item.Item // another change of its number
+	backwards *item.Item // a later number with an earlier time
 }
 
-func (s *sighting) look(n *Newest, it *Item) {
+func (s *sighting) look(n *Newest, it *item.Item) {
 	if n == nil || s.seen {
 		return
 	}

@@ -3,6 +3,7 @@ package feed
 import (
 	"fmt"
 
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/internal/clip"
 )
 
@@ -23,7 +24,7 @@ type repeater struct {
 	grown      growth // with and without a number
 }
 
-func (r *repeater) look(it *Item) {
+func (r *repeater) look(it *item.Item) {
 	n, digest := it.Sequence, briefly(it)
 	r.grown.look(digest)
 	if n == 0 {

@@ -1,12 +1,12 @@
 package feed
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
 )
@@ -33,10 +33,7 @@ const maxSeen = 256
 
 func hash32(s string) uint32 { return uint32(hash64(s) >> 32) }
 
-func hash64(s string) uint64 {
-	h := ledger.HashOf(s)
-	return binary.BigEndian.Uint64(h[:])
-}
+func hash64(s string) uint64 { return ledger.HashOf(s).Brief() }
 
 // tally is the number of entries and the sum of their digests, in any order.
 type tally struct {
@@ -51,9 +48,9 @@ func (t *tally) add(digest uint64) {
 
 // Entries of an earlier time may be written again with the hash of now; resource, kind and time
 // stay.
-func briefly(it *Item) uint64 { return hash64(it.Identity()) }
+func briefly(it *item.Item) uint64 { return hash64(it.Identity()) }
 
-func fully(it *Item) uint64 {
+func fully(it *item.Item) uint64 {
 	return hash64(it.Identity() + " " + it.Promise.Hashes.String() + " " + strconv.FormatInt(it.Promise.Length, 10) + " " + Stamp(it.LastMod))
 }
 
@@ -74,7 +71,7 @@ type looker struct {
 }
 
 // A change of a time still to come has a wrong one: it says nothing of those before it.
-func (l *looker) look(it *Item, cursor bool, latest time.Time) {
+func (l *looker) look(it *item.Item, cursor bool, latest time.Time) {
 	brief := briefly(it)
 	l.now.All.add(brief)
 	if it.Time.IsZero() {

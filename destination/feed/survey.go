@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -69,7 +70,7 @@ func (sv *survey) lookAt(ctx context.Context, p part, seen map[string]bool) (s s
 	s.empty, s.begin, s.end = true, r.Head().Meta.From, r.Head().Meta.Until
 	begins, ends, untimed := !s.begin.IsZero(), !s.end.IsZero(), false
 	err = eachEntry(r, dl.URL, func(e *resourcesync.Entry) error {
-		t := changeTime(r, e)
+		t := item.ChangeTime(r, e)
 		s.empty, untimed = false, untimed || t.IsZero()
 		if !t.IsZero() && !begins && (s.begin.IsZero() || t.Before(s.begin)) {
 			s.begin = t

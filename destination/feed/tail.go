@@ -47,7 +47,7 @@ func (src *Source) tail(ctx context.Context, o *Offer, c *Cursor) *Download {
 // begins tells whether a document is the list of the cursor, from the cursor's change on.
 func (c *cursor) begins(rd *resourcesync.Reader, dl *Download) bool {
 	h := rd.Head()
-	stands, numbered := sequenceOf(&h.Meta)
+	stands, numbered := h.Meta.Sequence()
 	if h.Index || len(dl.pages) > 0 || !numbered || stands < c.Newest.Sequence || !h.Meta.Until.IsZero() || !h.Meta.From.Equal(c.Begin) {
 		return false
 	}

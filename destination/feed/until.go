@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -97,7 +98,7 @@ type sequences struct {
 	some, unknown bool
 }
 
-func (s *sequences) see(it *Item, until time.Time) {
+func (s *sequences) see(it *item.Item, until time.Time) {
 	s.some = true
 	switch {
 	case it.Sequence == 0:
@@ -202,7 +203,7 @@ func (src *Source) listUntil(ctx context.Context, o *Offer, v *Inventory) error 
 	each := func(r *resourcesync.Reader, address string) error {
 		v.Unread.reads(r)
 		return eachEntry(r, address, func(e *resourcesync.Entry) error {
-			it := newItem(e, nil, address)
+			it := item.New(e, nil, address)
 			it.Change = ""
 			v.Unread.See(e, it)
 			v.Listed++
@@ -253,7 +254,7 @@ func (v *Inventory) isOfUntil(h *resourcesync.Head, address string) error {
 	}
 	v.Backward = v.At.After(v.Until)
 	v.list = listState{URL: address, At: v.At}
-	if s, ok := sequenceOf(&h.Meta); ok {
+	if s, ok := h.Meta.Sequence(); ok {
 		v.Sequence = &s
 	}
 	return nil
@@ -268,7 +269,7 @@ func (v *Inventory) Untold(rec *ledger.Record) bool {
 }
 
 // addUntil sorts by location, then time; entries of a list have none.
-func (v *Inventory) addUntil(it *Item) error {
+func (v *Inventory) addUntil(it *item.Item) error {
 	loc := ledger.HashOf(it.Loc)
 	k := append(make([]byte, 0, 32), loc[:]...)
 	at := uint64(0)
@@ -286,20 +287,20 @@ func (v *Inventory) addUntil(it *Item) error {
 func (v *Inventory) itemsUntil() iter.Seq2[ledger.Hash, itemOr] {
 	return func(yield func(ledger.Hash, itemOr) bool) {
 		var have ledger.Hash
-		var listed, before, after, next *Item // next is the first after it and no deletion
-		some, later := false, false           // the list may tell of a later state, as one long in the making does
+		var listed, before, after, next *item.Item // next is the first after it and no deletion
+		some, later := false, false                // the list may tell of a later state, as one long in the making does
 		emit := func() bool {
 			it := listed
 			later = later || listed != nil && listed.LastMod.After(v.Until)
 			switch {
-			case before != nil && (next == nil || !before.isAlso(next)):
+			case before != nil && (next == nil || !isAlso(before, next)):
 				it = before
 			case after == nil, before == nil && listed != nil && !v.Backward && !later:
 			case before == nil && after.Change == "created":
 				it = after
 				it.Change = "deleted" // it was not there yet
 			default:
-				it = &Item{Loc: after.Loc, Entity: after.Entity, LastMod: v.Until, Promise: fetch.Promise{Length: -1}, TimeGate: after.TimeGate, AsOf: v.Until}
+				it = &item.Item{Loc: after.Loc, Entity: after.Entity, LastMod: v.Until, Promise: fetch.Promise{Length: -1}, TimeGate: after.TimeGate, AsOf: v.Until}
 				if it.TimeGate == "" && listed != nil {
 					it.TimeGate = listed.TimeGate
 				}
@@ -326,7 +327,7 @@ func (v *Inventory) itemsUntil() iter.Seq2[ledger.Hash, itemOr] {
 			}
 			some = true
 			copy(have[:], rec.Key)
-			it, err := DecodeItem(rec.Value)
+			it, err := item.Decode(rec.Value)
 			switch {
 			case err != nil:
 				yield(ledger.Hash{}, itemOr{Err: err})
@@ -338,7 +339,7 @@ func (v *Inventory) itemsUntil() iter.Seq2[ledger.Hash, itemOr] {
 			default:
 				if listed != nil && listed.LastMod.IsZero() && it.Change != "deleted" {
 					_, known := listed.Promise.Hashes.Compare(it.Promise.Hashes)
-					later = later || listed.isAlso(it) || !known && (listed.Version == nil || it.Version == nil)
+					later = later || isAlso(listed, it) || !known && (listed.Version == nil || it.Version == nil)
 				}
 				if after == nil {
 					after = it
@@ -356,7 +357,7 @@ func (v *Inventory) itemsUntil() iter.Seq2[ledger.Hash, itemOr] {
 
 // isAlso tells whether a later change promises the same version: changes may be told with the
 // present hash, or version, of their resource.
-func (it *Item) isAlso(later *Item) bool {
+func isAlso(it, later *item.Item) bool {
 	if it.Version != nil && later.Version != nil {
 		return it.Version.URL == later.Version.URL
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/filesink"
@@ -643,7 +644,7 @@ func (ft *Fates) Telling() bool {
 
 // Superseded tells it of a change; by is nil, or of no change, if a list or dump took its
 // place.
-func (ft *Fates) Superseded(it, by *feed.Item) {
+func (ft *Fates) Superseded(it, by *item.Item) {
 	switch {
 	case !ft.Telling():
 	case by == nil || by.Change == "":
@@ -653,7 +654,7 @@ func (ft *Fates) Superseded(it, by *feed.Item) {
 	}
 }
 
-func (ft *Fates) TellFate(fate string, it *feed.Item, more ...any) {
+func (ft *Fates) TellFate(fate string, it *item.Item, more ...any) {
 	ft.Log.Debug(fate, append([]any{"sequence", it.Sequence, "change", it.Change, "time", it.Time, "loc", it.Loc}, more...)...)
 }
 

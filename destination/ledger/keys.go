@@ -84,6 +84,9 @@ func HashBytes(b []byte) Hash {
 // Compare orders hashes as their keys are ordered.
 func (h Hash) Compare(o Hash) int { return bytes.Compare(h[:], o[:]) }
 
+// Brief is the first half of it, as a number.
+func (h Hash) Brief() uint64 { return binary.BigEndian.Uint64(h[:]) }
+
 // MarshalText writes it in hexadecimal.
 func (h Hash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
 

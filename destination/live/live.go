@@ -40,7 +40,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -567,7 +566,7 @@ func read(body []byte, address string) (at feed.Heard, err error) {
 	if err != nil {
 		return at, err
 	}
-	at.Position = sequenceOf(&r.Head().Meta)
+	at.Position, _ = r.Head().Meta.Sequence()
 	for {
 		e, err := r.Next()
 		if err == io.EOF {
@@ -579,11 +578,8 @@ func read(body []byte, address string) (at feed.Heard, err error) {
 		if at.Since.IsZero() {
 			at.Since = e.Meta.DateTime
 		}
-		at.Position = max(at.Position, sequenceOf(&e.Meta))
+		if n, ok := e.Meta.Sequence(); ok {
+			at.Position = max(at.Position, n)
+		}
 	}
-}
-
-func sequenceOf(m *resourcesync.Meta) uint64 {
-	n, _ := strconv.ParseUint(m.Ext[resourcesync.ExtSequence], 10, 63)
-	return n
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/internal/clip"
 )
 
@@ -16,7 +17,7 @@ import (
 // seconds, so a version of the requested second may be later than the time. The lists have every
 // change since the second began. If none of them, up to the time, is of this resource, the
 // version is the last of the second before.
-func (ob *Obtainer) obtainAsOf(ctx context.Context, it *feed.Item) *Outcome {
+func (ob *Obtainer) obtainAsOf(ctx context.Context, it *item.Item) *Outcome {
 	fail := func(format string, a ...any) *Outcome {
 		return &Outcome{Item: it, Err: fmt.Errorf("its version of %s %w: "+format, append([]any{feed.Stamp(it.AsOf), ErrContent}, a...)...)}
 	}
@@ -62,7 +63,7 @@ func (ob *Obtainer) obtainAsOf(ctx context.Context, it *feed.Item) *Outcome {
 		}
 	}
 	// Nothing is promised of it; its address tells the format.
-	o, err := ob.represent(ctx, it, feed.Place{URL: it.Loc, Promise: fetch.Promise{Length: -1}}, a.Body, a.Kind())
+	o, err := ob.represent(ctx, it, item.Place{URL: it.Loc, Promise: fetch.Promise{Length: -1}}, a.Body, a.Kind())
 	if err != nil {
 		return &Outcome{Item: it, Err: err}
 	}

@@ -4,18 +4,18 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // unpromised tells whether nothing is promised of the bytes of a place.
-func unpromised(p feed.Place) bool { return p.Promise.Unproven() && p.Promise.Length < 0 }
+func unpromised(p item.Place) bool { return p.Promise.Unproven() && p.Promise.Length < 0 }
 
 // answered notes the proof of an answer. The time of a file, the same in the list and from its server, is a
 // proof.
-func (o *Outcome) answered(a *fetch.Answer, p feed.Place) {
+func (o *Outcome) answered(a *fetch.Answer, p item.Place) {
 	modified, err := http.ParseTime(a.Header.Get("Last-Modified"))
 	if !unpromised(p) || err == nil && !o.Item.LastMod.IsZero() && modified.Unix() == o.Item.LastMod.Unix() {
 		return

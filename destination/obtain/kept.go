@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/clip"
@@ -17,7 +17,7 @@ import (
 
 // What is kept of a verified body: the triples of its description, or, in a mirror of files, its bytes.
 
-func (ob *Obtainer) representDescription(ctx context.Context, it *feed.Item, p feed.Place, body []byte, kind fetch.Kind) (*Outcome, error) {
+func (ob *Obtainer) representDescription(ctx context.Context, it *item.Item, p item.Place, body []byte, kind fetch.Kind) (*Outcome, error) {
 	o, err := ob.representRDF(ctx, it, p, body, kind)
 	if err == nil {
 		err = ob.mapped(context.Background(), o)
@@ -31,7 +31,7 @@ func (ob *Obtainer) representDescription(ctx context.Context, it *feed.Item, p f
 	return o, nil
 }
 
-func (ob *Obtainer) representFile(ctx context.Context, it *feed.Item, p feed.Place, body []byte, kind fetch.Kind) (*Outcome, error) {
+func (ob *Obtainer) representFile(ctx context.Context, it *item.Item, p item.Place, body []byte, kind fetch.Kind) (*Outcome, error) {
 	o, err := ob.representRDF(ctx, it, p, body, kind)
 	if err != nil {
 		if !errors.Is(err, ErrContent) || errors.Is(err, ErrList) || !it.Promise.Graph.IsZero() {
@@ -83,7 +83,7 @@ func (ob *Obtainer) inPart(o *Outcome) bool {
 }
 
 // left is the outcome of an outside resource. Its promises stand for it.
-func (ob *Obtainer) left(it *feed.Item) *Outcome {
+func (ob *Obtainer) left(it *item.Item) *Outcome {
 	rec := it.Record()
 	rec.Flags |= ledger.FlagUnselected
 	if rec.Graph = it.Promise.Graph; !rec.Graph.IsZero() {

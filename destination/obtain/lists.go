@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -29,7 +29,7 @@ func (ob *Obtainer) Beside(u Unlisted) *Obtainer {
 }
 
 // MayBeList tells whether an entry without RDF may have become a list since it was recorded.
-func (ob *Obtainer) MayBeList(it *feed.Item) bool {
+func (ob *Obtainer) MayBeList(it *item.Item) bool {
 	return ob.unlisted != nil && !ob.passedOver(it)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
 	"github.com/rsbridge/rsbridge/internal/settings"
@@ -60,7 +61,7 @@ func (ob *Obtainer) Settle() {
 }
 
 // Job obtains a resource as its item tells.
-func (ob *Obtainer) Job(it *feed.Item) func(context.Context) *Outcome {
+func (ob *Obtainer) Job(it *item.Item) func(context.Context) *Outcome {
 	switch {
 	case it.Change == "deleted" && it.Bad == "": // there is nothing to fetch, also when the mirror has refused it before
 		return func(context.Context) *Outcome { return &Outcome{Item: it} }
@@ -71,6 +72,6 @@ func (ob *Obtainer) Job(it *feed.Item) func(context.Context) *Outcome {
 }
 
 // Needed tells whether the bytes of a resource would be fetched.
-func (ob *Obtainer) Needed(it *feed.Item) bool {
+func (ob *Obtainer) Needed(it *item.Item) bool {
 	return !ob.Select.Outside(it) && (ob.KeepFiles || !ob.passedOver(it))
 }

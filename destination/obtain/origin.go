@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -15,7 +15,7 @@ import (
 
 // fetchGraph fetches a description; of what is no RDF it gives the digest of the bytes.
 func (ob *Obtainer) fetchGraph(ctx context.Context, address string, normal rdfres.NormalForm) (ts []rdfres.Triple, other rdfres.Digest, err error) {
-	p := feed.Place{URL: address, Promise: fetch.Promise{Length: -1}}
+	p := item.Place{URL: address, Promise: fetch.Promise{Length: -1}}
 	a, err := ob.Fetch.Get(ctx, fetch.Request{URL: address, Accept: acceptRDF, Gzip: true, MaxBytes: ob.Limits.Resource, Attempts: 3})
 	if err != nil {
 		return nil, other, err

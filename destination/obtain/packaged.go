@@ -8,6 +8,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -29,7 +30,7 @@ const maxCached = 8
 
 // obtainPackaged takes one resource from the package whose manifest told of it,
 // where its own address does not give it.
-func (ob *Obtainer) obtainPackaged(ctx context.Context, it *feed.Item) (*Outcome, error) {
+func (ob *Obtainer) obtainPackaged(ctx context.Context, it *item.Item) (*Outcome, error) {
 	if err := ob.PlaceAllowed(it.Package); err != nil {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func (c *packageCache) close() {
 
 // packaged represents a member of a package. After a broken promise the resource is fetched
 // by itself.
-func (ob *Obtainer) packaged(ctx context.Context, it *feed.Item, body []byte, err error) *Outcome {
+func (ob *Obtainer) packaged(ctx context.Context, it *item.Item, body []byte, err error) *Outcome {
 	if it.Bad != "" {
 		return ob.obtainSingly(ctx, it)
 	}
@@ -100,8 +101,8 @@ func (ob *Obtainer) packaged(ctx context.Context, it *feed.Item, body []byte, er
 }
 
 // representMember is represent of a member of a package. An empty one proves nothing.
-func (ob *Obtainer) representMember(ctx context.Context, it *feed.Item, body []byte) (*Outcome, error) {
-	p := feed.Place{URL: it.Loc, Promise: it.Promise}
+func (ob *Obtainer) representMember(ctx context.Context, it *item.Item, body []byte) (*Outcome, error) {
+	p := item.Place{URL: it.Loc, Promise: it.Promise}
 	o, err := ob.represent(ctx, it, p, body, fetch.Kind{})
 	if err == nil && o.Empty && unpromised(p) && ob.isMirrored(ctx, it.Loc) {
 		return nil, errEmptyMember
@@ -112,7 +113,7 @@ func (ob *Obtainer) representMember(ctx context.Context, it *feed.Item, body []b
 var errEmptyMember = errors.New("it is empty, and neither length nor hash is promised")
 
 // Member obtains a resource of an open package. The package must stay open until then.
-func (ob *Obtainer) Member(z *resourcesync.Package, it *feed.Item) func(context.Context) *Outcome {
+func (ob *Obtainer) Member(z *resourcesync.Package, it *item.Item) func(context.Context) *Outcome {
 	return func(ctx context.Context) *Outcome {
 		body, err := ob.Packages.ReadMember(z, it.Path)
 		return ob.packaged(ctx, it, body, err)
@@ -120,13 +121,13 @@ func (ob *Obtainer) Member(z *resourcesync.Package, it *feed.Item) func(context.
 }
 
 // Opened obtains a resource of the package that it was met in, and reads its bytes at once.
-func (ob *Obtainer) Opened(it *feed.Item) func(context.Context) *Outcome {
-	body, err := ob.Packages.ReadMember(it.Ask.Opened.ZIP, it.Path)
+func (ob *Obtainer) Opened(it *item.Item) func(context.Context) *Outcome {
+	body, err := ob.Packages.ReadMember(it.Ask.Opened, it.Path)
 	return func(ctx context.Context) *Outcome { return ob.packaged(ctx, it, body, err) }
 }
 
 // Body obtains a resource of bytes at hand, or by itself where they are not as promised.
-func (ob *Obtainer) Body(it *feed.Item, body []byte) func(context.Context) *Outcome {
+func (ob *Obtainer) Body(it *item.Item, body []byte) func(context.Context) *Outcome {
 	return func(ctx context.Context) *Outcome {
 		o, err := ob.representMember(ctx, it, body)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/jsonpatch"
@@ -19,8 +20,8 @@ import (
 // Update fetches an update: as a patch of the kept version if this is shorter and both ends can
 // be verified, else whole. An RDF Patch comes first: it applies to the kept triples. A JSON Patch
 // needs a document made of them, and read again.
-func (ob *Obtainer) Update(it *feed.Item, loc ledger.Hash, rec *ledger.Record) func(context.Context) *Outcome {
-	var usable []feed.PatchOffer
+func (ob *Obtainer) Update(it *item.Item, loc ledger.Hash, rec *ledger.Record) func(context.Context) *Outcome {
+	var usable []item.Patch
 	for _, p := range it.Patches {
 		if fits(&p, it, rec) {
 			usable = append(usable, p)
@@ -29,7 +30,7 @@ func (ob *Obtainer) Update(it *feed.Item, loc ledger.Hash, rec *ledger.Record) f
 	if len(usable) == 0 {
 		return ob.Job(it)
 	}
-	slices.SortStableFunc(usable, func(a, b feed.PatchOffer) int { return rank(&a) - rank(&b) })
+	slices.SortStableFunc(usable, func(a, b item.Patch) int { return rank(&a) - rank(&b) })
 	return func(ctx context.Context) *Outcome {
 		for i := range usable {
 			p := &usable[i]
@@ -49,7 +50,7 @@ func (ob *Obtainer) Update(it *feed.Item, loc ledger.Hash, rec *ledger.Record) f
 // fits tells whether a patch has the kept base and the promised result, and is shorter than the
 // whole. A JSON Patch must be at most half of it, for its base is read from the records, written,
 // patched and read again.
-func fits(p *feed.PatchOffer, it *feed.Item, rec *ledger.Record) bool {
+func fits(p *item.Patch, it *item.Item, rec *ledger.Record) bool {
 	if rec.Has(ledger.FlagMapped) || !rec.Has(ledger.FlagWireNames) || rec.Triples == 0 || it.Promise.Graph.IsZero() || it.Promise.Hashes.SHA256 == "" || it.Promise.Length <= p.Promise.Length {
 		return false
 	}
@@ -60,14 +61,14 @@ func fits(p *feed.PatchOffer, it *feed.Item, rec *ledger.Record) bool {
 }
 
 // rank is lower for a cheaper patch.
-func rank(p *feed.PatchOffer) int {
+func rank(p *item.Patch) int {
 	if p.Promise.Type == rdfres.RDFPatchType {
 		return 0
 	}
 	return 1
 }
 
-func (ob *Obtainer) obtainPatched(ctx context.Context, it *feed.Item, loc ledger.Hash, rec *ledger.Record, p *feed.PatchOffer) (*Outcome, error) {
+func (ob *Obtainer) obtainPatched(ctx context.Context, it *item.Item, loc ledger.Hash, rec *ledger.Record, p *item.Patch) (*Outcome, error) {
 	if err := ob.PlaceAllowed(p.URL); err != nil {
 		return nil, err
 	}
@@ -82,7 +83,7 @@ func (ob *Obtainer) obtainPatched(ctx context.Context, it *feed.Item, loc ledger
 		return o, err
 	}
 	var doc []byte
-	if p.Promise.Type == feed.JSONPatchType {
+	if p.Promise.Type == item.JSONPatchType {
 		if doc, err = codec.Encode(rdfres.JSONLD, rec.Entity, before); err != nil {
 			return nil, err
 		}
@@ -104,12 +105,12 @@ func (ob *Obtainer) obtainPatched(ctx context.Context, it *feed.Item, loc ledger
 		if err := it.Promise.Verify(doc); err != nil {
 			return nil, fmt.Errorf("what the patch makes %w: %w", feed.ErrMismatch, err)
 		}
-		return made(ob.represent(ctx, it, feed.Place{URL: it.Loc, Promise: it.Promise}, doc, fetch.Kind{}))
+		return made(ob.represent(ctx, it, item.Place{URL: it.Loc, Promise: it.Promise}, doc, fetch.Kind{}))
 	}
 	after, _, err := rdfres.ApplyPatch(before, a.Body, rdfres.ReadOptions{Name: p.URL, MaxBytes: ob.Limits.Resource})
 	if err != nil {
 		return nil, err
 	}
 	// The same checks as of a whole representation, on the lines of the graph.
-	return made(ob.represent(ctx, it, feed.Place{URL: it.Loc, Promise: fetch.Promise{Type: rdfres.NTriples.MediaType(), Length: -1}}, AppendLines(nil, after), fetch.Kind{}))
+	return made(ob.represent(ctx, it, item.Place{URL: it.Loc, Promise: fetch.Promise{Type: rdfres.NTriples.MediaType(), Length: -1}}, AppendLines(nil, after), fetch.Kind{}))
 }

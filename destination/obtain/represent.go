@@ -18,6 +18,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/fetch"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/clip"
@@ -29,7 +30,7 @@ import (
 
 // Outcome is a resource fetched and verified, or the reason why not.
 type Outcome struct {
-	Item   *feed.Item
+	Item   *item.Item
 	Record *ledger.Record  // new state
 	Wire   []byte          // wire form, sorted N-Triples
 	Parsed []rdfres.Triple // of the wire form, nil when they are to be read from it
@@ -66,7 +67,7 @@ const bigBody = 4 << 20
 // Obtain fetches a resource from the best place and verifies it. The immutable version comes
 // first, then loc, then the other places; those on another host or of an unknown scheme are
 // passed over. A resource in none of them may still be in the package with its entry.
-func (ob *Obtainer) Obtain(ctx context.Context, it *feed.Item) *Outcome {
+func (ob *Obtainer) Obtain(ctx context.Context, it *item.Item) *Outcome {
 	o := ob.obtainSingly(ctx, it)
 	if o.Err == nil || it.Package == "" || it.Path == "" || it.Bad != "" || ctx.Err() != nil || errors.Is(o.Err, ErrContent) || errors.Is(o.Err, fetch.ErrSourceGone) {
 		return o
@@ -79,7 +80,7 @@ func (ob *Obtainer) Obtain(ctx context.Context, it *feed.Item) *Outcome {
 	return p
 }
 
-func (ob *Obtainer) obtainSingly(ctx context.Context, it *feed.Item) *Outcome {
+func (ob *Obtainer) obtainSingly(ctx context.Context, it *item.Item) *Outcome {
 	if it.Bad != "" {
 		return &Outcome{Item: it, Err: fmt.Errorf("the source's entry %w: %s", ErrContent, it.Bad)}
 	}
@@ -94,15 +95,15 @@ func (ob *Obtainer) obtainSingly(ctx context.Context, it *feed.Item) *Outcome {
 		ob.otherwise(o, sum, nil)
 		return o
 	}
-	var places []feed.Place
+	var places []item.Place
 	if it.Version != nil {
 		places = append(places, *it.Version)
 	}
-	plain := feed.Place{URL: it.Loc, Promise: it.Promise}
-	isRDF := feed.IsTypeOfRDF(it.Promise.Type)
+	plain := item.Place{URL: it.Loc, Promise: it.Promise}
+	isRDF := item.IsTypeOfRDF(it.Promise.Type)
 	others := ob.others(it)
 	if !isRDF && it.Promise.Type != "" && !ob.AsFiles { // places of another type come first, only if loc is not RDF
-		var rest []feed.Place
+		var rest []item.Place
 		for _, o := range others {
 			if o.Promise.Type != it.Promise.Type {
 				places = append(places, o)
@@ -130,7 +131,7 @@ func (ob *Obtainer) obtainSingly(ctx context.Context, it *feed.Item) *Outcome {
 			places, it.Found = append(places, it.Found...), nil
 			generic = true
 		}
-		alternate := generic && slices.ContainsFunc(places[i+1:], func(p feed.Place) bool { return feed.IsTypeOfRDF(p.Promise.Type) })
+		alternate := generic && slices.ContainsFunc(places[i+1:], func(p item.Place) bool { return item.IsTypeOfRDF(p.Promise.Type) })
 		if err == nil && !o.NotRDF {
 			return o
 		}
@@ -158,8 +159,8 @@ func (ob *Obtainer) obtainSingly(ctx context.Context, it *feed.Item) *Outcome {
 }
 
 // others are the further places of a resource, with its links to RDF by the configured relations.
-func (ob *Obtainer) others(it *feed.Item) []feed.Place {
-	var out []feed.Place
+func (ob *Obtainer) others(it *item.Item) []item.Place {
+	var out []item.Place
 	for _, p := range it.Others {
 		if p.Rel == "" || slices.Contains(ob.Linked, p.Rel) {
 			out = append(out, p)
@@ -169,7 +170,7 @@ func (ob *Obtainer) others(it *feed.Item) []feed.Place {
 }
 
 // linked gives the RDF linked from a page, by its headers or in its head.
-func (ob *Obtainer) linked(a *fetch.Answer) (out []feed.Place) {
+func (ob *Obtainer) linked(a *fetch.Answer) (out []item.Place) {
 	base, err := url.Parse(a.URL)
 	if err != nil || len(ob.Linked) == 0 {
 		return nil
@@ -179,10 +180,10 @@ func (ob *Obtainer) linked(a *fetch.Answer) (out []feed.Place) {
 		page = bytes.NewReader(a.Body[:min(len(a.Body), maxHead)])
 	}
 	links := resourcesync.TypedLinks(a.Header.Values("Link"), page, base, ob.Linked...)
-	slices.SortStableFunc(links, func(a, b resourcesync.Link) int { return cmp.Compare(feed.FormatRank(a.Type), feed.FormatRank(b.Type)) })
+	slices.SortStableFunc(links, func(a, b resourcesync.Link) int { return cmp.Compare(item.FormatRank(a.Type), item.FormatRank(b.Type)) })
 	for _, l := range links {
-		if feed.IsTypeOfRDF(l.Type) && len(out) < feed.MaxPlaces {
-			out = append(out, feed.Place{URL: l.Href, Promise: fetch.Promise{Length: -1, Type: fetch.Essence(l.Type)}, Rel: l.Rel})
+		if item.IsTypeOfRDF(l.Type) && len(out) < item.MaxPlaces {
+			out = append(out, item.Place{URL: l.Href, Promise: fetch.Promise{Length: -1, Type: fetch.Essence(l.Type)}, Rel: l.Rel})
 		}
 	}
 	return out
@@ -193,11 +194,11 @@ const maxHead = 256 << 10
 
 // passedOver tells whether a triple store has no use for a resource: it is counted and never
 // fetched. These are declared files, and resources of a promised non-RDF type without an RDF form.
-func (ob *Obtainer) passedOver(it *feed.Item) bool {
+func (ob *Obtainer) passedOver(it *item.Item) bool {
 	if it.File {
 		return true
 	}
-	if !feed.IsTypeOfNoRDF(it.Promise.Type) || !it.AsOf.IsZero() {
+	if !item.IsTypeOfNoRDF(it.Promise.Type) || !it.AsOf.IsZero() {
 		return false
 	}
 	for _, o := range ob.others(it) {
@@ -206,7 +207,7 @@ func (ob *Obtainer) passedOver(it *feed.Item) bool {
 		}
 	}
 	_, packed, _ := formatOfName(it.Loc)
-	return !packed || it.Promise.Type != feed.GzipType
+	return !packed || it.Promise.Type != item.GzipType
 }
 
 func moreTelling(have, err error) error {
@@ -227,7 +228,7 @@ func (ob *Obtainer) PlaceAllowed(address string) error {
 	return nil
 }
 
-func (ob *Obtainer) obtainFrom(ctx context.Context, it *feed.Item, p feed.Place) (*Outcome, error) {
+func (ob *Obtainer) obtainFrom(ctx context.Context, it *item.Item, p item.Place) (*Outcome, error) {
 	big := p.Promise.Length > bigBody
 	if big {
 		ob.bigMu.Lock()
@@ -272,7 +273,7 @@ func (ob *Obtainer) obtainFrom(ctx context.Context, it *feed.Item, p feed.Place)
 	if page := err == nil && o.NotRDF || errors.Is(err, ErrContent) && !errors.Is(err, ErrList); !page {
 		it.Found = nil
 	}
-	if err == nil && p.Promise.Unproven() && feed.Unsettled(it.LastMod, fetch.ServedAt(a.Header, ob.Now())) {
+	if err == nil && p.Promise.Unproven() && item.Unsettled(it.LastMod, fetch.ServedAt(a.Header, ob.Now())) {
 		o.Record.Unsettle()
 	}
 	if err == nil {
@@ -282,7 +283,7 @@ func (ob *Obtainer) obtainFrom(ctx context.Context, it *feed.Item, p feed.Place)
 }
 
 // represent makes a record of a verified body, with its triples or bytes.
-func (ob *Obtainer) represent(ctx context.Context, it *feed.Item, p feed.Place, body []byte, kind fetch.Kind) (*Outcome, error) {
+func (ob *Obtainer) represent(ctx context.Context, it *item.Item, p item.Place, body []byte, kind fetch.Kind) (*Outcome, error) {
 	if kind := listKind(body); kind != "" {
 		return nil, fmt.Errorf("%s %w: it is a %s, %w", clip.Middle(p.URL), ErrContent, kind, ErrList)
 	}
@@ -294,7 +295,7 @@ func (ob *Obtainer) represent(ctx context.Context, it *feed.Item, p feed.Place, 
 
 // representRDF makes the wire form of a verified body and its record. A non-RDF resource has a
 // record without triples.
-func (ob *Obtainer) representRDF(ctx context.Context, it *feed.Item, p feed.Place, body []byte, kind fetch.Kind) (*Outcome, error) {
+func (ob *Obtainer) representRDF(ctx context.Context, it *item.Item, p item.Place, body []byte, kind fetch.Kind) (*Outcome, error) {
 	rec := it.Record()
 	if rec.Hashes.SHA256 == "" && rec.Hashes.SHA1 == "" && rec.Hashes.MD5 == "" && p.URL == it.Loc {
 		rec.Hashes = resourcesync.HashesOf(body, rec.Hashes)
@@ -312,7 +313,7 @@ func (ob *Obtainer) representRDF(ctx context.Context, it *feed.Item, p feed.Plac
 	if !ok && ob.unlisted != nil && !it.File && unpromised(p) && isBlank(body) && ob.Ledger.Lacks(ctx, ledger.HashOf(it.Loc)) {
 		return nil, fmt.Errorf("%s is empty, and may be a list that is being written", clip.Middle(p.URL))
 	}
-	if !ok && !it.File && !feed.IsTypeOfNoRDF(p.Promise.Type) && ob.isMirrored(ctx, it.Loc) {
+	if !ok && !it.File && !item.IsTypeOfNoRDF(p.Promise.Type) && ob.isMirrored(ctx, it.Loc) {
 		return nil, fmt.Errorf("%s %w: its description is mirrored, and what comes now is none (an error page in its place?)", clip.Middle(p.URL), ErrContent)
 	}
 	if !ok || it.File {
@@ -387,7 +388,7 @@ func listKind(body []byte) string {
 
 // readRDF reads the triples of a body; ok is false for no RDF. A body packed with gzip is
 // unpacked, of any type and suffix: no format of RDF begins with its two bytes.
-func (ob *Obtainer) readRDF(ctx context.Context, p feed.Place, base string, body []byte, kind fetch.Kind) (ts []rdfres.Triple, ok bool, err error) {
+func (ob *Obtainer) readRDF(ctx context.Context, p item.Place, base string, body []byte, kind fetch.Kind) (ts []rdfres.Triple, ok bool, err error) {
 	for layer := 0; layer < 2 && err == nil && fetch.IsGzip(body); layer++ {
 		if body, err = fetch.Gunzip(body, ob.Limits.Resource); err != nil {
 			err = fmt.Errorf("unpack gzip: %w", err)
@@ -429,9 +430,9 @@ func AppendLines(b []byte, ts []rdfres.Triple) []byte {
 // chooseFormat finds the serialization: by the promised type, the type of the answer, the suffix,
 // the content. certain is false by the content alone. A type or suffix common to other formats
 // counts if the content is like it.
-func chooseFormat(p feed.Place, body []byte, contentType string) (f rdfres.Format, certain, ok bool) {
+func chooseFormat(p item.Place, body []byte, contentType string) (f rdfres.Format, certain, ok bool) {
 	for _, t := range []string{p.Promise.Type, contentType} {
-		if f, ok := rdfres.FormatByMediaType(t); ok && feed.IsTypeOfRDF(t) {
+		if f, ok := rdfres.FormatByMediaType(t); ok && item.IsTypeOfRDF(t) {
 			return f, true, true
 		}
 	}
@@ -450,7 +451,7 @@ func chooseFormat(p feed.Place, body []byte, contentType string) (f rdfres.Forma
 		return f, ok, ok
 	}
 	for _, t := range []string{p.Promise.Type, fetch.Essence(contentType)} {
-		if feed.IsTypeOfNoRDF(t) {
+		if item.IsTypeOfNoRDF(t) {
 			return "", false, false
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -45,6 +45,6 @@ func (s Selection) SelectedOther(rec *ledger.Record) bool {
 }
 
 // Outside tells whether a resource is known to be outside of the part without fetching it.
-func (s Selection) Outside(it *feed.Item) bool {
+func (s Selection) Outside(it *item.Item) bool {
 	return len(s.Classes) == 0 && !s.Whole() && it.Bad == "" && it.Entity != "" && !s.HasPrefix(it.Entity) && !s.HasPrefix(it.Loc)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/destination/feed"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
@@ -109,7 +110,7 @@ func FailingChanges(all iter.Seq2[Pair, error], since time.Time) iter.Seq2[Pair,
 // Pair is one location as the source and the records have it.
 type Pair struct {
 	Loc    ledger.Hash
-	Item   *feed.Item     // nil: not in the source; Change "deleted": told to be gone
+	Item   *item.Item     // nil: not in the source; Change "deleted": told to be gone
 	Record *ledger.Record // nil: not recorded
 
 	Fault *ledger.Fault // nil: none, or not asked for
@@ -127,21 +128,21 @@ func (p *Pair) Applied() bool {
 		return false
 	}
 	if p.Fault != nil {
-		it, err := feed.DecodeItem(p.Fault.Item)
+		it, err := item.Decode(p.Fault.Item)
 		return err == nil && it.Change == p.Item.Change && it.Time.Equal(p.Item.Time)
 	}
 	if !p.Here() || !p.Record.Time.Equal(p.Item.Time) {
 		return false
 	}
 	v, _ := p.Item.Differs(p.Record)
-	return v != feed.Different
+	return v != item.Different
 }
 
 // Disagrees tells whether the two differ.
 func (p *Pair) Disagrees() bool {
 	if p.There() && p.Here() {
 		v, _ := p.Item.Differs(p.Record)
-		return v == feed.Different
+		return v == item.Different
 	}
 	return p.There() != p.Here()
 }
@@ -169,7 +170,7 @@ func (p *Pair) FailsOfList() bool {
 	if p.Fault == nil {
 		return false
 	}
-	it, err := feed.DecodeItem(p.Fault.Item)
+	it, err := item.Decode(p.Fault.Item)
 	return err == nil && it.Change == ""
 }
 
@@ -179,7 +180,7 @@ func (p *Pair) PromisedOtherwise(v *feed.Inventory) bool {
 	if p.Fault == nil || !p.There() || !v.At.After(p.Fault.Time) {
 		return false
 	}
-	it, err := feed.DecodeItem(p.Fault.Item)
+	it, err := item.Decode(p.Fault.Item)
 	return err == nil && !it.SamePromise(p.Item)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/publish/inventory"
+	"github.com/rsbridge/rsbridge/publish/kept"
 	"github.com/rsbridge/rsbridge/publish/naming"
 	"github.com/rsbridge/rsbridge/publish/offer"
 )
@@ -146,7 +147,7 @@ func (s *set) anew(ctx context.Context, next *set, generation uint64) (*set, err
 	}
 	if next == s {
 		s.dump.Store(nil)
-		s.changeDumps.Store(&[]packageRecord{})
+		s.changeDumps.Store(&[]kept.Package{})
 	}
 	return next, next.openDumps(ctx) // there are none: their files are removed
 }

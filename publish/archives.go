@@ -17,6 +17,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/kept"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -32,29 +33,15 @@ type archiveRecord struct {
 	From      time.Time               `json:"from,omitzero"`
 	Until     time.Time               `json:"until,omitzero"`
 	Stored    time.Time               `json:"stored"`
-	Documents []archivedDocument      `json:"documents"` // the archive names the first
-	Packages  []packageRecord         `json:"packages,omitempty"`
-}
-
-// archivedDocument is a document as it is kept: raw deflate in a file.
-type archivedDocument struct {
-	Name   string `json:"name"`             // its address is archives/NAME.xml, or NAME.xml if there is a folder
-	Folder string `json:"folder,omitempty"` // "": archives
-	Length int64  `json:"length"`
-	CRC32  uint32 `json:"crc32"`
-	Stored int64  `json:"stored"`         // bytes of the file
-	File   string `json:"file,omitempty"` // without its suffix; "": by folder and name
-}
-
-func (d archivedDocument) file() string {
-	return cmp.Or(d.File, cmp.Or(d.Folder, "archives")+"/"+d.Name) + ".xml.deflate"
+	Documents []kept.Document         `json:"documents"` // the archive names the first
+	Packages  []kept.Package          `json:"packages,omitempty"`
 }
 
 // archive keeps documents of a set after they were replaced.
 type archive struct {
 	cfg   *SetConfig
 	at    *place
-	files *folder
+	files *kept.Folder
 	kv    kv.Store
 	log   *slog.Logger
 	now   func() time.Time
@@ -83,7 +70,7 @@ func (a *archive) keeps() map[string]bool {
 	keep := map[string]bool{}
 	for _, r := range a.all() {
 		for _, d := range r.Documents {
-			keep[d.file()] = true
+			keep[d.Path()] = true
 		}
 		for _, p := range r.Packages {
 			keep[p.File], keep[p.Manifest] = true, true
@@ -121,7 +108,7 @@ func (a *archive) put(ctx context.Context, add, drop []archiveRecord) error {
 }
 
 // open reads the records, and forgets those with missing files.
-func (a *archive) open(ctx context.Context, files filed) error {
+func (a *archive) open(ctx context.Context, files kept.Files) error {
 	none := []archiveRecord{}
 	a.list.Store(&none)
 	var all, lost []archiveRecord
@@ -133,11 +120,11 @@ func (a *archive) open(ctx context.Context, files filed) error {
 		if err := decodeRecord(pair.Key, pair.Value, &r); err != nil {
 			return err
 		}
-		there := files.hasAll(r.Packages)
+		there := files.HasAll(r.Packages)
 		for _, d := range r.Documents {
-			there = there && files.has(d.file(), d.Stored)
+			there = there && files.Has(d.Path(), d.Stored)
 		}
-		if there || a.files.dry {
+		if there || a.files.Dry {
 			all = append(all, r)
 		} else {
 			a.log.Warn("an archived document is forgotten: its files are not there, or have another size", "set", a.cfg.Name, "kind", r.Kind, "number", r.Number)
@@ -165,7 +152,7 @@ func (p *Publisher) Archive(ctx context.Context, name string) error {
 	if !s.cfg.Archives {
 		return nil
 	}
-	if s.files.store == nil {
+	if s.files.Store == nil {
 		return fmt.Errorf("publish: archives of %s: there is no folder for files (Options.Dir)", name)
 	}
 	s = p.lockDumping(name)
@@ -225,13 +212,13 @@ func (a *archive) trim(ctx context.Context, present *dumpRecord) error {
 			keep[present.Before.Folder] = true
 		}
 	}
-	if a.files.dry {
+	if a.files.Dry {
 		return nil
 	}
 	var all error
 	for _, r := range drop {
 		for _, d := range r.Documents {
-			all = errors.Join(all, a.files.store.Delete(ctx, d.file()))
+			all = errors.Join(all, a.files.Store.Delete(ctx, d.Path()))
 		}
 		if r.Kind == resourcesync.ChangeDump || !keep[folderOf(r.Packages)] {
 			all = errors.Join(all, a.removePackages(ctx, r.Packages))
@@ -242,7 +229,7 @@ func (a *archive) trim(ctx context.Context, present *dumpRecord) error {
 }
 
 // folderOf is the folder of a dump's packages.
-func folderOf(ps []packageRecord) string {
+func folderOf(ps []kept.Package) string {
 	if len(ps) == 0 {
 		return ""
 	}
@@ -262,9 +249,9 @@ func (a *archive) resourceList(ctx context.Context, snap *snapshot) (rec archive
 
 // storeResourceList writes the Resource List into a folder: the list itself, or its
 // index and then its parts.
-func (snap *snapshot) storeResourceList(ctx context.Context, folder, name string, address func(string) string) ([]archivedDocument, error) {
+func (snap *snapshot) storeResourceList(ctx context.Context, folder, name string, address func(string) string) ([]kept.Document, error) {
 	var entries []resourcesync.Entry
-	var parts []archivedDocument
+	var parts []kept.Document
 	for _, p := range snap.parts {
 		if p.Count == 0 && len(snap.parts) > 1 {
 			continue
@@ -281,7 +268,7 @@ func (snap *snapshot) storeResourceList(ctx context.Context, folder, name string
 		if err != nil {
 			return nil, err
 		}
-		a, err := snap.set.files.keepDocument(ctx, folder, partName, d)
+		a, err := snap.set.files.Keep(ctx, folder, partName, d.body)
 		if err != nil {
 			return nil, err
 		}
@@ -297,11 +284,11 @@ func (snap *snapshot) storeResourceList(ctx context.Context, folder, name string
 		if err != nil {
 			return nil, err
 		}
-		a, err := snap.set.files.keepDocument(ctx, folder, name, d)
+		a, err := snap.set.files.Keep(ctx, folder, name, d.body)
 		if err != nil {
 			return nil, err
 		}
-		parts = append([]archivedDocument{a}, parts...)
+		parts = append([]kept.Document{a}, parts...)
 	}
 	return parts, nil
 }
@@ -325,8 +312,8 @@ func (a *archive) keepPackages(ctx context.Context, rec *archiveRecord, name str
 	if err != nil {
 		return err
 	}
-	doc, err := a.files.keepDocument(ctx, "", name, d)
-	rec.Documents = []archivedDocument{doc}
+	doc, err := a.files.Keep(ctx, "", name, d.body)
+	rec.Documents = []kept.Document{doc}
 	return err
 }
 
@@ -354,7 +341,7 @@ func (a *archive) addChangeLists(ctx context.Context, cur *snapshot, view *chang
 		head := a.at.root(resourcesync.ChangeList)
 		head.Meta.From, head.Meta.Until = l.From, l.Until
 		head.Meta.Ext = extNumbers(l.Last, 0)
-		kept, err := streamed("", head, func(w *resourcesync.Writer) error {
+		pruned, err := streamed("", head, func(w *resourcesync.Writer) error {
 			for {
 				e, err := r.Next()
 				if errors.Is(err, io.EOF) {
@@ -377,11 +364,11 @@ func (a *archive) addChangeLists(ctx context.Context, cur *snapshot, view *chang
 		if err != nil {
 			return err
 		}
-		doc, err := a.files.keepDocument(ctx, "", listName(&l), kept)
+		doc, err := a.files.Keep(ctx, "", listName(&l), pruned.body)
 		if err != nil {
 			return err
 		}
-		rec.Documents = []archivedDocument{doc}
+		rec.Documents = []kept.Document{doc}
 		if err := a.put(ctx, []archiveRecord{rec}, nil); err != nil {
 			return err
 		}
@@ -434,8 +421,8 @@ func pruneLinks(ctx context.Context, view *changetrack.View, e *resourcesync.Ent
 }
 
 // addChangeDumps keeps the packages of lists before they are dropped, one document for each list.
-func (a *archive) addChangeDumps(ctx context.Context, packages []packageRecord) error {
-	byList := map[uint64][]packageRecord{}
+func (a *archive) addChangeDumps(ctx context.Context, packages []kept.Package) error {
+	byList := map[uint64][]kept.Package{}
 	var numbers []uint64
 	for _, p := range packages {
 		if byList[p.Number] == nil {
@@ -504,6 +491,18 @@ func (a *archive) page(kind resourcesync.Capability, page int) (*document, error
 	return d, err
 }
 
+// storedDocument is a kept document, at the address of a set.
+func storedDocument(ctx context.Context, files *kept.Folder, url string, r *archiveRecord, d kept.Document) (*document, error) {
+	body, err := files.Document(ctx, d)
+	if errors.As(err, new(*kept.DamagedError)) {
+		return nil, notFound("This document has just been replaced, or has left the archive.")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &document{etag: nameTag("stored %s %s %s %d %d", url, d.Name, r.Stored, d.CRC32, d.Length), contentType: xmlType, modified: r.Stored, body: body}, nil
+}
+
 // document answers below /SET/archives/.
 func (a *archive) document(ctx context.Context, name string) (*document, error) {
 	name, ok := strings.CutSuffix(name, ".xml")
@@ -527,7 +526,7 @@ func (a *archive) document(ctx context.Context, name string) (*document, error) 
 			if doc.Name != name {
 				continue
 			}
-			d, err := a.files.stored(ctx, a.at.url, &r, doc)
+			d, err := storedDocument(ctx, a.files, a.at.url, &r, doc)
 			if err == nil {
 				d.immutable = true
 			}

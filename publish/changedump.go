@@ -9,6 +9,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/kept"
 	"github.com/rsbridge/rsbridge/publish/patch"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -65,7 +66,7 @@ func (s *set) makeChangeDumps(ctx context.Context, snap *snapshot) error {
 
 // makeChangeDump packages one list, the first package from a time on. A list too large for one
 // package is cut. There is no package without an entry.
-func (s *set) makeChangeDump(ctx context.Context, snap *snapshot, l listRecord, from time.Time) (made []packageRecord, err error) {
+func (s *set) makeChangeDump(ctx context.Context, snap *snapshot, l listRecord, from time.Time) (made []kept.Package, err error) {
 	if tail, _ := snap.view.Tail(); tail > l.After {
 		return nil, fmt.Errorf("the changes of list %d: %w", l.Number, kv.ErrNotFound)
 	}
@@ -103,7 +104,7 @@ func (s *set) makeChangeDump(ctx context.Context, snap *snapshot, l listRecord, 
 	}
 	cuts[len(cuts)-1].until = l.Until
 	for i, cut := range cuts {
-		rec, err := s.changePackage(ctx, snap, onlyName("changedump/%06d-%03d", l.Number, i+1), cut.after, cut.last, cut.from, cut.until)
+		rec, err := s.changePackage(ctx, snap, kept.OnlyName("changedump/%06d-%03d", l.Number, i+1), cut.after, cut.last, cut.from, cut.until)
 		if err != nil {
 			return nil, errors.Join(err, s.archive.removePackages(context.WithoutCancel(ctx), made))
 		}
@@ -119,17 +120,17 @@ func packable(c *changetrack.Change) bool {
 	return c.OfEntity() || c.OfFile() && c.FileAfter == nil
 }
 
-func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, after, last uint64, from, until time.Time) (rec packageRecord, err error) {
+func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, after, last uint64, from, until time.Time) (rec kept.Package, err error) {
 	head := s.at.root(resourcesync.ChangeDumpManifest)
 	head.Meta.From, head.Meta.Until = from, until
 	head.Meta.Ext = extNumbers(last, 0)
-	out, err := s.files.newPackage(name, s.at.Prefix, head)
+	out, err := s.files.NewPackage(name, s.at.Prefix, head)
 	if err != nil {
 		return rec, err
 	}
 	defer func() {
 		if out != nil {
-			out.abort()
+			out.Abort()
 		}
 	}()
 	for c, err := range snap.view.Changes(ctx, after) {
@@ -145,18 +146,18 @@ func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, af
 		if !packable(&c) {
 			continue
 		}
-		if err := out.addChange(ctx, snap, &c); err != nil {
+		if err := snap.addChange(ctx, out, &c); err != nil {
 			return rec, err
 		}
 	}
-	rec, err = out.close(ctx)
+	rec, err = out.Close(ctx)
 	out = nil
 	rec.From, rec.Until, rec.Last = from, until, last
 	return rec, err
 }
 
 // addChange adds the entries of a change, with representation and patches.
-func (f *packageFile) addChange(ctx context.Context, snap *snapshot, c *changetrack.Change) (err error) {
+func (snap *snapshot) addChange(ctx context.Context, f *kept.Writer, c *changetrack.Change) (err error) {
 	var patches []patch.Patch
 	if snap.set.cfg.DumpPatches {
 		if patches, err = patchesOf(ctx, snap.kv, c.Sequence); err != nil {
@@ -168,12 +169,11 @@ func (f *packageFile) addChange(ctx context.Context, snap *snapshot, c *changetr
 		return err
 	}
 	for _, e := range entries {
-		if err := f.addPatches(&e, c, patches); err != nil {
+		if err := addPatches(f, &e, c, patches); err != nil {
 			return err
 		}
 		if e.Meta.Change == resourcesync.Deleted {
-			f.entries++
-			if err := f.zip.AddEntry(&e); err != nil {
+			if err := f.AddEntry(&e); err != nil {
 				return err
 			}
 			continue
@@ -182,7 +182,7 @@ func (f *packageFile) addChange(ctx context.Context, snap *snapshot, c *changetr
 		if err != nil {
 			return err
 		}
-		if err := f.add(f.path(fmt.Sprintf("changes/%d", c.Sequence), c.Entity, c.After.Format), blob, &e); err != nil {
+		if err := f.Add(f.Path(fmt.Sprintf("changes/%d", c.Sequence), c.Entity, c.After.Format), blob, &e); err != nil {
 			return err
 		}
 	}
@@ -190,7 +190,7 @@ func (f *packageFile) addChange(ctx context.Context, snap *snapshot, c *changetr
 }
 
 // dropChangeDumps removes records, then files.
-func (s *set) dropChangeDumps(ctx context.Context, drop []packageRecord) error {
+func (s *set) dropChangeDumps(ctx context.Context, drop []kept.Package) error {
 	if len(drop) == 0 {
 		return nil
 	}
@@ -204,7 +204,7 @@ func (s *set) dropChangeDumps(ctx context.Context, drop []packageRecord) error {
 	if err := b.Commit(ctx, true); err != nil {
 		return err
 	}
-	left := slices.DeleteFunc(slices.Clone(*s.changeDumps.Load()), func(rec packageRecord) bool { return gone[rec.File] })
+	left := slices.DeleteFunc(slices.Clone(*s.changeDumps.Load()), func(rec kept.Package) bool { return gone[rec.File] })
 	s.changeDumps.Store(&left)
 	return s.archive.removePackages(ctx, drop)
 }
@@ -222,7 +222,7 @@ func (s *set) changeDumpDoc(page int) (*document, error) {
 	// Parts begin at fixed numbers of Change Lists, so they stay the same when the oldest are
 	// dropped.
 	most := uint64(s.sizes.dumpDocEntries)
-	partOf := func(p *packageRecord) int { return int((p.Number-1)/most) + 1 }
+	partOf := func(p *kept.Package) int { return int((p.Number-1)/most) + 1 }
 	first, last := partOf(&packages[0]), partOf(&packages[len(packages)-1])
 	var entries []resourcesync.Entry
 	from, until := packages[0].From, packages[len(packages)-1].Until
@@ -280,7 +280,7 @@ func (s *set) changeDumpDoc(page int) (*document, error) {
 }
 
 // addPatches stores the patches linked from an entry, and their paths in the entry.
-func (f *packageFile) addPatches(e *resourcesync.Entry, c *changetrack.Change, patches []patch.Patch) error {
+func addPatches(f *kept.Writer, e *resourcesync.Entry, c *changetrack.Change, patches []patch.Patch) error {
 	for i := range e.Links {
 		l := &e.Links[i]
 		for _, p := range patches {
@@ -288,7 +288,7 @@ func (f *packageFile) addPatches(e *resourcesync.Entry, c *changetrack.Change, p
 				continue
 			}
 			l.Path = fmt.Sprintf("/patches/%d%s", c.Sequence, p.Kind.Suffix)
-			if err := f.zip.AddFile(l.Path, p.Data, c.Time); err != nil {
+			if err := f.AddFile(l.Path, p.Data, c.Time); err != nil {
 				return err
 			}
 		}

@@ -13,13 +13,14 @@ import (
 	"strconv"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/kept"
 	"github.com/rsbridge/rsbridge/publish/packing"
 	"github.com/rsbridge/rsbridge/publish/partition"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 const (
-	xmlType = "application/xml"
+	xmlType = kept.XMLType
 	// mostBytes is the largest document allowed (ResourceSync 1.1, section 7).
 	mostBytes = 50_000_000
 	// mostEntries is how many entries a document may have (the same place).

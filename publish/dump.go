@@ -1,32 +1,25 @@
 package publish
 
 import (
-	"bufio"
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/blob"
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/ordered"
-	"github.com/rsbridge/rsbridge/publish/naming"
+	"github.com/rsbridge/rsbridge/publish/kept"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
 const (
-	zipType = "application/zip"
+	zipType = kept.ZIPType
 	// packageEntries bounds a package, beside partBytes: its manifest is a document with
 	// at most 50,000 entries and 50 MB.
 	packageEntries = 25000
@@ -47,7 +40,7 @@ func (p *Publisher) Dump(ctx context.Context, name string) error {
 				return fmt.Errorf("publish: a Resource Dump of %s: %w", name, err)
 			}
 		}
-		s.files.lost.Store(false)
+		s.files.Lost.Store(false)
 		if s.cfg.ScheduledChangeDump {
 			return nil
 		}
@@ -67,7 +60,7 @@ func (p *Publisher) dump(ctx context.Context, name string, f func(*set, *snapsho
 	if err != nil {
 		return err
 	}
-	if s.files.store == nil {
+	if s.files.Store == nil {
 		return fmt.Errorf("publish: a dump of %s: there is no folder for files (Options.Dir)", name)
 	}
 	defer p.o.Changed(name)
@@ -128,17 +121,17 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 	}
 	started := s.p.now()
 	d := &dumpRecord{Version: recordVersion, Sequence: snap.gen.Sequence, Generation: snap.gen.Number, At: snap.gen.At,
-		Folder: onlyName("resourcedump/%d", snap.gen.Number)}
+		Folder: kept.OnlyName("resourcedump/%d", snap.gen.Number)}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.files.removeFolder(context.WithoutCancel(ctx), d.Folder))
+			err = errors.Join(err, s.files.RemoveFolder(context.WithoutCancel(ctx), d.Folder))
 		}
 	}()
 	head := s.at.root(resourcesync.ResourceDumpManifest)
 	head.Meta.At = snap.gen.At
 	head.Meta.Ext = extNumbers(snap.gen.Sequence, snap.gen.Number)
-	out := &packages{ctx: ctx, s: s, folder: d.Folder, head: head}
-	defer out.abort()
+	out := &kept.Series{Folder: s.files, Name: d.Folder, Prefix: s.at.Prefix, Head: head, Bounds: kept.Bounds{Entries: packageEntries, ManifestBytes: s.sizes.partSize.Usual.Bytes, Bytes: s.cfg.PackageBytes}}
+	defer out.Abort()
 	type member struct {
 		state changetrack.State
 		blob  changetrack.Blob
@@ -163,25 +156,25 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 		if err != nil {
 			return err
 		}
-		f, err := out.room(int64(len(m.blob.Deflated)))
+		f, err := out.Room(ctx, int64(len(m.blob.Deflated)))
 		if err != nil {
 			return err
 		}
-		if err := f.add(f.path("r", m.state.Entity, m.state.Current.Format), m.blob, &m.entry); err != nil {
+		if err := f.Add(f.Path("r", m.state.Entity, m.state.Current.Format), m.blob, &m.entry); err != nil {
 			return err
 		}
 	}
 	add := func(file *dumpedFile, e *resourcesync.Entry) error {
-		f, err := out.room(file.length)
+		f, err := out.Room(ctx, file.length)
 		if err != nil {
 			return err
 		}
-		return f.addFile(file, e)
+		return addFile(f, file, e)
 	}
 	if d.Files, err = s.dumpFiles(ctx, snap, add); err != nil {
 		return err
 	}
-	if d.Packages, err = out.end(); err != nil {
+	if d.Packages, err = out.End(ctx); err != nil {
 		return err
 	}
 	for _, p := range d.Packages {
@@ -201,7 +194,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 	}
 	s.dump.Store(d)
 	if old != nil && old.Before != nil && !s.archive.keeps()[old.Before.Folder] {
-		if err := s.files.removeFolder(ctx, old.Before.Folder); err != nil {
+		if err := s.files.RemoveFolder(ctx, old.Before.Folder); err != nil {
 			s.p.log.Warn("removing an old dump", "set", s.cfg.Name, "folder", old.Before.Folder, "error", err)
 		}
 	}
@@ -218,194 +211,6 @@ func (s *set) putDump(ctx context.Context, d *dumpRecord) error {
 		return err
 	}
 	return b.Commit(ctx, true)
-}
-
-// path is the path of a representation in a package. It is the public one, unless a segment is too
-// long for file systems, or differs only in case from a path in the package: some file systems take
-// these for the same.
-func (f *packageFile) path(folder, entity string, format rdfres.Format) string {
-	name := naming.Encode(entity, f.prefix)
-	folded := folder + "/" + strings.ToLower(name) + format.Suffix()
-	hashed := f.folded[folded]
-	for segment := range strings.SplitSeq(name, "/") {
-		hashed = hashed || len(segment) > 200
-	}
-	if hashed {
-		return "/" + folder + "/~-" + rdfres.EntityKey(entity).String() + format.Suffix()
-	}
-	f.folded[folded] = true
-	return "/" + folder + "/" + name + format.Suffix()
-}
-
-// onlyName is a name never used again. After a loss of the state, or its return from a backup,
-// numbers are used again. Then other bytes would stand at an address cached for ever, or under an older record.
-func onlyName(format string, a ...any) string {
-	return fmt.Sprintf(format, a...) + "-" + strings.ToLower(rand.Text()[:10])
-}
-
-// packages writes the packages of a dump, each closed beside the next.
-type packages struct {
-	ctx     context.Context // of the dump
-	s       *set
-	folder  string
-	head    resourcesync.Head // of each manifest
-	out     *packageFile
-	begun   int
-	closing chan error // of the package before out; nil: there is none
-	done    []packageRecord
-}
-
-// room gives the package for so many more bytes.
-func (ps *packages) room(bytes int64) (*packageFile, error) {
-	if ps.out != nil && ps.out.entries > 0 && (ps.out.entries >= packageEntries || ps.out.zip.ManifestSize() > ps.s.sizes.partSize.Usual.Bytes || ps.out.size()+bytes > ps.s.cfg.PackageBytes) {
-		if err := ps.close(); err != nil {
-			return nil, err
-		}
-	}
-	if ps.out == nil {
-		ps.begun++
-		var err error
-		if ps.out, err = ps.s.files.newPackage(fmt.Sprintf("%s/%05d", ps.folder, ps.begun), ps.s.at.Prefix, ps.head); err != nil {
-			return nil, err
-		}
-	}
-	return ps.out, nil
-}
-
-// close packs the manifest and makes the file durable, after the file of the package before.
-func (ps *packages) close() error {
-	if err := ps.wait(); err != nil {
-		return err
-	}
-	last, closing := ps.out, make(chan error, 1)
-	ps.out, ps.closing = nil, closing
-	go func() {
-		rec, err := last.close(ps.ctx)
-		if err == nil {
-			ps.done = append(ps.done, rec)
-		}
-		closing <- err
-	}()
-	return nil
-}
-
-func (ps *packages) wait() error {
-	if ps.closing == nil {
-		return nil
-	}
-	err := <-ps.closing
-	ps.closing = nil
-	return err
-}
-
-// end closes the last package; an empty set has one empty package.
-func (ps *packages) end() (_ []packageRecord, err error) {
-	if ps.begun == 0 {
-		_, err = ps.room(0)
-	}
-	if err == nil && ps.out != nil {
-		err = ps.close()
-	}
-	if err == nil {
-		err = ps.wait()
-	}
-	return ps.done, err
-}
-
-// abort closes the packages end did not close.
-func (ps *packages) abort() {
-	ps.wait() // nothing to tell: the dump has failed
-	if ps.out != nil {
-		ps.out.abort()
-	}
-}
-
-// packageFile writes one ZIP package under a temporary name.
-type packageFile struct {
-	files   *folder
-	prefix  string // removed from entity IRIs in paths
-	name    string // without suffix
-	file    *os.File
-	buf     *bufio.Writer
-	sum     countingHash
-	zip     *resourcesync.PackageWriter
-	folded  map[string]bool // paths in small letters
-	entries int
-}
-
-type countingHash struct {
-	w io.Writer
-	h interface {
-		io.Writer
-		Sum([]byte) []byte
-	}
-	n int64
-}
-
-func (c *countingHash) Write(b []byte) (int, error) {
-	n, err := c.w.Write(b)
-	c.h.Write(b[:n])
-	c.n += int64(n)
-	return n, err
-}
-
-func (f *packageFile) size() int64 { return f.sum.n }
-
-func (f *packageFile) add(path string, blob changetrack.Blob, e *resourcesync.Entry) error {
-	blob, err := blob.Deflate()
-	if err != nil {
-		return err
-	}
-	f.entries++
-	return f.zip.AddDeflated(path, blob.Deflated, blob.CRC32, blob.Length, e)
-}
-
-func (f *packageFile) abort() {
-	if f.zip != nil {
-		f.zip.Abort()
-	}
-	f.file.Close()
-	os.Remove(f.file.Name())
-}
-
-// close ends the package, puts it and the copy of its manifest in place, and gives its record.
-func (f *packageFile) close(ctx context.Context) (rec packageRecord, err error) {
-	defer f.abort() // what is put in place stays there
-	manifest, err := f.files.temp()
-	if err != nil {
-		return rec, err
-	}
-	defer os.Remove(manifest.Name())
-	defer manifest.Close()
-	copied := countingHash{w: manifest, h: sha256.New()}
-	if err := f.zip.CloseTo(&copied); err != nil {
-		return rec, err
-	}
-	if err := f.buf.Flush(); err != nil {
-		return rec, err
-	}
-	rec = packageRecord{Version: recordVersion, File: f.name + ".zip", Length: f.sum.n, SHA256: hex.EncodeToString(f.sum.h.Sum(nil)),
-		Manifest: f.name + "-manifest.xml", ManifestLength: copied.n, ManifestSHA256: hex.EncodeToString(copied.h.Sum(nil)), Entries: f.entries}
-	if err := f.files.put(ctx, rec.Manifest, manifest, rec.ManifestLength, rec.ManifestSHA256, xmlType); err != nil {
-		return rec, err
-	}
-	return rec, f.files.put(ctx, rec.File, f.file, rec.Length, rec.SHA256, zipType)
-}
-
-// put stores a file that was made here, after it was read again.
-func (f *folder) put(ctx context.Context, name string, made *os.File, length int64, sum, contentType string) error {
-	h := sha256.New()
-	_, err := made.Seek(0, io.SeekStart)
-	if err == nil {
-		_, err = io.Copy(h, made)
-	}
-	if err != nil {
-		return err
-	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != sum {
-		return fmt.Errorf("what was written to %s is read back wrong: SHA-256 is %s, want %s", name, got, sum)
-	}
-	return f.store.Create(ctx, name, made, length, forever(contentType))
 }
 
 // resourceDumpDoc lists the packages: page 0 is /SET/resourcedump.xml, the one
@@ -453,7 +258,7 @@ func (s *set) resourceDumpDoc(d *dumpRecord, page int) (*document, error) {
 	return doc, err
 }
 
-func (a *place) packageEntry(p *packageRecord, m resourcesync.Meta) resourcesync.Entry {
+func (a *place) packageEntry(p *kept.Package, m resourcesync.Meta) resourcesync.Entry {
 	m.Type, m.Length, m.Hash = zipType, p.Length, resourcesync.Hashes{SHA256: p.SHA256}
 	contents := link(resourcesync.RelContents, a.url+"/"+p.Manifest)
 	contents.Type = xmlType
@@ -461,9 +266,9 @@ func (a *place) packageEntry(p *packageRecord, m resourcesync.Meta) resourcesync
 }
 
 // packageOf is the record of a package, by the path of its file or of the copy of its manifest; nil for none.
-func (s *set) packageOf(path string) *packageRecord {
-	var rec *packageRecord
-	match := func(ps []packageRecord) {
+func (s *set) packageOf(path string) *kept.Package {
+	var rec *kept.Package
+	match := func(ps []kept.Package) {
 		for i := range ps {
 			if ps[i].File == path || ps[i].Manifest == path {
 				rec = &ps[i]
@@ -498,19 +303,19 @@ func (s *set) serveDumpFile(w http.ResponseWriter, r *http.Request, path string)
 	if path == rec.Manifest {
 		size = rec.ManifestLength
 	}
-	if s.files.public != "" {
+	if s.files.Public != "" {
 		w.Header().Set("Cache-Control", cacheForever)
-		http.Redirect(w, r, s.files.public+"/"+path, http.StatusTemporaryRedirect)
+		http.Redirect(w, r, s.files.Public+"/"+path, http.StatusTemporaryRedirect)
 		return nil
 	}
-	f, info, err := blob.Seeker(r.Context(), s.files.store, path)
+	f, info, err := blob.Seeker(r.Context(), s.files.Store, path)
 	if err == nil {
 		defer f.Close()
 	} else if !errors.Is(err, blob.ErrNotFound) {
 		return err
 	}
 	if err != nil || info.Size != size {
-		s.files.meets(path)
+		s.files.Meets(path)
 		return notFound("This package is damaged, and is made again.").hint("What is offered is listed at %s.", s.at.capabilityList())
 	}
 	h := w.Header()
@@ -542,7 +347,7 @@ func (s *set) openDumps(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	files, err := s.files.there(ctx)
+	files, err := s.files.There(ctx)
 	if err != nil {
 		return err
 	}
@@ -553,9 +358,9 @@ func (s *set) openDumps(ctx context.Context) error {
 	if err := s.openList(ctx, files, keep); err != nil {
 		return err
 	}
-	if known && s.files.store != nil && s.files.kept(files, d.Packages) {
+	if known && s.files.Store != nil && s.files.Keeps(files, d.Packages) {
 		keep[d.Folder] = true
-		if d.Before != nil && s.files.kept(files, d.Before.Packages) {
+		if d.Before != nil && s.files.Keeps(files, d.Before.Packages) {
 			keep[d.Before.Folder] = true
 		} else {
 			d.Before = nil
@@ -563,12 +368,12 @@ func (s *set) openDumps(ctx context.Context) error {
 		s.dump.Store(&d)
 	} else if known {
 		s.p.log.Warn("the Resource Dump is dropped, and made again: its files are not there, or have another size", "set", s.cfg.Name)
-		s.files.lost.Store(true)
+		s.files.Lost.Store(true)
 		if err := s.putDump(ctx, nil); err != nil {
 			return err
 		}
 	}
-	var cds []packageRecord
+	var cds []kept.Package
 	broken := false
 	b := s.kv.Batch()
 	defer b.Close()
@@ -576,17 +381,17 @@ func (s *set) openDumps(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var rec packageRecord
+		var rec kept.Package
 		if err := decodeRecord(pair.Key, pair.Value, &rec); err != nil {
 			return err
 		}
-		if !broken && s.files.store != nil && s.files.kept(files, []packageRecord{rec}) {
+		if !broken && s.files.Store != nil && s.files.Keeps(files, []kept.Package{rec}) {
 			cds = append(cds, rec)
 			continue
 		}
 		if !broken {
 			s.p.log.Warn("the Change Dump is dropped from a package on, and made again: its files are not there, or have another size", "set", s.cfg.Name, "list", rec.Number)
-			s.files.lost.Store(true)
+			s.files.Lost.Store(true)
 			broken = true
 			for len(cds) > 0 && cds[len(cds)-1].Number == rec.Number { // of the same list
 				last := cds[len(cds)-1]
@@ -603,8 +408,8 @@ func (s *set) openDumps(ctx context.Context) error {
 		return err
 	}
 	s.changeDumps.Store(&cds)
-	if s.files.store == nil || s.files.dry {
+	if s.files.Store == nil || s.files.Dry {
 		return nil
 	}
-	return s.files.sweep(ctx, files, keep)
+	return s.files.Sweep(ctx, files, keep)
 }

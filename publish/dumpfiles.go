@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/publish/kept"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -29,7 +30,7 @@ func (s *set) dumpFiles(ctx context.Context, snap *snapshot, add func(*dumpedFil
 		return snap.view.Files(ctx)
 	}
 	fetch, view, left := s.cfg.FetchFiles(), snap.source(), s.cfg.DumpFiles
-	temp, err := s.files.temp()
+	temp, err := s.files.Temp()
 	if err != nil {
 		return 0, err
 	}
@@ -85,12 +86,11 @@ func fetchInto(ctx context.Context, temp *os.File, fetch FetchFile, st *changetr
 }
 
 // addFile puts a file into the package, named by its key and with the suffix of its address.
-func (f *packageFile) addFile(d *dumpedFile, e *resourcesync.Entry) error {
+func addFile(f *kept.Writer, d *dumpedFile, e *resourcesync.Entry) error {
 	address, _, _ := strings.Cut(d.url, "?")
 	suffix := strings.ToLower(path.Ext(address))
 	if len(suffix) > 8 || strings.ContainsFunc(strings.TrimPrefix(suffix, "."), func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') }) {
 		suffix = ""
 	}
-	f.entries++
-	return f.zip.AddStored(fmt.Sprintf("/files/%s%s", changetrack.FileKey(d.url), suffix), d.file, d.crc, d.length, e)
+	return f.AddStored(fmt.Sprintf("/files/%s%s", changetrack.FileKey(d.url), suffix), d.file, d.crc, d.length, e)
 }

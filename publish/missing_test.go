@@ -42,7 +42,7 @@ func TestMissingFiles(t *testing.T) {
 			case "the list":
 				doc := s.scheduled.Load().Documents[0]
 				asked = doc.Name + ".xml"
-				w.must(os.Remove(filepath.Join(w.o.Dir, "data", doc.file())))
+				w.must(os.Remove(filepath.Join(w.o.Dir, "data", doc.Path())))
 			case "all":
 				w.must(os.RemoveAll(w.o.Dir))
 			case "cut":

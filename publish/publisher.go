@@ -23,6 +23,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/publish/catalogue"
 	"github.com/rsbridge/rsbridge/publish/inventory"
+	"github.com/rsbridge/rsbridge/publish/kept"
 	"github.com/rsbridge/rsbridge/publish/naming"
 	"github.com/rsbridge/rsbridge/publish/pages"
 	"github.com/rsbridge/rsbridge/publish/partition"
@@ -133,7 +134,7 @@ type set struct {
 	at      place
 	entries entryMaker
 	kv      kv.Store // its records
-	files   *folder
+	files   *kept.Folder
 	archive *archive
 
 	sizes sizes
@@ -145,8 +146,8 @@ type set struct {
 	cur *generation  // nil before the first complete scan
 
 	dump        atomic.Pointer[dumpRecord]
-	changeDumps atomic.Pointer[[]packageRecord] // ascending by Number
-	scheduled   atomic.Pointer[archiveRecord]   // scheduled Resource List
+	changeDumps atomic.Pointer[[]kept.Package] // ascending by Number
+	scheduled   atomic.Pointer[archiveRecord]  // scheduled Resource List
 }
 
 // sizes of a set's documents, whatever its addresses are.
@@ -242,7 +243,7 @@ func (s *set) replace(next *generation) {
 }
 
 func (s *set) offersChangeDump() bool {
-	return s.offers(resourcesync.ChangeDump) && s.files.store != nil
+	return s.offers(resourcesync.ChangeDump) && s.files.Store != nil
 }
 
 func (s *set) offers(capability resourcesync.Capability) bool {
@@ -350,7 +351,7 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 	if err := cfg.Links.prepare(); err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
-	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), files: &folder{set: cfg.Name, log: p.log, ask: p.o.Missing, now: p.now, dry: p.o.Dry}, locks: &locks{}, inventory: inventory.New(setKeys(store, cfg.Name)), names: search.New(setKeys(store, cfg.Name), cfg.Log),
+	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), files: &kept.Folder{Set: cfg.Name, Log: p.log, Ask: p.o.Missing, Now: p.now, Dry: p.o.Dry}, locks: &locks{}, inventory: inventory.New(setKeys(store, cfg.Name)), names: search.New(setKeys(store, cfg.Name), cfg.Log),
 		sizes: sizes{dumpDocEntries, mostLists, timeMapVersions, mostEntries, partSize(cfg.PartEntries)}}
 	at, former, known, err := readAddresses(ctx, s.kv)
 	if err != nil {
@@ -365,15 +366,15 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 	}
 	s.settle(at, former)
 	if p.o.Dir != "" && !p.o.Reading {
-		s.files.dir = filepath.Join(p.o.Dir, cfg.Name)
-		s.files.store, s.files.local = fileblob.New(s.files.dir), true
+		s.files.Dir = filepath.Join(p.o.Dir, cfg.Name)
+		s.files.Store, s.files.Local = fileblob.New(s.files.Dir), true
 		if p.o.Files != nil {
-			s.files.store, s.files.local = blob.Below(p.o.Files, cfg.Name), false
+			s.files.Store, s.files.Local = blob.Below(p.o.Files, cfg.Name), false
 			if p.o.FilesURL != "" {
-				s.files.public = p.o.FilesURL + "/" + cfg.Name
+				s.files.Public = p.o.FilesURL + "/" + cfg.Name
 			}
 		}
-		if err := s.files.make(); err != nil {
+		if err := s.files.Make(); err != nil {
 			return nil, fmt.Errorf("publish: the folder of the set %s: %w", cfg.Name, err)
 		}
 	}
@@ -384,7 +385,7 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 func (s *set) settle(at Addresses, former []string) {
 	s.at = newPlace(s.cfg.Name, at, former)
 	s.entries = entryMaker{&s.cfg, &s.at}
-	s.changeDumps.Store(&[]packageRecord{})
+	s.changeDumps.Store(&[]kept.Package{})
 	s.archive = &archive{cfg: &s.cfg, at: &s.at, files: s.files, kv: s.kv, log: s.p.log, now: s.p.now, docEntries: archiveDocEntries, writing: &s.archiving}
 	s.archive.list.Store(&[]archiveRecord{})
 }

@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/kept"
 )
 
 // recordVersion is the version of the JSON records and of parts.
-const recordVersion = 1
+const recordVersion = kept.Version
 
 // genRecord is a generation and the basis of its documents.
 type genRecord struct {
@@ -75,34 +76,18 @@ type listHalf struct {
 
 func (l *listRecord) closed() bool { return !l.Until.IsZero() }
 
-// packageRecord is a ZIP package and the copy of its manifest.
-type packageRecord struct {
-	Version        int       `json:"v"`
-	File           string    `json:"file"` // below the set's folder
-	Length         int64     `json:"length"`
-	SHA256         string    `json:"sha256"`
-	Manifest       string    `json:"manifest"` // below the set's folder
-	ManifestLength int64     `json:"manifest_length"`
-	ManifestSHA256 string    `json:"manifest_sha256"`
-	Entries        int       `json:"entries"`
-	From           time.Time `json:"from,omitzero"`  // Change Dump
-	Until          time.Time `json:"until,omitzero"` // Change Dump
-	Number         uint64    `json:"number,omitempty"`
-	Last           uint64    `json:"last,omitempty"`
-}
-
 // dumpRecord is a Resource Dump. Before is the replaced one. Its files stay for running downloads.
 type dumpRecord struct {
-	Version    int             `json:"v"`
-	Sequence   uint64          `json:"sequence"`
-	Generation uint64          `json:"generation"`
-	At         time.Time       `json:"at"`
-	Completed  time.Time       `json:"completed,omitzero"`
-	Folder     string          `json:"folder"`
-	Packages   []packageRecord `json:"packages"`
-	Entries    int64           `json:"entries"`
-	Files      int64           `json:"files,omitempty"` // of the set, left out of it
-	Before     *dumpRecord     `json:"before,omitempty"`
+	Version    int            `json:"v"`
+	Sequence   uint64         `json:"sequence"`
+	Generation uint64         `json:"generation"`
+	At         time.Time      `json:"at"`
+	Completed  time.Time      `json:"completed,omitzero"`
+	Folder     string         `json:"folder"`
+	Packages   []kept.Package `json:"packages"`
+	Entries    int64          `json:"entries"`
+	Files      int64          `json:"files,omitempty"` // of the set, left out of it
+	Before     *dumpRecord    `json:"before,omitempty"`
 }
 
 func keyOf(kind byte, numbers ...uint64) []byte {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/accept"
+	"github.com/rsbridge/rsbridge/publish/kept"
 	"github.com/rsbridge/rsbridge/publish/offer"
 	"github.com/rsbridge/rsbridge/publish/packing"
 	"github.com/rsbridge/rsbridge/publish/pages"
@@ -62,7 +63,7 @@ func httpTime(t time.Time) string { return t.UTC().Format(http.TimeFormat) }
 
 const (
 	cacheAsk     = "public, no-cache" // may be kept, must be asked for
-	cacheForever = "public, max-age=31536000, immutable"
+	cacheForever = kept.Forever
 )
 
 // youngest is the least age for If-Modified-Since: another change may follow within the same

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/publish/kept"
 	"github.com/rsbridge/rsbridge/publish/patch"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -70,7 +71,7 @@ func (p *Publisher) retainLists(ctx context.Context, name string) (first *listRe
 	}
 	lists := slices.Clone(cur.lists[drop:])
 	if drop > 0 {
-		if s.cfg.Archives && s.files.store != nil && s.offers(resourcesync.ChangeList) {
+		if s.cfg.Archives && s.files.Store != nil && s.offers(resourcesync.ChangeList) {
 			if err := s.archive.addChangeLists(ctx, cur, view, cur.lists[:drop]); err != nil {
 				return nil, fmt.Errorf("Change List Archive: %w", err)
 			}
@@ -101,13 +102,13 @@ func (p *Publisher) retainLists(ctx context.Context, name string) (first *listRe
 func (p *Publisher) retainDumps(ctx context.Context, name string, first listRecord) error {
 	s := p.lockDumping(name)
 	defer s.dumping.Unlock()
-	var old []packageRecord
+	var old []kept.Package
 	for _, rec := range *s.changeDumps.Load() {
 		if rec.Number < first.Number {
 			old = append(old, rec)
 		}
 	}
-	if s.cfg.Archives && s.files.store != nil && s.offers(resourcesync.ChangeDump) {
+	if s.cfg.Archives && s.files.Store != nil && s.offers(resourcesync.ChangeDump) {
 		if err := s.archive.addChangeDumps(ctx, old); err != nil {
 			return fmt.Errorf("Change Dump Archive: %w", err)
 		}
@@ -132,8 +133,8 @@ func (p *Publisher) retainDumps(ctx context.Context, name string, first listReco
 }
 
 // removePackages removes packages not in an archive.
-func (a *archive) removePackages(ctx context.Context, packages []packageRecord) error {
-	if a.files.store == nil {
+func (a *archive) removePackages(ctx context.Context, packages []kept.Package) error {
+	if a.files.Store == nil {
 		return nil
 	}
 	var gone []string
@@ -143,5 +144,5 @@ func (a *archive) removePackages(ctx context.Context, packages []packageRecord) 
 			gone = append(gone, rec.File, rec.Manifest)
 		}
 	}
-	return a.files.store.Delete(ctx, gone...)
+	return a.files.Store.Delete(ctx, gone...)
 }

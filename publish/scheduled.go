@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/publish/kept"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -24,7 +25,7 @@ func (p *Publisher) ListResources(ctx context.Context, name string) error {
 	if !s.cfg.ScheduledList || !s.offers(resourcesync.ResourceList) {
 		return nil
 	}
-	if s.files.store == nil {
+	if s.files.Store == nil {
 		return fmt.Errorf("publish: a Resource List of %s by schedule: there is no folder for files (Options.Dir)", name)
 	}
 	defer p.o.Changed(name)
@@ -60,10 +61,10 @@ func (s *set) makeList(ctx context.Context) error {
 	if old != nil && old.Number == snap.gen.Number {
 		return nil
 	}
-	folder := onlyName("resourcelist/%d", snap.gen.Number)
+	folder := kept.OnlyName("resourcelist/%d", snap.gen.Number)
 	docs, err := snap.storeResourceList(ctx, folder, "resourcelist", func(name string) string { return s.at.url + "/" + name + ".xml" })
 	if err != nil {
-		return errors.Join(err, s.files.removeFolder(context.WithoutCancel(ctx), folder))
+		return errors.Join(err, s.files.RemoveFolder(context.WithoutCancel(ctx), folder))
 	}
 	rec := &archiveRecord{Version: recordVersion, Kind: resourcesync.ResourceList, Number: snap.gen.Number, Sequence: snap.gen.Sequence, At: snap.gen.At, Stored: stamp(s.p.now()), Documents: docs}
 	b := s.kv.Batch()
@@ -76,7 +77,7 @@ func (s *set) makeList(ctx context.Context) error {
 	}
 	s.scheduled.Store(rec)
 	if old != nil {
-		if err := s.files.removeFolder(ctx, old.Documents[0].Folder); err != nil {
+		if err := s.files.RemoveFolder(ctx, old.Documents[0].Folder); err != nil {
 			s.p.log.Warn("removing an old Resource List", "set", s.cfg.Name, "error", err)
 		}
 	}
@@ -85,16 +86,16 @@ func (s *set) makeList(ctx context.Context) error {
 }
 
 // openList reads the record; keep gets the folder of its files.
-func (s *set) openList(ctx context.Context, files filed, keep map[string]bool) error {
+func (s *set) openList(ctx context.Context, files kept.Files, keep map[string]bool) error {
 	s.scheduled.Store(nil)
 	var rec archiveRecord
 	known, err := getJSON(ctx, s.kv, listKey, &rec)
-	if err != nil || !known || !s.cfg.ScheduledList || s.files.store == nil {
+	if err != nil || !known || !s.cfg.ScheduledList || s.files.Store == nil {
 		return err
 	}
 	for _, d := range rec.Documents {
-		if !s.files.dry && !files.has(d.file(), d.Stored) {
-			s.files.lost.Store(true) // it is made again
+		if !s.files.Dry && !files.Has(d.Path(), d.Stored) {
+			s.files.Lost.Store(true) // it is made again
 			return nil
 		}
 	}
@@ -111,7 +112,7 @@ func (s *set) scheduledDoc(ctx context.Context, name string) (*document, error) 
 	}
 	for _, d := range rec.Documents {
 		if d.Name == strings.TrimSuffix(name, ".xml") {
-			doc, err := s.files.stored(ctx, s.at.url, rec, d)
+			doc, err := storedDocument(ctx, s.files, s.at.url, rec, d)
 			if err == nil {
 				doc.modified = rec.At
 			}

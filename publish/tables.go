@@ -75,7 +75,7 @@ func (s *set) serveTable(w http.ResponseWriter, r *http.Request, snap *snapshot,
 		if rec == nil || rec.Manifest != xml {
 			return errNoDocument
 		}
-		f, _, err := s.files.store.Open(r.Context(), xml, 0, -1)
+		f, _, err := s.files.Store.Open(r.Context(), xml, 0, -1)
 		if err != nil {
 			return errNoDocument
 		}

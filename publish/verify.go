@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/rsbridge/rsbridge/publish/kept"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -24,7 +25,7 @@ type FileFault struct {
 // and lists are withdrawn until made again (Dump, ListResources).
 func (p *Publisher) Lost(name string) bool {
 	s, err := p.set(name)
-	return err == nil && s.files.lost.Load()
+	return err == nil && s.files.Lost.Load()
 }
 
 // Verify reads the published files of a set. A dump or list with a wrong file is made again. An
@@ -32,7 +33,7 @@ func (p *Publisher) Lost(name string) bool {
 // and the wrong ones. With Options.Dry it only tells.
 func (p *Publisher) Verify(ctx context.Context, name string) (files int, faults []FileFault, err error) {
 	s, err := p.set(name)
-	if err != nil || s.files.store == nil {
+	if err != nil || s.files.Store == nil {
 		return 0, nil, err
 	}
 	s = p.lockDumping(name)
@@ -41,7 +42,7 @@ func (p *Publisher) Verify(ctx context.Context, name string) (files int, faults 
 	if err := v.mendAll(); err != nil {
 		return 0, nil, err
 	}
-	if lost := s.files.lost.Swap(false); lost && len(v.bad) == 0 { // dropped by the opening
+	if lost := s.files.Lost.Swap(false); lost && len(v.bad) == 0 { // dropped by the opening
 		if err := s.makeAgain(ctx); err != nil {
 			return 0, nil, fmt.Errorf("publish: make the missing files of %s again: %w", name, err)
 		}
@@ -53,7 +54,7 @@ func (p *Publisher) Verify(ctx context.Context, name string) (files int, faults 
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(v.bad)) {
-		again := !archived[file] && !s.files.dry
+		again := !archived[file] && !s.files.Dry
 		s.p.log.Error("a published file was damaged", "set", name, "file", file, "error", v.bad[file], "made again", again)
 		faults = append(faults, FileFault{File: file, Error: v.bad[file].Error(), Again: again})
 	}
@@ -62,15 +63,15 @@ func (p *Publisher) Verify(ctx context.Context, name string) (files int, faults 
 
 // Missing tells of a file that a request met so, until it is made again; "": none.
 func (p *Publisher) Missing(name string) string {
-	if s, err := p.set(name); err == nil && s.files.first.Load() != nil {
-		return *s.files.first.Load()
+	if s, err := p.set(name); err == nil {
+		return s.files.First()
 	}
 	return ""
 }
 
 // mendMissing makes files again that are missing, or of another size. The caller holds s.dumping.
 func mendMissing(ctx context.Context, s *set) error {
-	there, err := s.files.there(ctx)
+	there, err := s.files.There(ctx)
 	if err != nil {
 		return fmt.Errorf("publish: the files of %s: %w", s.cfg.Name, err)
 	}
@@ -81,7 +82,7 @@ func mendMissing(ctx context.Context, s *set) error {
 type verifier struct {
 	ctx       context.Context
 	s         *set
-	sizes     filed            // nil: their bytes are read
+	sizes     kept.Files       // nil: their bytes are read
 	bad       map[string]error // by file
 	seen      map[string]bool
 	forgotten []archiveRecord
@@ -89,18 +90,18 @@ type verifier struct {
 
 type publishedFile struct {
 	length int64
-	check  func(context.Context, *folder) error
+	check  func(context.Context, *kept.Folder) error
 }
 
-func filesOf(docs []archivedDocument, packages []packageRecord) map[string]publishedFile {
+func filesOf(docs []kept.Document, packages []kept.Package) map[string]publishedFile {
 	out := map[string]publishedFile{}
 	for _, d := range docs {
-		out[d.file()] = publishedFile{d.Stored, func(ctx context.Context, f *folder) error { return f.checkDocument(ctx, d) }}
+		out[d.Path()] = publishedFile{d.Stored, func(ctx context.Context, f *kept.Folder) error { return f.CheckDocument(ctx, d) }}
 	}
 	for _, p := range packages {
-		out[p.File] = publishedFile{p.Length, func(ctx context.Context, f *folder) error { return f.checkFile(ctx, p.File, p.Length, p.SHA256) }}
-		out[p.Manifest] = publishedFile{p.ManifestLength, func(ctx context.Context, f *folder) error {
-			return f.checkFile(ctx, p.Manifest, p.ManifestLength, p.ManifestSHA256)
+		out[p.File] = publishedFile{p.Length, func(ctx context.Context, f *kept.Folder) error { return f.CheckFile(ctx, p.File, p.Length, p.SHA256) }}
+		out[p.Manifest] = publishedFile{p.ManifestLength, func(ctx context.Context, f *kept.Folder) error {
+			return f.CheckFile(ctx, p.Manifest, p.ManifestLength, p.ManifestSHA256)
 		}}
 	}
 	return out
@@ -109,18 +110,18 @@ func filesOf(docs []archivedDocument, packages []packageRecord) map[string]publi
 // mendAll checks all files, and makes wrong ones again.
 func (v *verifier) mendAll() error {
 	err := v.all()
-	if err == nil && len(v.bad) > 0 && !v.s.files.dry {
+	if err == nil && len(v.bad) > 0 && !v.s.files.Dry {
 		err = v.mend(v.ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("publish: verify the files of %s: %w", v.s.cfg.Name, err)
 	}
-	v.s.files.first.Store(nil)
+	v.s.files.Mended()
 	return nil
 }
 
 // wrong checks files and tells whether one of them is wrong.
-func (v *verifier) wrong(docs []archivedDocument, packages []packageRecord) (wrong bool, err error) {
+func (v *verifier) wrong(docs []kept.Document, packages []kept.Package) (wrong bool, err error) {
 	for file, f := range filesOf(docs, packages) {
 		if err := v.ctx.Err(); err != nil {
 			return false, err
@@ -130,10 +131,10 @@ func (v *verifier) wrong(docs []archivedDocument, packages []packageRecord) (wro
 			var err error
 			if v.sizes == nil {
 				err = f.check(v.ctx, v.s.files)
-			} else if !v.sizes.has(file, f.length) {
-				err = &damagedFile{"is not there in its size"}
+			} else if !v.sizes.Has(file, f.length) {
+				err = &kept.DamagedError{Why: "is not there in its size"}
 			}
-			var damage *damagedFile
+			var damage *kept.DamagedError
 			switch {
 			case errors.As(err, &damage):
 				v.bad[file] = err
@@ -245,7 +246,7 @@ func (v *verifier) remove(folder string) {
 	if v.s.archive.keeps()[folder] {
 		return
 	}
-	if err := v.s.files.removeFolder(v.ctx, folder); err != nil {
+	if err := v.s.files.RemoveFolder(v.ctx, folder); err != nil {
 		v.s.p.log.Warn("removing what was damaged", "set", v.s.cfg.Name, "folder", folder, "error", err)
 	}
 }

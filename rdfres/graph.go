@@ -1,6 +1,11 @@
 package rdfres
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+)
 
 // TooLargeError is a description with more triples than it may have. It names the
 // entity and the bound. errors.Is(err, ErrTooLarge).
@@ -19,18 +24,19 @@ func (e *TooLargeError) Unwrap() error { return ErrTooLarge }
 // safe for concurrent use. Doubles among its triples do not matter.
 type Graph struct {
 	bySubject map[Term][]Triple
-	byObject  map[Term][]Triple // IRIs and blank nodes only
+	byObject  func() map[Term][]Triple // IRIs and blank nodes only; made once it is asked for
 }
 
 // NewGraph indexes ts. It neither keeps nor changes ts.
 func NewGraph(ts []Triple) *Graph {
-	g := &Graph{}
-	g.bySubject = index(ts, func(t Triple) Term { return t.S })
-	g.byObject = index(ts, func(t Triple) Term {
-		if t.O.Kind() == KindLiteral {
-			return ""
-		}
-		return t.O
+	g := &Graph{bySubject: index(ts, func(t Triple) Term { return t.S })}
+	g.byObject = sync.OnceValue(func() map[Term][]Triple {
+		return index(slices.Concat(slices.Collect(maps.Values(g.bySubject))...), func(t Triple) Term {
+			if t.O.Kind() == KindLiteral {
+				return ""
+			}
+			return t.O
+		})
 	})
 	return g
 }
@@ -107,21 +113,10 @@ func (g *Graph) BoundedCBD(node Term, maxTriples int) ([]Triple, error) {
 // part. The other properties of such a blank node, and reifications, are not in it. Sorted, without
 // doubles.
 func (g *Graph) SCBD(node Term) []Triple {
-	ts, _ := g.BoundedSCBD(node, 0)
-	return ts
-}
-
-// BoundedSCBD is SCBD with at most maxTriples triples (0: no bound); one more is a *TooLargeError.
-// Triples in both parts count twice.
-func (g *Graph) BoundedSCBD(node Term, maxTriples int) ([]Triple, error) {
-	c := closure{max: maxTriples, entity: node}
-	if err := c.follow(node, g.bySubject, objectOf); err != nil {
-		return nil, err
-	}
-	if err := c.follow(node, g.byObject, subjectOf); err != nil {
-		return nil, err
-	}
-	return SortUnique(c.out), nil
+	var c closure
+	_ = c.follow(node, g.bySubject, objectOf) // fails at a bound alone
+	_ = c.follow(node, g.byObject(), subjectOf)
+	return SortUnique(c.out)
 }
 
 func objectOf(t Triple) Term  { return t.O }

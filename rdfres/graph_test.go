@@ -45,9 +45,6 @@ func TestCBD(t *testing.T) {
 	if !errors.Is(err, ErrTooLarge) || !errors.As(err, &large) || large.Entity != "<urn:e>" || !strings.Contains(err.Error(), "more than 7") {
 		t.Errorf("bound 7: %v", err)
 	}
-	if _, err := g.BoundedSCBD("<urn:e>", 9); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("SCBD, bound 9: %v", err)
-	}
 	if n := len(slices.Collect(g.Subjects)); n != 8 {
 		t.Errorf("%d subjects", n)
 	}

@@ -38,8 +38,8 @@ type Config struct {
 	line  map[string]int // path of a key -> line, for findings
 }
 
-// NameSettings gives names for hints of a command without a file: flags, by their keys or
-// by the ends of those keys.
+// NameSettings gives the names of settings in hints, for a command without a file: its flags, by the keys of the
+// settings, or by the ends of the keys.
 func (c *Config) NameSettings(flags map[string]string) { c.names = flags }
 
 // Names are the names of settings in hints.

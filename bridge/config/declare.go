@@ -12,7 +12,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/configfile"
 )
 
-// apart is what a configuration has from the API, beside its file.
+// apart has the declarations of the API, beside the file of the configuration.
 type apart struct {
 	file     []byte // the content of the configuration file
 	all      declared.Declarations
@@ -52,8 +52,8 @@ func pathOf(key string) string {
 	return kind + "." + name
 }
 
-// andChecked adds the faults across fields. A setting with a fault has its default, or would be wrong
-// twice.
+// andChecked adds the faults across fields to those of single settings. A setting with a fault of its own is not
+// told twice.
 func (c *Config) andChecked(faults []Finding) []Finding {
 	told := map[string]bool{}
 	for _, f := range faults {
@@ -76,8 +76,8 @@ func add[T any](c *Config, kind string, into *map[string]T, more map[string]T) {
 	}
 }
 
-// leaveOut takes the declarations with faults out, and gives the faults of others. One of them stops
-// neither the file's parts nor the rest.
+// leaveOut removes declarations with faults, so that they stop neither the file nor other declarations. It
+// gives the faults of the file.
 func (c *Config) leaveOut(faults []Finding) (rest []Finding) {
 	for _, f := range faults {
 		path := pathOf(f.Key)
@@ -96,8 +96,8 @@ func (c *Config) leaveOut(faults []Finding) (rest []Finding) {
 	return rest
 }
 
-// LeftOut are the faults of declarations of the API, which are left out, and Overruled the paths of
-// those declared in the file too.
+// LeftOut gives the faults of declarations of the API that were left out, and the paths of those that the file
+// overrules.
 func (c *Config) LeftOut() (faults []Finding, overruled []string) {
 	return c.apart.faults, c.apart.overruls
 }
@@ -110,8 +110,8 @@ func (c *Config) Declared(kind, name string) json.RawMessage {
 	return c.apart.all.Parts[kind][name]
 }
 
-// Declare gives the configuration with a definition of the API's; a nil one takes it away. save
-// keeps it, and undo takes that back. A fault of the definition is a *Error.
+// Declare gives the next configuration: with a definition of the API, or without it for nil. save writes the
+// declarations, and undo writes the former ones. A fault of the definition is a *Error.
 func (c *Config) Declare(kind, name string, definition json.RawMessage) (next *Config, save, undo func() error, err error) {
 	_, set := c.Sets[name]
 	_, dest := c.Destinations[name]

@@ -11,7 +11,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/sparql"
 )
 
-// Endpoint is a remote store, as package sparql wants it.
+// Endpoint is a remote store, for package sparql.
 func (c Store) Endpoint(name string, names settings.Names, log *slog.Logger) sparql.Endpoint {
 	return sparql.Endpoint{
 		Name: name, Query: c.Query, Update: c.Update, GraphStore: c.GraphStore,
@@ -21,7 +21,7 @@ func (c Store) Endpoint(name string, names settings.Names, log *slog.Logger) spa
 	}
 }
 
-// Mirror is one of the configured, as package destination wants it.
+// Mirror is the configuration of a destination, for package destination.
 func (cfg *Config) Mirror(name, temp string) destination.Config {
 	c := cfg.Destinations[name]
 	dc := destination.Config{

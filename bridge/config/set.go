@@ -25,7 +25,7 @@ func (c *Set) EntryLinks() publish.Links {
 	return l
 }
 
-// Reads tells whether two sets make the same of the same data.
+// Reads tells whether two sets have the same data, selection and description.
 func (s *Set) Reads(other *Set) bool {
 	of := func(s *Set) []byte {
 		raw, err := json.Marshal([]any{s.Store, s.Dumps, s.Graphs, s.Select, s.Describe})

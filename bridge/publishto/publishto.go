@@ -22,7 +22,7 @@ type Files struct {
 	PublishURL string `yaml:"publish_url" doc:"public address of publish_to, of a bucket or a CDN before it, without a slash at the end: requests for dump packages are redirected there. Empty: rsbridge sends them, and the bucket may be private"`
 }
 
-// Check tells the wrong setting, and why it is wrong; nil: none is.
+// Check names a wrong setting and its value, with the reason; nil for none.
 func (f *Files) Check() (key, value string, err error) {
 	if f.PublishTo != "" {
 		if _, _, err := s3blob.Split(f.PublishTo); err != nil {

@@ -49,7 +49,7 @@ func (e *MarkError) Hint() string {
 	return "move into an empty database, or into a folder without records"
 }
 
-// Marks of a store, by the time of a move.
+// Marks of a store, in the order of a move.
 var (
 	marksPrefix = []byte("state/")
 	markLeaving = []byte("state/leaving") // a move was begun
@@ -128,11 +128,13 @@ type Report struct {
 	SHA256  string `json:"sha256"` // of all keys and values in order, each after its length
 }
 
-// Move moves all records from one place to an empty one. It reads them again there and compares the digests before
-// it marks the old ones as moved. Until then only the old place can be used, and from then on only the new one. After a kill
-// it is run again, and begins anew or does what is left. progress gets the number of records read, at both ends, and may be nil.
+// Move moves all records from one place to an empty one. It reads the copy again, compares the digests, and then
+// marks the old records as moved. Before the mark only the old place can be used, after it only the new one. A
+// killed move is run again: it begins anew, or does the rest. progress gets the number of records read at both
+// ends, and may be nil.
 //
-// One of the places is the folder of the state; a held one gives a *holder.HeldError. Its files stay.
+// One of the places is the folder of the state, and its other files stay. If a process holds it, the error is a
+// *holder.HeldError.
 func Move(ctx context.Context, from, to Place, o kv.OpenOptions, progress func(int64)) (rep Report, err error) {
 	if ctx.Err() != nil { // the state need not be there then
 		return rep, context.Cause(ctx)
@@ -214,8 +216,10 @@ func (m *mover) move(ctx context.Context, from, to Place) (Report, error) {
 	return rep, m.end(context.WithoutCancel(ctx), id) // after the first mark the state is nowhere
 }
 
-// replaceable tells whether the store is empty, or holds an unfinished copy of this move, or what was once moved from
-// there to the present source.
+// replaceable tells whether a move may empty the store. Nothing is lost if it
+//   - is empty,
+//   - holds an unfinished copy of the same move (id), or
+//   - was itself moved to the present source before (came).
 func (m marks) replaceable(id, came string) bool {
 	switch {
 	case m.id(markMoved) != "":
@@ -237,7 +241,7 @@ func (m *mover) begin(ctx context.Context, id string) error {
 	})
 }
 
-// end lets the new records be used, after the old ones cannot be any more.
+// end gives up the old records, and then lets the new ones be used: never are both in use.
 func (m *mover) end(ctx context.Context, id string) error {
 	if err := m.put(ctx, m.src, func(b kv.Batch) {
 		b.Delete(markLeaving)

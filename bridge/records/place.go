@@ -1,7 +1,7 @@
 // Package records opens the records of a state: in its folder, or in a PostgreSQL database. Move takes them from
 // one to the other.
 //
-// Marks below the prefix state/ tell about moves. They are of this package alone, and no part of what is moved.
+// Records below the prefix state/ are marks of moves. Only this package reads them, and a move does not copy them.
 package records
 
 import (
@@ -100,7 +100,7 @@ func (p Place) OpenNew(ctx context.Context, o kv.OpenOptions) (kv.Store, error) 
 // Dir has the records in a folder.
 func (p Place) Dir() string { return filepath.Join(p.Folder, "kv") }
 
-// Missing is the error of a folder without records, an fs.ErrNotExist. Only Open tells it of a database.
+// Missing is an fs.ErrNotExist for a folder without records. It asks no database: only Open does.
 func (p Place) Missing() error {
 	if p.Database != "" {
 		return nil
@@ -109,8 +109,8 @@ func (p Place) Missing() error {
 	return err
 }
 
-// Open opens the records, and makes them unless they are to be read: then missing ones give fs.ErrNotExist. Records of
-// which a move has not ended, or that were moved away, are refused. Records of a database are read as of one moment.
+// Open opens the records, and makes missing ones. With ReadOnly missing ones give fs.ErrNotExist, and those of a
+// database are read as of one moment. Records of an unfinished move, and moved ones, are refused.
 func (p Place) Open(ctx context.Context, o kv.OpenOptions) (kv.Store, error) {
 	s, err := p.open(ctx, o)
 	if err != nil {
@@ -142,7 +142,7 @@ func (p Place) open(ctx context.Context, o kv.OpenOptions) (kv.Store, error) {
 	return s, nil
 }
 
-// fixed is a store that others write, as of one moment.
+// fixed reads a store of one moment while others write it.
 type fixed struct {
 	kv.Reader
 	now   kv.Snapshot
@@ -156,7 +156,7 @@ func (f *fixed) Close() error {
 	return errors.Join(f.now.Close(), f.store.Close())
 }
 
-// stays is a snapshot that its owner closes.
+// stays is the snapshot of fixed: its users do not close it.
 type stays struct{ kv.Snapshot }
 
 func (stays) Close() error { return nil }

@@ -28,7 +28,8 @@ type Doubt struct {
 // leastPause is between two questions for a plausible answer.
 const leastPause = time.Hour
 
-// Next is when it is asked again: each time that it has stood twice as long. Zero is at once.
+// Next is the time of the next question: the answer has then stood twice as long as at the last one. Zero is at
+// once.
 func (g *Doubt) Next() time.Time {
 	pause := g.Asked.Sub(g.Since)
 	switch {
@@ -43,7 +44,7 @@ func (g *Doubt) Next() time.Time {
 // Due tells that it is asked again, also after the clock was set back.
 func (g *Doubt) Due(now time.Time) bool { return !now.Before(g.Next()) || now.Before(g.Asked) }
 
-// Rest is the time before which no doubt is due, as far as that is known. A new doubt ends it.
+// Rest tells until when no doubt is due, so that none is read. A new doubt ends it.
 type Rest struct{ until atomic.Int64 }
 
 // Until begins a rest.

@@ -53,14 +53,14 @@ func Union(a, b []Hash) []Hash {
 	return a
 }
 
-// Waits tells that the pause is not over. One longer than any was made by a clock that has
-// been set back since.
+// Waits tells that the pause is not over. A pause over the longest was made before the clock was set back, and
+// does not count.
 func (f *Fault) Waits(now time.Time, longest time.Duration) bool {
 	return f.Next.After(now) && f.Next.Sub(now) <= longest
 }
 
-// MayBeList tells that the fault is too new to say that a list's entry is none itself: it needs three tries
-// over an hour. A first try of a time to come was made by a clock that has been set back since.
+// MayBeList tells that the failing entry may be a list itself: fewer than three tries over an hour prove nothing.
+// A first try in the future was made before the clock was set back.
 func (f *Fault) MayBeList(now time.Time) bool {
 	return f.Unseen && (f.Tries < 3 || !f.First.After(now) && now.Sub(f.First) < time.Hour)
 }
@@ -199,15 +199,14 @@ func (l *Ledger) KeepCount(ctx context.Context) error {
 	return b.Commit(ctx, false) // it can be counted again
 }
 
-// uncount adds to a batch that the number of faults is another.
+// uncount adds to a batch that the recorded number of faults is no longer right.
 func (l *Ledger) uncount(b kv.Batch) {
 	l.touched.Add(1)
 	b.Delete(Key(KindFaults, l.dest))
 }
 
-// Replaced tells former locations of entities that may still be kept for a fault. They are
-// read once, and kept up to date from then on, so that no window of changes reads all faults.
-// Nothing is being written meanwhile.
+// Replaced gives the former locations that faults keep for their entities. All faults are read once, and the
+// answer is kept up to date from then on. Nobody writes during the first call.
 func (l *Ledger) Replaced(ctx context.Context) (map[Hash]bool, error) {
 	if l.noFaults.Load() {
 		return nil, nil

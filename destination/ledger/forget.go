@@ -193,8 +193,8 @@ func (l *Ledger) LeaveSpace(ctx context.Context) error {
 	return b.Commit(ctx, true)
 }
 
-// DropSpace adds to a batch the removal of a space of nobody, and of the probe of a store
-// without another space.
+// DropSpace adds to a batch the removal of a space without destinations. The findings of a store's probe go with
+// its last space.
 func (l *Ledger) DropSpace(ctx context.Context, b kv.Batch) error {
 	all, err := Spaces(ctx, l.store)
 	if err != nil {

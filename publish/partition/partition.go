@@ -181,7 +181,7 @@ type Size struct {
 	Most  int   // parts of the list; 0: any number
 }
 
-// limit is that of one of so many parts. Beyond it a part is cut in two.
+// limit bounds each part of a list of so many parts. A part beyond it is cut in two.
 func (z Size) limit(parts int) Limit {
 	if parts > z.Many {
 		return Limit{max(z.Usual.Entries, z.Large.Entries), max(z.Usual.Bytes, z.Large.Bytes)}
@@ -225,9 +225,8 @@ func (z Size) check(ps Parts) error {
 	return e
 }
 
-// Filled is the share of an index that the parts take, from 0 to 1: the largest of the shares of
-// parts, entries and bytes. Parts are halves of halves, so the last full level counts for the
-// latter two.
+// Filled tells how full an index is, from 0 to 1: the largest of its shares of parts, entries and bytes.
+// Parts are cut in halves, so the shares of entries and bytes are of the last level that fits.
 func (ps Parts) Filled(size Size) float64 {
 	if size.Most == 0 {
 		return 0
@@ -294,9 +293,9 @@ type Touch struct {
 	Bytes int64 // of new and changed entries
 }
 
-// Update notes the touched parts, by index, then cuts and joins. With again, entries are
-// made otherwise than before, and all parts are measured. touch has the sequence,
-// generation and time. With too many parts for an index it fails with a FullError.
+// Update notes the touched parts, by index, then cuts and joins parts. again tells of entries made otherwise
+// than before: all parts are measured. touch has sequence, generation and time. Too many parts for an index are
+// a FullError.
 func (ps Parts) Update(touched map[int]Touch, touch Part, again bool, each Measure, size Size, b kv.Batch) (Parts, error) {
 	var keys []uint64
 	if again {

@@ -12,14 +12,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// patience is how long an open database may be away: a restart and most failovers take less. A database to be opened
-// has less time to begin.
+// patience is how long an open database may be away: a restart and most failovers take less. starting is the
+// same for a database that is being opened.
 const (
 	patience = 30 * time.Second
 	starting = 5 * time.Second
 )
 
-// again does f until it has an answer, for patience at most.
+// again calls f until the database answers, for patience at most.
 func (s *Store) again(ctx context.Context, f func(context.Context) error) error {
 	return s.within(ctx, patience, f)
 }

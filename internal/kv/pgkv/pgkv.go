@@ -4,14 +4,16 @@
 // rsbridge_kept has earlier ones, for the snapshots in rsbridge_snapshot. rsbridge_head is one row: the
 // number of the newest commit, its name, and the process with the right to write.
 //
-// Each commit begins with the row in rsbridge_head, so commits follow one another. It moves on only from the
-// commit that this process saw last: a database that has lost commits in a failover takes no more
-// ([kv.ErrLost]), and neither does one of another process ([kv.ErrTakenOver]). A snapshot is a number and a
-// row with an end that its process puts off, so no session waits in a transaction, and a process that died
-// holds nothing for longer than [lease].
+// Each commit updates the row in rsbridge_head first, so commits follow one another. A commit is refused unless
+// the newest commit of the database is the last one of this process:
+//   - after a failover to a copy that lags, by [kv.ErrLost];
+//   - after another process took the right to write, by [kv.ErrTakenOver].
 //
-// After a lost connection reads are sent again. A commit looks first for its name in rsbridge_head: it is sent again only if it
-// did not take place.
+// A snapshot is the number of a commit, in a row with an expiry. Its process renews the expiry, so no session
+// waits in a transaction. A dead process holds snapshots and the right to write for [lease] at most.
+//
+// After a lost connection reads are sent again. A commit is sent again only if rsbridge_head shows that it did
+// not take place.
 package pgkv
 
 import (
@@ -36,8 +38,8 @@ import (
 // form is the version of the tables.
 const form = 1
 
-// A process that has died is known for it after lease at most; the living put their ends off each beat. Variables
-// for tests.
+// The right to write and snapshots expire after lease. A living process renews them each beat. Variables for
+// tests.
 var (
 	lease = 10 * time.Second
 	beat  = 2 * time.Second
@@ -101,8 +103,8 @@ func Open(ctx context.Context, url string, o kv.OpenOptions) (_ *Store, err erro
 		return nil, errURL // pgx tells the URL, and the password with it
 	}
 	cfg.MaxConns = max(cfg.MaxConns, 8)
-	// Every question follows an index. Tables just filled have no statistics yet, and without them the
-	// planner would sort whole tables for one page.
+	// Every query follows an index. A table just filled has no statistics yet, and without them the
+	// planner would sort it whole for one page.
 	for name, value := range map[string]string{"enable_seqscan": "off", "enable_sort": "off", "enable_bitmapscan": "off", "jit": "off", "application_name": "rsbridge",
 		"idle_in_transaction_session_timeout": "60000", "default_transaction_isolation": "read committed"} {
 		if _, set := cfg.ConnConfig.RuntimeParams[name]; !set {
@@ -206,7 +208,7 @@ func name() string {
 	return fmt.Sprintf("process %d on %s", os.Getpid(), host)
 }
 
-// live puts off the ends of the right to write and of the snapshots, and drops what no snapshot needs.
+// live renews the right to write and the snapshots, and drops earlier pairs that no snapshot needs.
 func (s *Store) live() {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()

@@ -18,8 +18,8 @@ import (
 // longest is the length of a key that fits into a page of PostgreSQL's index.
 const longest = 2600
 
-// A commit is one round trip. The division fails, and all of it with that, unless the head was the one of the
-// last commit of this process. What a snapshot needs is kept before it is changed.
+// A commit is one round trip. Its division by zero fails the whole transaction, unless the head is the last
+// commit of this process. Pairs that a snapshot needs are kept before they are changed.
 const (
 	sqlHead    = `UPDATE rsbridge_head SET rev = rev + 1, last = $2, until = greatest(until, clock_timestamp() + $4) WHERE token = $1 AND last = $3`
 	sqlCheck   = `SELECT 1 / count(*) FROM rsbridge_head WHERE last = $1`

@@ -14,7 +14,7 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// Change is one entry of a Change List, or, with it == nil, the end of a list.
+// Change is one entry of a Change List. Without an Item it is the end of a list.
 type Change struct {
 	At       Position // behind it; of Source.Changes alone
 	Item     *item.Item
@@ -46,8 +46,8 @@ func (c *Change) Kind() resourcesync.Capability {
 	return resourcesync.ChangeList
 }
 
-// GapError says either of two things: changes between the cursor and the source's present offer
-// are lost, or its history is not the followed one.
+// GapError tells of lost changes between the cursor and the source's present offer, or of a history other than
+// the followed one.
 type GapError struct {
 	Why     string
 	Missing []string // its cause: lists named and not there
@@ -505,9 +505,8 @@ type keptItem struct {
 	position int
 }
 
-// scanChanges finds the place to go on, and whether the list is in order. Lists of early dialects
-// have the newest first; a list out of order is sorted. Entries applied by their numbers are
-// hardly looked at.
+// scanChanges finds the place to go on, and whether the list is in order. Lists of early dialects have the newest
+// first. A list out of order is sorted. Of entries with numbers up to the cursor's only kind and time are read.
 func (src *Source) scanChanges(dl *Download, from *cursor) (*changeScan, error) {
 	numbers := from.Sequence != nil && (from.Newest == nil || from.Newest.Sequence > 0)
 	s, err := src.scanChangesBy(dl, from, numbers)
@@ -693,8 +692,8 @@ func (o *order) look(t time.Time) {
 
 func (o *order) rises() bool { return o.rising && !o.falls }
 
-// wanted leaves out surely applied changes: by number if both sides count, else by time. Doubtful
-// ones are applied again, and change nothing.
+// wanted leaves out changes that are surely applied: by number if source and cursor have numbers, else by time.
+// Doubtful changes are applied again, and change nothing.
 func (s *changeScan) wanted(it *item.Item, from *cursor) bool {
 	if from.Sequence != nil && it.Sequence > 0 {
 		return it.Sequence > *from.Sequence
@@ -750,9 +749,8 @@ func (s *changeScan) gap(list string, from *cursor) error {
 	return nil
 }
 
-// lacks is a gap. A package, or an archived list, is of the time of the last changed resource of
-// the taken list or dump, and does not tell of it. Whatever lay beside it at that time is of the
-// same source.
+// lacks is a gap: a package, or an archived list, covers the time of the last changed resource of the taken list
+// or dump (cursor.Taken), and does not have that change. So list and changes are of different histories.
 func (s *changeScan) lacks(dl *Download, from *cursor, archived bool) error {
 	n := from.Taken
 	if n == nil || s.taken || dl.pkg == nil && !archived || from.Root.URL == "" || !s.head.Meta.From.Before(n.Time) || s.head.Meta.Until.Before(n.Time) {
@@ -761,10 +759,9 @@ func (s *changeScan) lacks(dl *Download, from *cursor, archived bool) error {
 	return &GapError{Why: fmt.Sprintf("%s has the changes from %s until %s, and not that of %s at %s, as which it is mirrored: the source was set back, as by restoring a backup", clip.Middle(dl.URL), Stamp(s.head.Meta.From), Stamp(s.head.Meta.Until), clip.Middle(n.Loc), Stamp(n.Time))}
 }
 
-// changesSince opens the Change List or index, nil if nothing was published since the cursor came
-// to its end. An index may stay the same while its open list grows. An index with the position in
-// the source's log tells the same position again after the source was set back. So the lists at
-// the cursor are asked for too.
+// changesSince opens the Change List or index, nil if nothing was published since the cursor came to its end. An
+// unchanged index proves nothing: its open list may have grown, or the source was set back and has reached the
+// same position again. So the lists at the cursor are asked for too.
 func (src *Source) changesSince(ctx context.Context, address string, kind resourcesync.Capability, c *Cursor) (*Download, *resourcesync.Reader, error) {
 	if e := src.takeEarly(address, c); e != nil {
 		return e.dl, e.rd, nil

@@ -239,8 +239,8 @@ func addresses(parts []part) map[string]bool {
 	return names
 }
 
-// part opens one of them; seen are all. A cache may give its state of before its index was
-// written: a missing entry would be taken for gone, or for applied.
+// part opens one of the documents of an index; seen are all. A cache may give an older state than the index
+// tells of: its missing entries would be taken for deleted, or for applied. So it is asked for past caches.
 func (src *Documents) part(ctx context.Context, p part, seen map[string]bool, want resourcesync.Capability) (*Download, *resourcesync.Reader, error) {
 	if p.pkg != nil {
 		return p.pkg.document(ctx, src)

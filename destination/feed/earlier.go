@@ -45,9 +45,9 @@ func (s *changeScan) looks(end *Change) earlier {
 	return earlier{listPart: of, All: s.seen.now.All, First: s.seen.now.First, End: s.seen.oldest, Closed: end.closed, Read: s.served.UTC()}
 }
 
-// LooksBack tells of a list before the cursor's that tells other changes than were applied, "" for none.
-// Each is asked for by the next run, and then by those that look at the way to the source, for an hour.
-// asked tells whether the cursor, which remembers that, is another now.
+// LooksBack names a list before the cursor's with other changes than were applied, "" for none. The next run asks
+// for each list, and so do runs that discover the source anew, for an hour. asked tells of a change of the
+// cursor's memory.
 func (src *Source) LooksBack(ctx context.Context, c *Cursor, looks bool) (why string, asked bool, err error) {
 	at, now := &c.at, src.Docs.opt.Now()
 	var kept []earlier

@@ -24,8 +24,8 @@ type heard struct {
 	At    time.Time `json:"at"`              // when it was first seen so
 }
 
-// growth compares a list with what it was: it has grown, if all of that stands at its beginning, or at its
-// end where the newest are first.
+// growth compares a list with its earlier self. A grown list has all of that at its beginning, or at its end if
+// the newest are first.
 type growth struct {
 	was    heard
 	now    tally

@@ -14,15 +14,18 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// An index may name Change Lists not yet, or no more, there: retention took them and left their
-// entries, or somebody is just putting them up. If a list behind a missing one begins before the
-// cursor, the missing one has nothing to tell and is passed over. Else its changes may be lost: a
-// gap. The cursor never goes past it, so a returned list is read as if it had always been there.
-// Meanwhile the mirror follows the Resource List. A source without one is followed past the gap,
-// and from its first change again when the list is back.
+// An index may name Change Lists that are not there: retention took them and left their entries, or somebody is
+// just writing them.
+//
+//   - If a list behind a missing one begins before the cursor, all changes of the missing one are applied. It is
+//     passed over.
+//   - Otherwise its changes may be lost: a gap. The cursor stays before it, so a returned list is read as if it
+//     had always been there. Meanwhile the mirror follows the Resource List.
+//   - A source without a Resource List is followed past the gap. When the list is back, everything is read again
+//     from its first change on.
 
-// missing are Change Lists with a told gap. They stay known after their index has dropped them:
-// their changes are not back.
+// missing are Change Lists of a reported gap. They stay known after their index has dropped them: their changes
+// are still lost.
 type missing struct {
 	Lists []string  `json:"lists"`
 	At    time.Time `json:"at"` // when they were missed last, by the source's clock
@@ -154,7 +157,7 @@ func (src *Source) noteThere(ctx context.Context, address string, err error) err
 	return src.keeper.Keep(ctx, func(p *Position) { p.at.Absent = absent })
 }
 
-// missedAt is when an index was as it is; servers tell whole seconds.
+// missedAt is the time of the index, by the source's clock: servers tell whole seconds, so the next one.
 func (poll *Poll) missedAt() time.Time {
 	src, dl := poll.src, poll.root
 	if dl == nil { // there is none
@@ -258,10 +261,10 @@ func (p *Position) CloseMissing() {
 	}
 }
 
-// Found is for a pass without a gap. The named lists were read, or lie before the cursor, and
-// are missing no more. Unnamed ones stay missing, and the cursor is behind them. Lists with
-// everything since the former cursor leave none missing, as when the missing one has another
-// address, or a wrong index named it. The root of the changes may be any list, dump or index.
+// Found is for a pass without a gap. Lists that the index names were read, or lie before the cursor: they are
+// missing no more. Lists that it does not name stay missing, and the cursor is behind them. Nothing is missing if
+// the lists have everything since the former cursor: the missing list has another address now, or a wrong index
+// named it.
 func (poll *Poll) Found(ctx context.Context, from *Cursor) error {
 	src, o := poll.src, poll.offer
 	at := src.keeper.Position()

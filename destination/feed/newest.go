@@ -212,14 +212,14 @@ func (p *proof) stoodIn() *seen {
 	return nil
 }
 
-// notBehind tells whether a list with this beginning is not behind the newest change's.
+// notBehind tells whether a list with this beginning is the newest change's, or an earlier one.
 func (p *proof) notBehind(begins time.Time) bool {
 	k := p.stoodIn()
 	return k != nil && !begins.After(k.Begin)
 }
 
-// inPlace tells whether a change without time or number, and with the looks of the newest one, is
-// it: its predecessors tell it from others, in its list or in all offered ones.
+// inPlace tells whether a change that looks like the newest one is it. Neither has a time or number: only the
+// changes before them, in their list or in all offered lists, tell them apart.
 func (p *proof) inPlace(s *changeScan, list string) bool {
 	k, f := p.stoodIn(), s.head.Meta.From
 	if k == nil {
@@ -235,8 +235,7 @@ func (p *proof) lost(n *Newest) error {
 	return &GapError{Why: fmt.Sprintf("change %d of the source, at which we stand (%s), is in no Change List any more, though those around it are: the source was set back, as by restoring a backup", n.Sequence, n)}
 }
 
-// missing is for lists without an end: the newest change should be in or behind a list followed
-// by others.
+// missing is for lists that tell no end: the newest change should be in one of them, or in a later list.
 func (p *proof) missing(n *Newest) error {
 	return &GapError{Why: fmt.Sprintf("neither Change List %s nor those behind it have the change at which we stand (%s): they were rewritten, or the source was set back", clip.Middle(p.lacks), n)}
 }

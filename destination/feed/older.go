@@ -8,8 +8,8 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// DoubtLasts is how long a surprising answer of a source is not acted on: an older list, another
-// address, a record that differs. Caches and replicas are in step again by then.
+// DoubtLasts is how long a surprising answer has no effect: an older list, another address, a record that
+// differs. Caches and replicas agree again by then.
 const DoubtLasts = 24 * time.Hour
 
 // isOlder tells whether a list or dump is of a time before the taken one. A list made after the

@@ -11,9 +11,9 @@ import (
 	"github.com/rsbridge/rsbridge/internal/clip"
 )
 
-// seen is a fully applied list without numbers, by its looks. Times are often of whole seconds,
-// and lists sorted by more than the time: a change may come to stand before the cursor's. At
-// tells whether it did at the newest time, and Before at an earlier one.
+// seen is the memory of a fully applied list without numbers. Times are often whole seconds, and lists sorted by
+// more than time. So a later change may come to stand before the cursor's: At shows it for the newest time,
+// Before for earlier ones.
 type seen struct {
 	List   string    `json:"list"`
 	Begin  time.Time `json:"begin,omitzero"`
@@ -148,8 +148,8 @@ func (l *looker) kept() bool { return l.was != nil && l.begins() }
 // exactly tells whether the promises of entries without times are the same.
 func (l *looker) exactly() bool { return l.was == nil || l.was.Exact.N == 0 || l.exact == l.was.Exact }
 
-// grew tells whether the list begins with its whole earlier self: the rest is new then, whatever
-// its times are. One without growth may have its newest first, and what follows in one with more is older.
+// grew tells whether the list begins with its whole earlier self, and goes on: the rest is new then, whatever its
+// times are. In a list with the newest first the rest is older.
 func (l *looker) grew() bool {
 	return l.kept() && (l.now.All.N > l.was.All.N && !(l.falls && l.was.Before.N > 0) || l.was.Grown)
 }
@@ -213,8 +213,8 @@ func (p *placing) look(t *trail, alike bool) {
 	}
 }
 
-// is tells at the end of a list whether it has the newest change. A list may tell of each
-// resource only its last change: those told again behind the newest change are left out.
+// is tells at the end of a list whether it has the newest change. A list may have only the last change of each
+// resource. So resources with a change behind the newest one are left out of the comparison.
 func (p *placing) is() bool { return p.found || p.back != nil && p.follows(p.back, p.passed) }
 
 // follows compares the predecessors of a change like the newest with the newest's own, as far as
@@ -235,13 +235,13 @@ func (p *placing) follows(back, passed []uint64) bool {
 
 func sameLoc(h uint64) func(uint64) bool { return func(o uint64) bool { return o>>32 == h>>32 } }
 
-// late is a gap when changes have come in before the newest time of before, or others are gone. A
-// list without its first entries cannot tell; an ended one does not lose them.
+// late is a gap: changes came in before the newest time of the earlier look, or others are gone. A list that has
+// lost its first entries cannot show it. An ended list loses none.
 func (l *looker) late(begin time.Time, ended bool) error {
 	if l.was == nil || l.grew() || !begin.Equal(l.was.Begin) {
 		return nil
 	}
-	// As it did before. What retention takes is older than the newest.
+	// The list begins as before. Retention takes only entries older than the newest.
 	begun := ended || l.now.First == l.was.First || l.before == l.was.Before && (l.before.N > 0 || !begin.IsZero())
 	if begun && l.again() {
 		for _, loc := range l.was.Locs {

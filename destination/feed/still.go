@@ -9,10 +9,9 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// A poll that finds nothing new costs the source one request. While the Change List at the cursor
-// is unchanged, the documents on the way to it are looked at seldom: a way that was the same for
-// some time is trusted for as long again, and for mostTrust at most. A wrong answer on the way is so
-// trusted no longer than it lasted.
+// A poll without news costs the source one request. While the Change List at the cursor is unchanged, the
+// documents above it are seldom read. An unchanged way is trusted for as long as it was unchanged before, mostTrust
+// at most. So a wrong answer on the way is trusted no longer than it lasted.
 
 // mostTrust bounds the time until a moved set is noticed, if its old lists still stand.
 const mostTrust = 10 * time.Minute

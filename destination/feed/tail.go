@@ -9,10 +9,10 @@ import (
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
-// An open Change List has up to 50,000 entries, and a mirror that hears of each change would read
-// them all each time. A source of our kind gives the list from a change on (Offer.ChangesFrom). It
-// begins with the change at the cursor, which proves it to be of the followed log. What comes before
-// is taken as it was; the whole list is read after wholeAgain at the latest, and tells whether it is.
+// An open Change List has up to 50,000 entries, and with push a mirror would read them all for each change. A
+// source of our kind gives the list from a change on (Offer.ChangesFrom). The change at the cursor comes first, and
+// proves that the log is the followed one. Earlier entries are taken as unchanged until the whole list is read
+// again, after wholeAgain at the latest.
 
 // wholeAgain is how long a Change List is read from the cursor on alone.
 const wholeAgain = time.Minute

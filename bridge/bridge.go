@@ -48,7 +48,8 @@ type Options struct {
 	// Telemetry measures runs and requests; nil: nothing does.
 	Telemetry *telemetry.Telemetry
 
-	dry bool // see OpenDry
+	dry   bool     // see OpenDry
+	names kv.Store // of a dry one: indexes of names, in a folder of their own
 }
 
 // HeldError names the holder of a state folder.
@@ -228,7 +229,7 @@ func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
 		return err
 	}
 	b.pub, err = publish.Open(ctx, kv.Prefix(b.kv, spaces.Publish), published, publish.Options{
-		BaseURL: base, Title: b.cfg.Public.Title, Description: b.cfg.Public.Description, Publisher: b.cfg.Public.Publisher, Robots: b.cfg.Public.Robots, Dir: b.cfg.PublishedFolder(), Files: files, FilesURL: b.cfg.Files.URL(), Now: b.now, Logger: b.log.With("component", "publish"), Dry: b.o.dry,
+		BaseURL: base, Title: b.cfg.Public.Title, Description: b.cfg.Public.Description, Publisher: b.cfg.Public.Publisher, Robots: b.cfg.Public.Robots, Dir: b.cfg.PublishedFolder(), Files: files, FilesURL: b.cfg.Files.URL(), Now: b.now, Logger: b.log.With("component", "publish"), Dry: b.o.dry, Names: b.o.names,
 		Missing: func(set string) {
 			if !b.o.dry {
 				b.makeAgain(set, "missing files", fileJobs...)

@@ -24,6 +24,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/publish"
@@ -235,13 +236,17 @@ func OpenDry(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error)
 	}
 	dry := *cfg
 	dry.KeepTempIn(temp)
-	o.dry = true
-	b := newBridge(&dry, o)
-	store, end, err := readingOrNew(ctx, cfg, b)
+	names, err := pebblekv.Open(ctx, filepath.Join(temp, "names"), pebblekv.Options{}) // as large as the sets: too much for memory
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(temp))
 	}
-	b.kv = endedBy{memkv.Over(store), func() error { return errors.Join(end(), os.RemoveAll(temp)) }}
+	o.dry, o.names = true, names
+	b := newBridge(&dry, o)
+	store, end, err := readingOrNew(ctx, cfg, b)
+	if err != nil {
+		return nil, errors.Join(err, names.Close(), os.RemoveAll(temp))
+	}
+	b.kv = endedBy{memkv.Over(store), func() error { return errors.Join(names.Close(), end(), os.RemoveAll(temp)) }}
 	if err = b.openAll(ctx, nil); err == nil {
 		err = b.openRunner(ctx)
 	}

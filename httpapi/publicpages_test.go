@@ -2,9 +2,12 @@ package httpapi_test
 
 import (
 	"fmt"
+	"html"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -12,11 +15,14 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/browsertest"
+	"github.com/rsbridge/rsbridge/internal/inproc"
+	"github.com/rsbridge/rsbridge/resourcesync/staticsite"
 )
 
 // TestPublicPages reads the pages for people in a real browser: a search, the alphabet, a document as a table, an
 // entity with lists and folded values, its history and a comparison, and a deleted one. axe-core finds no
-// fault in any, in light and dark, wide and narrow. RSBRIDGE_SCREENSHOTS names a folder for pictures.
+// fault in any, in light and dark, wide and narrow. Then it reads the same as files, from a file server at another
+// address. RSBRIDGE_SCREENSHOTS names a folder for pictures.
 func TestPublicPages(t *testing.T) {
 	tab := browsertest.Open(t)
 	var public http.Handler
@@ -109,4 +115,56 @@ func TestPublicPages(t *testing.T) {
 	if at := browsertest.Eval[string](tab, "location.pathname"); at != "/sourcedescription.html" {
 		t.Errorf("the Source Description is shown at %s", at)
 	}
+
+	dir := t.TempDir()
+	if _, err := staticsite.Write(t.Context(), staticsite.Options{Set: "data", BaseURL: pub.URL, Transport: inproc.Transport{Handler: public}, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	files := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	t.Cleanup(files.Close)
+	pages := crawl(t, files.URL+"/")
+	for _, want := range []string{"/data/about.html", "/data/browse.html", "/data/browse/p.2.html", "/data/resourcelist.2.html", "/data/r/p129.html", "/data/r/p129.ttl", "/.well-known/resourcesync"} {
+		if !pages[files.URL+want] {
+			t.Errorf("no link leads to %s", want)
+		}
+	}
+	do("files-start", chromedp.Navigate(files.URL), shown(`//a[contains(., "Painters")]`))
+	do("files-set", click(`//a[contains(., "Painters")]`), shown(`//a[contains(., "Browse A to Z")]`))
+	do("files-alphabet", click(`//a[contains(., "Browse A to Z")]`), shown(`//nav[@aria-label="Letters"]`))
+	do("files-letter", click(`//nav//a[.="P"]`), shown(`//a[contains(., "Painter 0")]`))
+	do("files-entity", click(`//a[@rel="next"]`), click(`//a[.="Painter 99"]`), shown(`//h1[contains(., "Painter 99")]`))
+	tab.Do(click(`//nav//a[1]`), shown(`//a[contains(., "Painters")]`))
+	if at := browsertest.Eval[string](tab, "location.href"); at != files.URL+"/" { // the server leaves index.html out
+		t.Errorf("the way back leads to %s", at)
+	}
+}
+
+// crawl follows the links of pages to the site of the first one. Each has to be there.
+func crawl(t *testing.T, first string) map[string]bool {
+	t.Helper()
+	seen := map[string]bool{first: true}
+	for queue := []string{first}; len(queue) > 0; queue = queue[1:] {
+		res, err := http.Get(queue[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if res.Body.Close(); err != nil || res.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s, %v", queue[0], res.Status, err)
+		}
+		if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/html") {
+			continue
+		}
+		for _, m := range regexp.MustCompile(` href="([^"]*)"`).FindAllStringSubmatch(string(body), -1) {
+			to, err := res.Request.URL.Parse(html.UnescapeString(m[1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if to.Fragment = ""; to.Host == res.Request.URL.Host && !seen[to.String()] {
+				seen[to.String()] = true
+				queue = append(queue, to.String())
+			}
+		}
+	}
+	return seen
 }

@@ -137,6 +137,9 @@ func (s *set) route(w http.ResponseWriter, r *http.Request, snap *snapshot, path
 	if snap == nil {
 		return notFound("The set %s has not been published yet.", s.cfg.Name).hint("It will be after the first complete scan of its store; ask again then.")
 	}
+	if (head == "browse.html" || head == "browse" && more) && staysStatic(w, r) {
+		return s.serveAlphabet(w, r, snap, path)
+	}
 	if more {
 		switch head {
 		case "r", "timegate", "timemap", "history", "compare":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/rsbridge/rsbridge/changetrack"
@@ -42,11 +43,15 @@ func (p *Publisher) serveFavicon(w http.ResponseWriter, r *http.Request) error {
 	return p.send(w, r, d, err)
 }
 
-// serveHome is the page of the source: its sets, and how to mirror them.
+// serveHome is the page of the source: its sets, or those of ?set=, and how to mirror them.
 func (p *Publisher) serveHome(w http.ResponseWriter, r *http.Request) error {
 	home := &pages.Home{Frame: pages.Frame{Title: p.o.Title, Site: p.site(), About: p.o.Description}, Description: p.o.Description}
 	home.Frame.Links = append(home.Frame.Links, pages.HeadLink{Rel: "describedby", Type: "text/turtle", Href: p.base + "/about.ttl"})
+	only := r.URL.Query()["set"]
 	for _, name := range p.names {
+		if len(only) > 0 && !slices.Contains(only, name) {
+			continue
+		}
 		s, snap := p.present(r.Context(), name)
 		c := pages.Card{Title: s.cfg.Title, Description: s.cfg.Description, About: s.at.about() + ".html", Command: s.at.mirrorCommand()}
 		if err := snap.unreadable(); err != nil {
@@ -300,6 +305,15 @@ func (s *set) serveNames(w http.ResponseWriter, r *http.Request, snap *snapshot,
 		return nil
 	}
 	return s.sendNames(w, r, page, making, err)
+}
+
+// serveAlphabet answers the alphabet for files, below /SET/. A Link header leads to the next page to be made.
+func (s *set) serveAlphabet(w http.ResponseWriter, r *http.Request, snap *snapshot, path string) error {
+	page, next, making, err := s.people(w, r, snap).Alphabet(r.Context(), s.names, path, r.URL.Query().Get("after"))
+	if next != "" {
+		w.Header().Set("Link", "<"+next+`>; rel="next"`)
+	}
+	return s.sendNames(w, r, page, making, noPage(err))
 }
 
 func (s *set) sendNames(w http.ResponseWriter, r *http.Request, page []byte, making bool, err error) error {

@@ -1,12 +1,14 @@
 package publish
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -268,10 +270,10 @@ func TestSearchPages(t *testing.T) {
 // TestStaticPages: a page for files leads to no program.
 func TestStaticPages(t *testing.T) {
 	w := small(t)
-	for _, path := range []string{"r/Berlin.html", "about.html", "resourcelist.html", "changelist.html"} {
+	for _, path := range []string{"r/Berlin.html", "about.html", "resourcelist.html", "changelist.html", "browse.html"} {
 		res := w.get(w.url(path), "Prefer", "static")
 		body := res.Body.String()
-		for _, not := range []string{"?", "/history/", "/compare/", "/browse", "<form"} {
+		for _, not := range []string{"?", "/history/", "/compare/", "/browse\"", "/search", "<form"} {
 			for _, m := range regexp.MustCompile(`<[^>]*>`).FindAllString(body, -1) {
 				if strings.Contains(m, not) && !strings.HasPrefix(m, "<style") {
 					t.Errorf("%s has %s", path, m)
@@ -286,6 +288,86 @@ func TestStaticPages(t *testing.T) {
 		if with := w.get(w.url(path)).Body.String(); with == body {
 			t.Errorf("%s is the same for a program", path)
 		}
+	}
+}
+
+// TestAlphabetOfFiles: following the Link header from browse.html on, each name is on the page of its letter, once.
+// Letters and "Next" lead to these pages. Other pages are not there, nor is any of them for a program.
+func TestAlphabetOfFiles(t *testing.T) {
+	w := newWorld(t, SetConfig{Format: rdfres.JSONLD, Prefix: "http://example.org/"})
+	var found []rdfres.Description
+	for i := range 250 {
+		label := fmt.Sprintf("alpha %d", i)
+		if i >= 230 {
+			label = string([]rune("bcé北")[i%4]) + fmt.Sprint(i)
+		}
+		iri := fmt.Sprint("http://example.org/", i)
+		found = append(found, rdfres.Description{Entity: iri, Triples: []rdfres.Triple{{S: rdfres.NewIRI(iri), P: rdfres.NewIRI("http://www.w3.org/2000/01/rdf-schema#label"), O: rdfres.NewLiteral(label, "", "")}}})
+	}
+	slices.SortFunc(found, func(a, b rdfres.Description) int {
+		x, y := rdfres.EntityKey(a.Entity), rdfres.EntityKey(b.Entity)
+		return bytes.Compare(x[:], y[:])
+	})
+	_, err := w.log.Scan(t.Context(), func(yield func(rdfres.Description, error) bool) {
+		for _, d := range found {
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}, changetrack.ScanOptions{Format: rdfres.JSONLD, MaxDeleteRatio: -1})
+	w.must(err)
+	w.publish()
+	seen, links, way := map[string]bool{}, map[string]bool{}, []string{}
+	for next := w.url("browse.html"); next != ""; {
+		res := w.get(next, "Prefer", "static")
+		page, _, _ := strings.Cut(next, "?")
+		way = append(way, strings.TrimPrefix(page, w.url("")))
+		if res.Code != 200 {
+			t.Fatalf("%s: %d", next, res.Code)
+		}
+		_, names, _ := strings.Cut(res.Body.String(), `<ul class="names">`)
+		for _, m := range regexp.MustCompile(`<li><a href="([^"]*)" dir="auto">`).FindAllStringSubmatch(names, -1) {
+			if seen[m[1]] {
+				t.Errorf("%s twice", m[1])
+			}
+			seen[m[1]] = true
+		}
+		for _, m := range regexp.MustCompile(`href="([^"]*/browse/[^"]*)"`).FindAllStringSubmatch(res.Body.String(), -1) {
+			links[strings.TrimPrefix(m[1], w.url(""))] = true
+		}
+		next = ""
+		if l := resourcesync.HeaderLinks(res.Header()["Link"], "next"); len(l) > 0 {
+			next = l[0]
+		}
+	}
+	if len(seen) != 250 || fmt.Sprint(way) != "[browse.html browse/a.html browse/a.2.html browse/a.3.html browse/b.html browse/c.html browse/e.html browse/u5317.html]" {
+		t.Errorf("%d names on %v", len(seen), way)
+	}
+	for _, page := range way[1:] {
+		if !links[page] {
+			t.Errorf("no page leads to %s", page)
+		}
+		delete(links, page)
+	}
+	if len(links) > 0 {
+		t.Errorf("pages lead to %v", links)
+	}
+	for _, path := range []string{"browse/a.4.html", "browse/a.2.html", "browse/z.html", "browse/.html", "browse/a", "browse/a.1.html?after=YQ", "browse/a.html?after=YQ", "browse/a.02.html?after=YQ", "browse/a/b.html"} {
+		if res := w.get(w.url(path), "Prefer", "static"); res.Code != 404 {
+			t.Errorf("%s: %d", path, res.Code)
+		}
+	}
+	if res := w.get(w.url("browse.html")); res.Code != 404 {
+		t.Errorf("for a program: %d", res.Code)
+	}
+	if res := w.get(w.url("browse/a.2.html?after=%21"), "Prefer", "static"); res.Code != 400 {
+		t.Errorf("a broken mark: %d", res.Code)
+	}
+	if body := w.get(testBase+"/?set=nothing", "Prefer", "static").Body.String(); !strings.Contains(body, "There are no sets here yet") {
+		t.Errorf("the start page of no set:\n%s", body)
+	}
+	if body := w.get(testBase+"/?set=data", "Prefer", "static").Body.String(); !strings.Contains(body, w.url("about.html")) {
+		t.Errorf("the start page of a set:\n%s", body)
 	}
 }
 

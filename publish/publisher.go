@@ -102,6 +102,7 @@ type Options struct {
 	Logger                 *slog.Logger     // nil: silent
 	Missing                func(set string) // called once a request met a missing or cut file of a set, for Dump to make it again; may be nil
 	Changed                func(set string) // called once documents have changed, and at once; may be nil
+	Names                  kv.Store         // the indexes of names, made again where they are lost; nil: with the other records
 	Reading                bool             // the store takes no writes: only Location answers
 	Dry                    bool             // nothing in Dir is made or removed
 }
@@ -273,6 +274,9 @@ func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Pu
 	if p.o.Changed == nil {
 		p.o.Changed = func(string) {}
 	}
+	if p.o.Names == nil {
+		p.o.Names = store
+	}
 	if o.CacheBytes <= 0 {
 		o.CacheBytes = 64 << 20
 	}
@@ -351,7 +355,7 @@ func (p *Publisher) newSet(ctx context.Context, store kv.Store, cfg SetConfig) (
 	if err := cfg.Links.prepare(); err != nil {
 		return nil, fmt.Errorf("publish: the set %s: %w", cfg.Name, err)
 	}
-	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), files: &kept.Folder{Set: cfg.Name, Log: p.log, Ask: p.o.Missing, Now: p.now, Dry: p.o.Dry}, locks: &locks{}, inventory: inventory.New(setKeys(store, cfg.Name)), names: search.New(setKeys(store, cfg.Name), cfg.Log),
+	s := &set{p: p, cfg: cfg, kv: setKeys(store, cfg.Name), files: &kept.Folder{Set: cfg.Name, Log: p.log, Ask: p.o.Missing, Now: p.now, Dry: p.o.Dry}, locks: &locks{}, inventory: inventory.New(setKeys(store, cfg.Name)), names: search.New(setKeys(p.o.Names, cfg.Name), cfg.Log),
 		sizes: sizes{dumpDocEntries, mostLists, timeMapVersions, mostEntries, partSize(cfg.PartEntries)}}
 	at, former, known, err := readAddresses(ctx, s.kv)
 	if err != nil {

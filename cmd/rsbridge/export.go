@@ -14,8 +14,9 @@ import (
 func (a *app) export() *cobra.Command {
 	return &cobra.Command{Use: "export SET DIR", Short: "Write a set as a static site, for any file server or object store", Args: cobra.ExactArgs(2),
 		Long: `Writes the documents, representations and packages of a set below DIR. Served at
-public.base_url the folder is a complete, valid source. A second run writes changed
-files, the documents last, and removes old ones. Several sets may share DIR.
+public.base_url the folder is a complete, valid source, with pages for people from
+index.html on. A second run writes changed files, the documents last, and removes old
+ones. Several sets may share DIR.
 
 The files are those of the last publication: scan before. Old versions, negotiated
 formats and other faces of the log (event stream, OAI-PMH, IIIF) need a running

@@ -110,7 +110,11 @@ func ListPage(ctx context.Context, site *Site, set *Set, address string, documen
 		if strings.HasSuffix(loc, ".xml") && strings.HasPrefix(loc, site.Base+"/") {
 			return PageOf(loc, 1)
 		}
-		if loc == site.WellKnown() && !static {
+		switch {
+		case loc != site.WellKnown():
+		case static: // the start page of a folder names its sets
+			return site.Home()
+		default:
 			return site.Base + "/sourcedescription.html"
 		}
 		return loc
@@ -219,7 +223,7 @@ func (p *List) row(e *resourcesync.Entry, page func(string) string) ListRow {
 			x.More = append(x.More, Crumb{patchName(l.Type), l.Href})
 		}
 	}
-	if l := e.Link(resourcesync.RelDescribes); p.static && l != nil && m.Change != "" && !p.there(cmp.Or(m.Ext[resourcesync.ExtEntity], l.Href)) {
+	if l := e.Link(resourcesync.RelDescribes); p.static && l != nil && !p.there(cmp.Or(m.Ext[resourcesync.ExtEntity], l.Href)) {
 		x.Href = "" // it has gone since
 	}
 	p.Kinds, p.Times, p.Types = p.Kinds || x.Kind != "", p.Times || x.At.Text != "", p.Types || x.Type != ""

@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -153,4 +157,95 @@ func (s *Set) Browse(ctx context.Context, index *search.Index, letter, mark stri
 		return nil, false, err
 	}
 	return s.names(p, "")
+}
+
+// Alphabet makes a page of the alphabet for files, at path below the set: browse.html, or page n of a letter,
+// browse/LETTER.html or browse/LETTER.n.html. mark is from next, the address of the page to be made after
+// it; "" ends the alphabet. ErrNoPage: there is no such page.
+func (s *Set) Alphabet(ctx context.Context, index *search.Index, path, mark string) (page []byte, next string, making bool, err error) {
+	after, err := base64.RawURLEncoding.DecodeString(mark)
+	if err != nil {
+		return nil, "", false, ErrMark
+	}
+	p := &Names{Heading: s.Title + ", A to Z"}
+	whole, err := s.ready(ctx, p, index)
+	if err != nil {
+		return nil, "", false, err
+	}
+	if !whole {
+		page, making, err = s.names(p, "")
+		return page, "", making, err
+	}
+	letters, err := index.Letters(ctx, mostLetters)
+	if err != nil {
+		return nil, "", false, err
+	}
+	name, n, ok := pageOfLetter(path)
+	at := slices.IndexFunc(letters, func(l string) bool { return letterFile(l) == name })
+	if name != "" && at < 0 || !ok || (n > 1) != (mark != "") {
+		return nil, "", false, ErrNoPage
+	}
+	address := func(i, n int) string { return PageOf(s.URL+"/browse/"+letterFile(letters[i]), n) }
+	for i, l := range letters {
+		if l = strings.ToUpper(l); i == mostLetters-1 {
+			l += "…" // with all letters after it
+		}
+		p.Letters = append(p.Letters, Letter{Name: l, Href: address(i, 1), Current: i == at})
+	}
+	beginning := ""
+	switch {
+	case at < 0:
+	case at < len(letters)-1:
+		beginning = letters[at]
+	case mark == "": // the last one goes on to the end
+		after = []byte(letters[at])
+	}
+	hits, err := index.Browse(ctx, beginning, string(after), mostBrowsed+1)
+	switch {
+	case err != nil:
+		return nil, "", false, err
+	case at < 0 && len(hits) > mostBrowsed:
+		hits = nil // too many for one page: each letter has its own
+	case at >= 0 && len(hits) > mostBrowsed:
+		hits = hits[:mostBrowsed]
+		p.Next = address(at, n+1)
+		next = p.Next + "?after=" + base64.RawURLEncoding.EncodeToString([]byte(hits[mostBrowsed-1].Mark))
+	}
+	if n > 1 {
+		p.First = address(at, 1)
+	}
+	if next == "" && at+1 < len(letters) {
+		next = address(at+1, 1)
+	}
+	if err := s.list(ctx, p, hits); err != nil {
+		return nil, "", false, err
+	}
+	page, _, err = s.names(p, "")
+	return page, next, false, err
+}
+
+// letterFile names the file of a letter.
+func letterFile(letter string) string {
+	r, _ := utf8.DecodeRuneInString(letter)
+	if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+		return letter
+	}
+	return fmt.Sprintf("u%04x", r)
+}
+
+// pageOfLetter reads browse.html as page 1 of "", and the path of a letter.
+func pageOfLetter(path string) (name string, n int, ok bool) {
+	name, ok = strings.CutSuffix(path, ".html")
+	if name == "browse" {
+		return "", 1, ok
+	}
+	name, below := strings.CutPrefix(name, "browse/")
+	name, digits, more := strings.Cut(name, ".")
+	if n = 1; more {
+		var err error
+		if n, err = strconv.Atoi(digits); err != nil || n < 2 || strconv.Itoa(n) != digits {
+			return "", 0, false
+		}
+	}
+	return name, n, ok && below && name != ""
 }

@@ -94,7 +94,6 @@ type Frame struct {
 	Search string // address of the set's search, "" without one
 	Query  string // in the search box
 	About  string // description of the page, for search engines
-	Alone  bool   // there is no start page, as in a static site
 }
 
 // StyleTag is the style of the page.
@@ -108,7 +107,7 @@ func (*Frame) Icon() template.URL {
 // frame begins a page of a set.
 func (s *Set) frame(title string, links ...HeadLink) Frame {
 	f := Frame{Title: title, Site: s.Site, Crumbs: []Crumb{{s.Title, s.about()}}, Links: append([]HeadLink{{Rel: "resourcesync", Href: s.capabilityList()}}, links...)}
-	if f.Alone = s.Static; !s.Static && s.View != nil {
+	if !s.Static && s.View != nil {
 		f.Search = s.URL + "/search"
 	}
 	return f

@@ -61,7 +61,7 @@ type About struct {
 	Some        []Crumb
 	Command     string
 	Browse      string // address of the alphabet, "" without one
-	Search      string // address of the search, the same
+	Search      string // address of the search, "" also for files
 	Changes     string // address of the page of the changes
 }
 
@@ -96,8 +96,8 @@ func (s *Set) WriteAbout(ctx context.Context, p *About, after uint64, links ...H
 	if p.Published = s.View != nil; !p.Published {
 		return write("set.html", p)
 	}
-	if !s.Static {
-		p.Browse = s.URL + "/browse"
+	if p.Browse = s.URL + "/browse"; s.Static {
+		p.Browse += ".html"
 	}
 	here := s.resolver(ctx)
 	for c, err := range s.View.Changes(ctx, after) {

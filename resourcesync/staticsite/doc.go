@@ -7,6 +7,8 @@
 // at the end, then files of former entries are removed. So a reader of the folder always meets
 // whole files and lists of existing files. Writing again touches only changed files.
 //
+// Pages for people have relative links. The start page and the pages of names from A to Z come last.
+//
 // The documents leave out links that need a program: versions, time gates, negotiated formats, and
 // the other faces of the log (event stream, OAI-PMH, IIIF activities).
 package staticsite

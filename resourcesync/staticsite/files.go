@@ -63,7 +63,7 @@ func (s *site) sparesOthers() error {
 	if sets, err := fs.Glob(os.DirFS(s.o.Dir), "*/"+capabilityList); err != nil || len(sets) > 0 {
 		return err // they share the files of all sets
 	}
-	for _, name := range []string{"about", filepath.Join(".well-known", "resourcesync")} {
+	for _, name := range append([]string{filepath.Join(".well-known", "resourcesync")}, sharedFiles...) {
 		if _, err := os.Lstat(filepath.Join(s.o.Dir, name)); err == nil {
 			return fmt.Errorf("no export wrote %s in %s; nothing was changed: move it away, or choose another folder", name, s.o.Dir)
 		}

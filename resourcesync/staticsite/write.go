@@ -54,6 +54,9 @@ const tries = 3
 // stagePrefix begins the name of a set's folder for documents, until everything else is there.
 const stagePrefix = ".rsbridge-export-"
 
+// sharedFiles describe all sets. They stand outside the folder of a set.
+var sharedFiles = []string{"about", "about.ttl"}
+
 // capabilityList is written last.
 const capabilityList = "capabilitylist.xml"
 
@@ -113,16 +116,31 @@ func (s *site) write(ctx context.Context) (err error) {
 	if err := s.document(ctx, root+"/"+s.o.Set+"/"+capabilityList); err != nil {
 		return err
 	}
-	for _, name := range []string{"/" + s.o.Set + "/about", "/" + s.o.Set + "/about.ttl", "/" + s.o.Set + "/about.jsonld", "/" + s.o.Set + "/about.nt", "/" + s.o.Set + "/about.rdf", "/" + s.o.Set + "/about.html", "/about"} {
+	for _, name := range []string{"/" + s.o.Set + "/about", "/" + s.o.Set + "/about.ttl", "/" + s.o.Set + "/about.jsonld", "/" + s.o.Set + "/about.nt", "/" + s.o.Set + "/about.rdf", "/" + s.o.Set + "/about.html"} {
 		if err := s.resource(ctx, root+name, nil, false); err != nil {
 			return err
 		}
 	}
-	s.rep.Resources++ // /about, the one file outside the set's folder
+	for _, name := range sharedFiles {
+		found, err := s.fetch(ctx, root+"/"+name, nil)
+		if err != nil {
+			return err
+		}
+		if found {
+			s.rep.Resources++
+		}
+	}
+	if err := s.alphabet(ctx); err != nil {
+		return err
+	}
 	if err := s.publish(); err != nil {
 		return err
 	}
-	if err := s.description(ctx, root+"/.well-known/resourcesync"); err != nil {
+	sets, err := s.description(ctx, root+"/.well-known/resourcesync")
+	if err != nil {
+		return err
+	}
+	if err := s.start(ctx, sets); err != nil {
 		return err
 	}
 	if err := s.sweep(ctx); err != nil {
@@ -371,47 +389,63 @@ func (s *site) resource(ctx context.Context, address string, meta *resourcesync.
 // fetch writes the file of an address, if the source has it. A file with the promised content is not
 // fetched.
 func (s *site) fetch(ctx context.Context, address string, meta *resourcesync.Meta) (found bool, err error) {
+	h, err := s.fetchFrom(ctx, address, address, meta)
+	return h != nil, err
+}
+
+// fetchFrom writes the file of an address with what another one answers, and gives the header of the answer: nil if
+// there is none, empty if nobody was asked, with Refresh if it is to be asked again.
+func (s *site) fetchFrom(ctx context.Context, address, from string, meta *resourcesync.Meta) (http.Header, error) {
 	name, err := s.file(address)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	file := filepath.Join(s.o.Dir, name)
 	if meta != nil && meta.Hash.SHA256 != "" {
 		if sum, n, err := digest(file); err == nil && sum == meta.Hash.SHA256 && n == meta.Length {
 			s.step()
-			return true, nil
+			return http.Header{}, nil
 		}
 	}
-	res, err := s.get(ctx, address)
+	res, err := s.get(ctx, from)
 	if err != nil || res == nil {
-		return false, err
+		return nil, err
 	}
 	defer res.Body.Close()
+	if res.Header.Get("Refresh") != "" {
+		return res.Header, nil // its page is not ready
+	}
+	body := io.Reader(res.Body)
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/html") {
+		if body, err = s.relative(address, res.Body); err != nil {
+			return nil, fmt.Errorf("%s: %w", from, err)
+		}
+	}
 	tmp, err := create(filepath.Join(s.stage, ".part"))
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer tmp.Close()
 	hash := sha256.New()
-	n, err := io.Copy(io.MultiWriter(tmp, hash), res.Body)
+	n, err := io.Copy(io.MultiWriter(tmp, hash), body)
 	if err = errors.Join(err, tmp.Close()); err != nil {
-		return false, fmt.Errorf("%s: %w", address, err)
+		return nil, fmt.Errorf("%s: %w", address, err)
 	}
 	sum := hex.EncodeToString(hash.Sum(nil))
 	if meta != nil && meta.Hash.SHA256 != "" && sum != meta.Hash.SHA256 {
-		return false, fmt.Errorf("%s has other bytes than its list promises: %w", address, ErrMoved)
+		return nil, fmt.Errorf("%s has other bytes than its list promises: %w", address, ErrMoved)
 	}
 	s.step()
 	if have, _, err := digest(file); err == nil && have == sum {
-		return true, nil
+		return res.Header, nil
 	}
 	if t, err := http.ParseTime(res.Header.Get("Last-Modified")); err == nil {
 		if err := os.Chtimes(tmp.Name(), t, t); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
 	s.wrote(n)
-	return true, place(tmp.Name(), file)
+	return res.Header, place(tmp.Name(), file)
 }
 
 func (s *site) step() {
@@ -461,15 +495,15 @@ func (s *site) putDocument(staged string) error {
 }
 
 // description writes the Source Description, of the sets in the folder: one
-// document, also if the source has an index of them.
-func (s *site) description(ctx context.Context, address string) error {
+// document, also if the source has an index of them. It gives the names of the sets.
+func (s *site) description(ctx context.Context, address string) (sets []string, err error) {
 	name, err := s.file(address)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out, err := create(filepath.Join(s.stage, name))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer out.Close()
 	var w *resourcesync.Writer
@@ -483,15 +517,16 @@ func (s *site) description(ctx context.Context, address string) error {
 		if e == nil {
 			return nil
 		}
+		sets = append(sets, path.Base(path.Dir(e.Loc)))
 		return w.Write(e)
 	}); err != nil {
-		return err
+		return nil, err
 	}
 	if err := errors.Join(w.Close(), out.Close()); err != nil {
-		return err
+		return nil, err
 	}
 	s.rep.Documents++
-	return s.putDocument(out.Name())
+	return sets, s.putDocument(out.Name())
 }
 
 // exported calls f with the head of a Source Description or of an index of them, and then with each

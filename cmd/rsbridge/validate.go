@@ -47,7 +47,8 @@ func (a *app) validate() *cobra.Command {
 	var allow []string
 	c := &cobra.Command{Use: "validate PATH or URL...", Short: "Check ResourceSync documents against the rules of the specification", Args: cobra.MinimumNArgs(1),
 		Long: `Checks documents: files, packages (ZIP), all documents below a folder, or addresses
-on the web.
+on the web. The address of a site stands for its Source Description, at
+/.well-known/resourcesync, and for the documents that its page links to.
 
 --follow goes on to linked documents in all directions, and checks their links. It
 fetches the packages of dumps, and a sample of resources from each set, compares them
@@ -117,9 +118,27 @@ func (v *validation) argument(ctx context.Context, arg string) error {
 	return err
 }
 
-// one checks a document by itself.
+// one checks a document by itself. The address of a page stands for the documents that it leads to.
 func (v *validation) one(ctx context.Context, location string) error {
 	got, err := v.web.fetch(ctx, location)
+	ways, page, werr := check.Ways(ctx, v.web.fetch, location, got, err)
+	if !page {
+		return v.document(ctx, location, got, err)
+	}
+	if got.Body.Close(); werr != nil {
+		return werr
+	}
+	for _, way := range ways {
+		got, err := v.web.fetch(ctx, way)
+		if err := v.document(ctx, way, got, err); err != nil {
+			return fmt.Errorf("%s: %w", way, err)
+		}
+	}
+	return nil
+}
+
+// document checks what the fetch of a location gave.
+func (v *validation) document(ctx context.Context, location string, got *check.Fetched, err error) error {
 	if err != nil {
 		return err
 	}

@@ -158,15 +158,11 @@ func (c *Checker) check(ctx context.Context, location string) error {
 	locations := []string{location}
 	start := c.open(location)
 	got, err := c.o.Fetch(ctx, location)
-	if page, ok := pageOf(location, got, err); ok {
+	if ways, ok, werr := Ways(ctx, c.o.Fetch, location, got, err); ok {
 		got.Body.Close()
 		delete(c.docs, location)
-		locations, err = fetch(c.o.Fetch).ways(ctx, cmp.Or(got.URL, location), got.Links, page)
-		if err != nil && got.Status != 200 {
-			err = fmt.Errorf("it cannot be fetched: status %d, and %w", got.Status, err)
-		}
-		if err != nil {
-			return fmt.Errorf("resourcesync: checking %s: %w", clip(location), err)
+		if locations = ways; werr != nil {
+			return fmt.Errorf("resourcesync: checking %s: %w", clip(location), werr)
 		}
 	} else if err := c.take(ctx, start, got, err); err != nil {
 		return err
@@ -213,6 +209,21 @@ func (c *Checker) alone(ctx context.Context, d *seen) error {
 	err := c.live(ctx, d)
 	c.cover = newCoverage()
 	return err
+}
+
+// Ways are the documents that a page for people leads to, the well-known address first, at least one without an error.
+// got and err are what get gave for location. page: it is such a page, or the root of a site without one; else got
+// may be read from its beginning.
+func Ways(ctx context.Context, get func(ctx context.Context, url string) (*Fetched, error), location string, got *Fetched, err error) (ways []string, page bool, _ error) {
+	text, page := pageOf(location, got, err)
+	if !page {
+		return nil, false, nil
+	}
+	ways, err = fetch(get).ways(ctx, cmp.Or(got.URL, location), got.Links, text)
+	if err != nil && got.Status != 200 {
+		err = fmt.Errorf("it cannot be fetched: status %d, and %w", got.Status, err)
+	}
+	return ways, true, err
 }
 
 // pageOf gives the page for people that an address answers with. The root of a site may

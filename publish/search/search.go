@@ -3,7 +3,8 @@
 //
 // Names are labels and local names, without case and accents. Each of their words leads to the
 // entity, so a search by the beginning of a word reads a few neighbouring keys, in a set of any
-// size. The index follows the log: it reads each present description once, in the background, from
+// size. A capital inside a word, and a digit beside a letter, begin words too: hasPart2 is found by
+// "part" and "2". The index follows the log: it reads each present description once, in the background, from
 // the first question on. Nothing is made for a set nobody asks about.
 //
 // # Records
@@ -11,7 +12,7 @@
 //	M            the position in the log, JSON (position)
 //	E KEY        the names of an entity, separated by zero bytes; KEY is its rdfres.EntityKey
 //	N a NAME 0 KEY   the alphabet: NAME is folded and cut
-//	N w WORDS 0 KEY  the search: WORDS are a name from one of its words on
+//	N w WORDS 0 KEY  the search: WORDS are a name from the start of one of its words on
 package search
 
 import (
@@ -36,10 +37,10 @@ import (
 )
 
 const (
-	version    = 1
+	version    = 2
 	nameBytes  = 96      // of a folded name in a key
 	mostNames  = 12      // of an entity
-	mostWords  = 8       // of a name
+	mostWords  = 8       // of a name; as many again inside of its words
 	mostBytes  = 1 << 20 // of a description read for its labels
 	batchBytes = 2 << 20
 	mostSteps  = 5000 // keys read for an answer
@@ -360,15 +361,10 @@ func keys(names []string, key rdfres.Digest) iter.Seq[[]byte] {
 			if i == 0 && !yield(made('a', folded)) {
 				return
 			}
-			for n, rest := 0, folded; n < mostWords; n++ {
+			for _, rest := range starts(name, mostWords) {
 				if !yield(made('w', rest)) {
 					return
 				}
-				_, after, more := strings.Cut(rest, " ")
-				if !more {
-					break
-				}
-				rest = after
 			}
 		}
 	}
@@ -381,25 +377,75 @@ func clipped(text string) string {
 	return strings.ToValidUTF8(text[:nameBytes], "")
 }
 
+// inner marks a word inside of a word. No folded name has it.
+const inner = "\ue000"
+
 // Fold is a name as it is compared: small letters and digits without accents, with one blank between
 // words.
-func Fold(name string) string {
+func Fold(name string) string { return strings.ReplaceAll(fold(name), inner, "") }
+
+// fold is Fold with marks between the words inside of a word.
+func fold(name string) string {
 	var b strings.Builder
+	var last rune // of the present word
 	blank := false
-	for _, r := range norm.NFKD.String(name) {
+	runes := []rune(norm.NFKD.String(name))
+	for i, r := range runes {
 		switch {
 		case unicode.Is(unicode.Mn, r) && r < 0x600: // accents of the Latin, Greek and Cyrillic scripts
 		case unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r):
 			if blank && b.Len() > 0 {
 				b.WriteByte(' ')
+				last = 0
 			}
-			blank = false
+			if blank = false; !unicode.IsMark(r) {
+				if begins(last, r, i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
+					b.WriteString(inner)
+				}
+				last = r
+			}
 			b.WriteRune(unicode.ToLower(r))
 		default:
 			blank = true
 		}
 	}
 	return norm.NFC.String(b.String())
+}
+
+// begins tells whether r begins a word after last: hasPart, XMLList, v2, 2nd. small: a small letter follows r.
+func begins(last, r rune, small bool) bool {
+	switch {
+	case last == 0:
+		return false
+	case unicode.IsDigit(last) != unicode.IsDigit(r):
+		return true
+	}
+	return unicode.IsUpper(r) && (unicode.IsLower(last) || unicode.IsUpper(last) && small)
+}
+
+// starts are the rests of a folded name from each of its words on, then from those inside of words; at most so many
+// of each.
+func starts(name string, most int) (out []string) {
+	var within []string
+	marked := fold(name)
+	for i := 0; i < len(marked); {
+		rest := strings.ReplaceAll(marked[i:], inner, "")
+		switch outer := i == 0 || marked[i-1] == ' '; {
+		case outer && len(out) < most:
+			out = append(out, rest)
+		case !outer && len(within) < most:
+			within = append(within, rest)
+		}
+		next := strings.IndexAny(marked[i:], " "+inner)
+		if next < 0 {
+			break
+		}
+		i += next + 1
+		if marked[i-1] != ' ' {
+			i += len(inner) - 1
+		}
+	}
+	return append(out, within...)
 }
 
 // Hit is an entity with its name. Mark goes on after it.
@@ -510,7 +556,10 @@ func (x *Index) holds(ctx context.Context, key rdfres.Digest, beginnings []strin
 	if err != nil {
 		return false
 	}
-	words := strings.Fields(Fold(strings.ReplaceAll(string(names), "\x00", " ")))
+	var words []string
+	for name := range strings.SplitSeq(string(names), "\x00") {
+		words = append(words, starts(name, 2*nameBytes)...)
+	}
 	for _, b := range beginnings {
 		if !slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, b) }) {
 			return false

@@ -159,6 +159,37 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestInnerWords: a capital inside a word, and a digit beside a letter, begin words. Other parts of a word are not found.
+func TestInnerWords(t *testing.T) {
+	for name, want := range map[string]string{
+		"hasAuthorName": "hasauthorname authorname name", "XMLHttpRequest": "xmlhttprequest httprequest request", "v2": "v2 2", "2ndPart": "2ndpart ndpart part", "HTTP": "http",
+		"a_b-c.d": "a_b_c_d b_c_d c_d d", "Q42": "q42 42", "straßeÖst": "straßeost ost", "北京2008": "北京2008 2008", "": "", "ÉcoleÉtoile é": "ecoleetoile_e e etoile_e", "plain": "plain",
+		"one two threeFour": "one_two_threefour two_threefour threefour four", "ΑλφαΒήτα": "αλφαβητα βητα", "한국어": "한국어", "हिन्दी2": "हिन्दी2 2",
+	} {
+		got := strings.ReplaceAll(strings.Join(starts(name, 20), "|"), " ", "_")
+		if want = strings.ReplaceAll(want, " ", "|"); got != want {
+			t.Errorf("%q begins at %q, want %q", name, got, want)
+		}
+		if folded := Fold(name); folded != "" && strings.ReplaceAll(folded, " ", "_") != strings.Split(got, "|")[0] {
+			t.Errorf("%q folds to %q", name, folded)
+		}
+	}
+	if got := starts("a1b2c3d4e5f6g7h8i9 b c d e f g h i j k", mostWords); len(got) != 2*mostWords {
+		t.Errorf("%d beginnings", len(got))
+	}
+	w := newWorld(t)
+	w.scan(false, map[string]string{"http://e.example/1": "hasPartOf", "http://e.example/2": "boeing747jet", "http://e.example/3": "under_score-dash.dot", "http://e.example/x": "eins zwei drei vier fünf sechs sieben acht neun zehn"})
+	w.ready()
+	for query, want := range map[string]string{
+		"part": "hasPartOf", "partof": "hasPartOf", "hasPart": "hasPartOf", "of has": "hasPartOf", "747": "boeing747jet", "jet": "boeing747jet", "boeing 747": "boeing747jet", "score": "under_score-dash.dot", "dot dash": "under_score-dash.dot",
+		"art": "", "ash": "", "acht zehn": "eins zwei drei vier fünf sechs sieben acht neun zehn",
+	} {
+		if got := strings.Join(w.find(query), "|"); got != want {
+			t.Errorf("%q finds %q, want %q", query, got, want)
+		}
+	}
+}
+
 // TestSameInAnyWay: an index made at once, one that followed each change, and one interrupted in its first
 // reading have the same records.
 func TestSameInAnyWay(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/rsbridge/rsbridge/bridge/holder"
 	"github.com/rsbridge/rsbridge/bridge/lastruns"
 	"github.com/rsbridge/rsbridge/bridge/named"
+	"github.com/rsbridge/rsbridge/bridge/runlines"
 	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
@@ -23,6 +24,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
+	"github.com/rsbridge/rsbridge/internal/recentlog"
 	"github.com/rsbridge/rsbridge/internal/telemetry"
 	"github.com/rsbridge/rsbridge/publish"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -105,10 +107,11 @@ func Open(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error) {
 }
 
 func newBridge(cfg *Config, o Options) *Bridge {
-	b := &Bridge{cfg: cfg, o: o, log: o.Logger, now: o.Now, stores: map[string]*store{}, sets: map[string]*set{}, dests: map[string]*mirror{}, again: make(chan struct{}), reopen: reopening{asked: make(chan struct{})}}
-	if b.log == nil {
-		b.log = slog.New(slog.DiscardHandler)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.Logger = recentlog.Logger(o.Logger) // one for all bridges of a process: runs go on over a reload
+	b := &Bridge{cfg: cfg, o: o, log: o.Logger, now: o.Now, stores: map[string]*store{}, sets: map[string]*set{}, dests: map[string]*mirror{}, again: make(chan struct{}), reopen: reopening{asked: make(chan struct{})}}
 	if b.now == nil {
 		b.now = time.Now
 	}
@@ -174,7 +177,7 @@ func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
 }
 
 func (b *Bridge) openRunner(ctx context.Context) (err error) {
-	b.runner, err = jobs.Open(ctx, kv.Prefix(b.kv, spaces.Jobs), b.jobs(ctx), jobs.Options{Now: b.o.Now, Class: lastruns.Class, Around: b.o.Telemetry.Run, Grace: cmp.Or(b.o.Grace, 20*time.Second), Logger: b.log.With("component", "jobs")})
+	b.runner, err = jobs.Open(ctx, kv.Prefix(b.kv, spaces.Jobs), b.jobs(ctx), jobs.Options{Now: b.o.Now, Class: lastruns.Class, Lines: runlines.Of(b.log), Around: b.o.Telemetry.Run, Grace: cmp.Or(b.o.Grace, 20*time.Second), Logger: b.log.With("component", "jobs")})
 	return err
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rsbridge/rsbridge/internal/jobs"
-	"github.com/rsbridge/rsbridge/internal/recentlog"
 	"github.com/rsbridge/rsbridge/internal/service"
 	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/telemetry"
@@ -279,15 +278,13 @@ func (h toldLater) Handle(ctx context.Context, r slog.Record) error {
 func (h toldLater) WithAttrs(as []slog.Attr) slog.Handler { return toldLater{h.Handler.WithAttrs(as)} }
 func (h toldLater) WithGroup(name string) slog.Handler    { return toldLater{h.Handler.WithGroup(name)} }
 
-// daemonLog is the logger of commands without an end: it tells all events, and the dashboard shows
-// the newest.
+// daemonLog is the logger of commands without an end: it tells all events.
 func (a *app) daemonLog() {
 	if a.logLevel == "" {
 		a.setLog(slog.LevelInfo)
 	} else if h, ok := a.log.Handler().(*onceEach); ok {
 		a.log = slog.New(h.Handler)
 	}
-	a.log = slog.New(recentlog.New(a.log.Handler()))
 }
 
 // note tells people a line on standard error.

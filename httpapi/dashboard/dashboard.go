@@ -24,7 +24,6 @@ import (
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/access"
 	"github.com/rsbridge/rsbridge/internal/jobs"
-	"github.com/rsbridge/rsbridge/internal/recentlog"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
@@ -52,7 +51,6 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; worker-
 type Dashboard struct {
 	b       *bridge.Bridge
 	log     *slog.Logger
-	lines   *recentlog.Handler // nil: the log is not kept
 	mux     *http.ServeMux
 	pages   map[look]*template.Template
 	version string // of the assets, in their addresses
@@ -66,10 +64,9 @@ type look struct {
 	acts bool
 }
 
-// New makes the dashboard of a bridge. A logger with a recentlog.Handler also shows its lines.
+// New makes the dashboard of a bridge.
 func New(b *bridge.Bridge, log *slog.Logger) *Dashboard {
 	d := &Dashboard{b: b, log: log, mux: http.NewServeMux(), pages: map[look]*template.Template{}, past: past{runner: b.Runner()}, labels: newLabels()}
-	d.lines, _ = log.Handler().(*recentlog.Handler)
 	sum := sha256.New()
 	for _, name := range assetNames() {
 		data, _ := assetFiles.ReadFile("assets/" + name) // it is embedded

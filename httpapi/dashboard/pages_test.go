@@ -18,7 +18,6 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/httpapi"
-	"github.com/rsbridge/rsbridge/internal/recentlog"
 )
 
 // world is a bridge with one set of an embedded store, and one mirror of it in another. Its admin
@@ -63,7 +62,7 @@ func newWorldAt(t *testing.T, now func() time.Time, change func(*bridge.Config))
 	if change != nil {
 		change(cfg)
 	}
-	log := slog.New(recentlog.New(slog.NewTextHandler(io.Discard, nil)))
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	b, err := bridge.Open(t.Context(), cfg, bridge.Options{Command: "test", Logger: log, Now: now})
 	if err != nil {
 		t.Fatal(err)

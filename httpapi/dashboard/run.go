@@ -2,9 +2,7 @@ package dashboard
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,8 +12,6 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/jobs"
-	"github.com/rsbridge/rsbridge/internal/recentlog"
-	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 // Run is the page of a run.
@@ -26,8 +22,7 @@ type Run struct {
 	Link    string
 	Stages  []Stage
 	Counts  []Fact
-	Lines   []Line
-	NoLines bool // the log is not kept in memory
+	Lines   []jobs.Line
 	Actions []Action
 	Now     time.Time
 }
@@ -37,13 +32,6 @@ type Stage struct {
 	Name, Done, Rate, Took string
 	Percent                int
 	Present                bool
-}
-
-// Line is a line of the log.
-type Line struct {
-	Time          time.Time
-	Level         string
-	Message, Text string
 }
 
 func (d *Dashboard) run(r *http.Request) (*page, error) {
@@ -56,7 +44,7 @@ func (d *Dashboard) run(r *http.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := Run{Ended: endedRun(run), Link: linkOf(run.Subject), Now: bridge.Now(d.b), Over: run.Over(), NoLines: d.lines == nil}
+	p := Run{Ended: endedRun(run), Link: linkOf(run.Subject), Now: bridge.Now(d.b), Over: run.Over()}
 	if !p.Over {
 		t, err := d.past.of(ctx, run.Job)
 		if err != nil {
@@ -66,8 +54,8 @@ func (d *Dashboard) run(r *http.Request) (*page, error) {
 		p.Running = &now
 	}
 	p.Stages, p.Counts = stages(run, p.Now), counts(run.Result)
-	if d.lines != nil && !run.Started.IsZero() {
-		p.Lines = d.linesOf(run, p.Now)
+	if p.Lines, err = d.b.Runner().Lines(ctx, id); err != nil {
+		return nil, err
 	}
 	return &page{name: "run", Title: "Run " + r.PathValue("id") + ": " + p.What, Body: p}, nil
 }
@@ -143,27 +131,6 @@ func counts(raw json.RawMessage) (out []Fact) {
 
 // always are the counts that are told when they are 0 too.
 var always = []string{"resources", "created", "updated", "deleted", "failed", "pending", "missing", "extra", "different"}
-
-const mostLines = 200
-
-// linesOf are the lines of the log about a run: of its set or mirror, in its time.
-func (d *Dashboard) linesOf(run jobs.Run, now time.Time) (out []Line) {
-	kind, name, _ := strings.Cut(run.Subject, ":")
-	end := now
-	if !run.Ended.IsZero() {
-		end = run.Ended.Add(time.Second)
-	}
-	lines := d.lines.Lines(run.Started, end, func(l recentlog.Line) bool {
-		if l.Has("run", strconv.FormatUint(run.ID, 10)) || l.Has("job", run.Job) {
-			return true
-		}
-		return l.Has(kind, name)
-	})
-	for _, l := range lines[max(len(lines)-mostLines, 0):] {
-		out = append(out, Line{l.Time, strings.ToLower(cmp.Or(l.Level, slog.LevelInfo).String()), webguard.MaskedText(l.Message), webguard.MaskedText(l.Text(kind, "run", "job", "component"))})
-	}
-	return out
-}
 
 // Runs is the page of all runs.
 type Runs struct {

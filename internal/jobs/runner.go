@@ -31,6 +31,7 @@ type Options struct {
 	Keep   int              // ended runs kept per job and class; default 200
 	Class  func(Run) string // of an ended run: runs of one class push out none of another; nil: there is one
 	Grace  time.Duration    // for runs under way at End
+	Lines  func(Run) []Line // of the log about a run until now, oldest first; nil: there are none
 	// Around is told of each beginning run. The run gets the returned context, and end is told of its
 	// end. nil: nobody is told.
 	Around func(ctx context.Context, run Run) (_ context.Context, end func(run Run, err error))
@@ -86,7 +87,8 @@ type active struct {
 	run    Run
 	cancel context.CancelCauseFunc
 	done   chan struct{}
-	inside bool // another run on its subject
+	inside bool      // another run on its subject
+	lines  time.Time // when its lines were recorded last
 	over   func(Run, error)
 }
 
@@ -109,6 +111,9 @@ func Open(ctx context.Context, store kv.Store, jobs []Job, o Options) (*Runner, 
 	}
 	if r.o.Class == nil {
 		r.o.Class = func(Run) string { return "" }
+	}
+	if r.o.Lines == nil {
+		r.o.Lines = func(Run) []Line { return nil }
 	}
 	if r.o.Around == nil {
 		r.o.Around = func(ctx context.Context, _ Run) (context.Context, func(Run, error)) { return ctx, nil }
@@ -302,19 +307,23 @@ func (r *Runner) execute(ctx context.Context, a *active, subject chan struct{}) 
 	if a.over != nil {
 		a.over(a.run, err)
 	}
-	r.mu.Lock()
-	delete(r.active, a.run.ID)
-	r.retryAfter(a.run)
-	terr := r.trim(a.run.Job)
-	r.mu.Unlock()
-	if terr != nil {
-		r.log.Error("old runs not dropped", "job", a.run.Job, "error", terr)
-	}
 	switch state {
 	case Failed:
 		r.log.Error("run failed", "job", a.run.Job, "run", a.run.ID, "error", err)
 	case Interrupted:
 		r.log.Warn("a run was stopped before its end; what it finished stays, and its next run does the rest", "job", a.run.Job, "run", a.run.ID)
+	}
+	r.mu.Lock()
+	lerr := r.keepLines(a.run)
+	delete(r.active, a.run.ID)
+	r.retryAfter(a.run)
+	terr := r.trim(a.run.Job)
+	r.mu.Unlock()
+	if lerr != nil {
+		r.log.Warn("the lines of a run are not kept", "job", a.run.Job, "run", a.run.ID, "error", lerr)
+	}
+	if terr != nil {
+		r.log.Error("old runs not dropped", "job", a.run.Job, "error", terr)
 	}
 	close(a.done)
 }
@@ -388,7 +397,7 @@ func guarded(ctx context.Context, job Job, run *Run) (result any, err error) {
 
 const maxUnrecorded = 1000
 
-// update changes a run, tells the watchers, and records it when asked to.
+// update changes a run, tells the watchers, and records it when asked to. Now and then it records its lines.
 func (r *Runner) update(a *active, change func(*Run), record bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -400,6 +409,9 @@ func (r *Runner) update(a *active, change func(*Run), record bool) {
 				r.unrecorded[a.run.ID] = a.run
 			}
 		}
+	} else if now := r.now(); now.Sub(a.lines) >= linesEvery {
+		a.lines = now
+		_ = r.keepLines(a.run) // the end tries again, and tells
 	}
 	r.tell(a.run)
 }
@@ -596,8 +608,8 @@ func (r *Runner) Close(grace time.Duration) error {
 	return nil
 }
 
-// ---- records: 'r' id -> run as JSON; 'o' id while it is open; 'j' job 0 id -> class, to trim by job;
-// 's' job -> mark of its schedule
+// ---- records: 'r' id -> run as JSON; 'l' id -> its lines as JSON; 'o' id while it is open; 'j' job 0 id -> class,
+// to trim by job; 's' job -> mark of its schedule
 
 func key(kind byte, id uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{kind}, id)
@@ -660,6 +672,7 @@ func ForgetRuns(ctx context.Context, store kv.Store, batch kv.Batch, job string)
 		}
 		id := binary.BigEndian.Uint64(p.Key[len(lo):])
 		b.Delete(key('r', id))
+		b.Delete(key('l', id))
 		b.Delete(key('o', id))
 		b.Delete(p.Key)
 	}
@@ -682,6 +695,7 @@ func (r *Runner) trim(job string) error {
 		}
 		if kept[string(p.Value)]++; kept[string(p.Value)] > r.o.Keep {
 			b.Delete(key('r', id))
+			b.Delete(key('l', id))
 			b.Delete(key('o', id)) // of one without a recorded end
 			b.Delete(p.Key)
 		}

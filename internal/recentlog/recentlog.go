@@ -18,9 +18,14 @@ type Line struct {
 	Attrs   []slog.Attr
 }
 
-// Has tells whether the line has an attribute.
-func (l Line) Has(key, value string) bool {
-	return slices.ContainsFunc(l.Attrs, func(a slog.Attr) bool { return a.Key == key && a.Value.String() == value })
+// Get is the value of an attribute of the line, "" without it.
+func (l Line) Get(key string) string {
+	for _, a := range l.Attrs {
+		if a.Key == key {
+			return a.Value.String()
+		}
+	}
+	return ""
 }
 
 // Text are the attributes as the log writes them, without those of the given keys.
@@ -60,6 +65,20 @@ type ring struct {
 
 // New is a handler around another one.
 func New(h slog.Handler) *Handler { return &Handler{Handler: h, ring: &ring{}} }
+
+// Of is the handler of a logger that keeps its lines, nil of another one.
+func Of(log *slog.Logger) *Handler {
+	h, _ := log.Handler().(*Handler)
+	return h
+}
+
+// Logger is a logger that keeps its lines: the given one, or one around it.
+func Logger(log *slog.Logger) *slog.Logger {
+	if Of(log) != nil {
+		return log
+	}
+	return slog.New(New(log.Handler()))
+}
 
 // Handle writes and keeps a line.
 func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
@@ -109,13 +128,13 @@ func (r *ring) add(l Line) {
 	r.next = (r.next + 1) % most
 }
 
-// Lines are the kept lines, oldest first, between two times and as keep chooses.
-func (h *Handler) Lines(from, to time.Time, keep func(Line) bool) (out []Line) {
+// Lines are the kept lines since a time, oldest first, as keep chooses.
+func (h *Handler) Lines(from time.Time, keep func(Line) bool) (out []Line) {
 	h.ring.mu.Lock()
 	defer h.ring.mu.Unlock()
 	for i := range h.ring.lines {
 		l := h.ring.lines[(h.ring.next+i)%len(h.ring.lines)]
-		if !l.Time.Before(from) && !l.Time.After(to) && keep(l) {
+		if !l.Time.Before(from) && keep(l) {
 			out = append(out, l)
 		}
 	}

@@ -24,8 +24,8 @@ func (w *world) token(t access.Token) string {
 	return secret
 }
 
-// TestRoles: each role goes as far as it should, the log tells who did what, and a revoked token
-// ends at once.
+// TestRoles: each role goes as far as it should beside the API too, the log tells who did what, and a
+// revoked token ends at once. TestRolesOfRoutes has all of the API.
 func TestRoles(t *testing.T) {
 	t.Parallel() // a wrong token is answered late
 	w := newWorld(t, httpapi.Options{})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/bridge/declared"
+	"github.com/rsbridge/rsbridge/internal/jobs"
 )
 
 // Next makes a configuration from the latest one. save keeps it, undo takes that back when it cannot
@@ -22,6 +23,8 @@ type Definition struct {
 	Declared string `json:"declared"`
 	// InEffect is false while the change waits for runs under way.
 	InEffect bool `json:"in_effect"`
+	// WaitsFor are the runs under way that the change waits for.
+	WaitsFor []uint64 `json:"waits_for,omitempty"`
 	// Definition is what the API was given, without secrets.
 	Definition json.RawMessage `json:"definition,omitempty"`
 
@@ -75,6 +78,11 @@ func (a *api) declare(kind string) func(c *gin.Context) (any, error) {
 		switch {
 		case !inEffect:
 			out.status = http.StatusAccepted
+			for _, run := range a.b.Runner().Active() {
+				if run.State == jobs.Running {
+					out.WaitsFor = append(out.WaitsFor, run.ID)
+				}
+			}
 		case created && definition != nil:
 			out.status = http.StatusCreated
 		}

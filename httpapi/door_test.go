@@ -86,6 +86,8 @@ func TestProblems(t *testing.T) {
 		{"DELETE", "/api/v1/sets/data", "", 409, "no configuration file"},
 		{"GET", "/api/v1/sets/data/scan", "", 405, "GET is not for"},
 		{"POST", "/healthz", "", 405, ""},
+		{"PUT", "/api/v1/stores/fuseki", "{}", 404, "stores are declared in the configuration file alone"},
+		{"GET", "/api/v1/stores", "", 404, "send the daemon SIGHUP"},
 		{"GET", "/stores/none/query", "", 404, ""},
 		{"GET", "/stores/far/query", "", 404, ""},
 	} {

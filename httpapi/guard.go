@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,12 +14,12 @@ import (
 	"github.com/rsbridge/rsbridge/internal/access"
 )
 
-// guard lets in users with a token or a session, as far as their roles go. Without any token
+// guard lets in users with a token or a session, whose role has the powers of need. Without any token
 // everybody on loopback is an administrator; then guard refuses requests under the name of another
 // machine (a page with a name rebound to loopback). A browser sends some credentials by itself
 // (loopback, cookies, remembered basic authentication); with them, guard refuses pages of another
 // origin.
-func (a *api) guard(c *gin.Context) {
+func (a *api) guard(c *gin.Context, need access.Role) {
 	scheme, given, _ := strings.Cut(c.GetHeader("Authorization"), " ")
 	given = strings.TrimLeft(given, " ")
 	bearer := strings.EqualFold(scheme, "Bearer") // RFC 9110, section 11.1: in any case
@@ -51,7 +50,7 @@ func (a *api) guard(c *gin.Context) {
 			return
 		}
 	}
-	if need := needs(c); !user.Role.Has(need) {
+	if !user.Role.Has(need) {
 		a.note(c, user, http.StatusForbidden)
 		writeProblem(c, fail(http.StatusForbidden, "the token "+user.Name+" has the role "+string(user.Role)+"; this needs "+string(need), ""))
 		return
@@ -104,21 +103,11 @@ func (a *api) slowed(c *gin.Context) bool {
 	return false
 }
 
-// administers are the last parts of addresses whose work cannot be undone, or gives keys away.
-var administers = []string{"forget", "move", "rebase", "backup"}
-
-// needs is the role for a request.
+// needs is the role for a request beside the API: for a page, the metrics, a store.
 func needs(c *gin.Context) access.Role {
-	method, path, at := c.Request.Method, c.FullPath(), c.Request.URL.Path
-	switch {
-	case path == actionsPath:
-		return access.Admin
-	case method == http.MethodGet, method == http.MethodHead, strings.HasPrefix(path, "/stores/") && c.Param("rest") == "/query":
+	read := c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead
+	if read || strings.HasPrefix(c.FullPath(), "/stores/") && c.Param("rest") == "/query" {
 		return access.Read
-	case strings.HasPrefix(path, "/stores/"):
-		return access.Operate
-	case method != http.MethodPost, slices.Contains(administers, at[strings.LastIndexByte(at, '/')+1:]):
-		return access.Admin
 	}
 	return access.Operate
 }

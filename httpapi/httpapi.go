@@ -47,6 +47,9 @@ type api struct {
 	starting sync.Mutex // held from "is it busy?" to the start of a run
 }
 
+// storesPath is where somebody may look for stores: they are of the file, since they name files and hosts.
+const storesPath = "/api/v1/stores"
+
 // New makes the handler of the admin listener.
 func New(b *bridge.Bridge, o Options) http.Handler {
 	a := &api{b: b, log: o.Logger, ready: o.Ready, change: o.Change, stopping: o.Stopping}
@@ -77,6 +80,10 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 		writeProblem(c, fail(http.StatusInternalServerError, "the handler panicked", "the log of the bridge tells more"))
 	}))
 	g.NoRoute(func(c *gin.Context) {
+		if path := c.Request.URL.Path; path == storesPath || strings.HasPrefix(path, storesPath+"/") {
+			writeProblem(c, fail(http.StatusNotFound, "stores are declared in the configuration file alone", "change the file, and send the daemon SIGHUP; /api/v1/sets and /api/v1/destinations take declarations"))
+			return
+		}
 		writeProblem(c, fail(http.StatusNotFound, "there is nothing at "+c.Request.URL.Path, "GET /openapi.json lists the addresses"))
 	})
 	g.NoMethod(func(c *gin.Context) {
@@ -92,14 +99,15 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 	get(g, "/login", a.loginForm)
 	g.POST("/login", a.login)
 	g.POST("/logout", a.logout)
-	closed := g.Group("/", a.guard, a.record)
 	for _, r := range a.routes() {
+		closed := g.Group("/", func(c *gin.Context) { a.guard(c, r.role) }, a.record)
 		if r.method == http.MethodGet {
 			get(closed, r.path, a.handle(r))
 		} else {
 			closed.Handle(r.method, r.path, a.handle(r))
 		}
 	}
+	closed := g.Group("/", func(c *gin.Context) { a.guard(c, needs(c)) }, a.record)
 	get(closed, "/metrics", gin.WrapH(o.Telemetry.Handler(metrics.Of(b))))
 	get(closed, "/openapi.json", func(c *gin.Context) { c.PureJSON(http.StatusOK, a.openAPI()) })
 	board := dashboard.New(b, a.log)

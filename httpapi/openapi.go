@@ -16,6 +16,7 @@ import (
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/bridge/declared"
 	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/internal/access"
 	"github.com/rsbridge/rsbridge/internal/configfile"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 )
@@ -41,7 +42,7 @@ func (a *api) openAPI() object {
 	return object{
 		"openapi": "3.1.0",
 		"info": object{"title": "rsbridge administration", "version": "1", "license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
-			"description": "The administration of a bridge: sets, destinations and the runs of their jobs. The type of a run's result follows from its job: " + resultNames() + ". GET also answers HEAD. Beside it: /healthz, /readyz, /metrics, the dashboard at /, and the embedded stores at /stores/NAME/query, /update and /data."},
+			"description": "The administration of a bridge: sets, destinations and the runs of their jobs. The type of a run's result follows from its job: " + resultNames() + ". GET also answers HEAD. The security of an operation names the least role that its token needs: read, operate, or admin; each has the powers of those before it. Without any token the API is open on loopback. Beside it: /healthz, /readyz, /metrics, the dashboard at /, and the embedded stores at /stores/NAME/query, /update and /data."},
 		"servers": []object{{"url": "/", "description": "the admin listener, by default http://127.0.0.1:8081"}},
 		"tags":    tags,
 		"paths":   paths,
@@ -49,7 +50,6 @@ func (a *api) openAPI() object {
 			"token": object{"type": "http", "scheme": "bearer"},
 			"basic": object{"type": "http", "scheme": "basic", "description": "any user name, the token as password"},
 		}},
-		"security": []object{{"token": []string{}}, {"basic": []string{}}, {}},
 	}
 }
 
@@ -177,7 +177,8 @@ func (g *schemas) operation(r route, schema object) object {
 	if slices.ContainsFunc(r.query, func(p param) bool { return p.name == "limit" }) {
 		done["headers"] = object{"Link": object{"description": "the next page (rel=next), unless this is the last one", "schema": object{"type": "string"}}}
 	}
-	op := object{"summary": r.summary, "tags": []string{tagOf(r.path)}, "parameters": params, "responses": responses, "operationId": operationID(r)}
+	op := object{"summary": r.summary, "tags": []string{tagOf(r.path)}, "parameters": params, "responses": responses, "operationId": operationID(r),
+		"security": []object{{"token": []access.Role{r.role}}, {"basic": []access.Role{r.role}}, {}}}
 	if r.body != nil {
 		body, needed := object(nil), true
 		switch r.body.(type) {

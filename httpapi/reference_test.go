@@ -36,15 +36,17 @@ The admin listener answers JSON at ` + "`http://127.0.0.1:8081`" + `. Off loopba
 
 A run begins with 202 and a ` + "`Location`" + `, its address. The answer is 409 during a run of the same kind. Faults are problem documents (RFC 9457). ` + "`GET`" + ` also answers ` + "`HEAD`" + `.
 
-| method | address | answers | parameters |
-|---|---|---|---|
+The role is the least one that may use an address: ` + "`read`, `operate` or `admin`" + `, each with the powers of those before it.
+
+| method | address | role | answers | parameters |
+|---|---|---|---|---|
 `)
 	for _, r := range routes {
 		var params []string
 		for _, q := range r.query {
 			params = append(params, "`"+q.name+"`")
 		}
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", r.method, pathParam.ReplaceAllString(r.path, "{$1}"), strings.ReplaceAll(r.summary, "|", "\\|"), strings.Join(params, ", "))
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n", r.method, pathParam.ReplaceAllString(r.path, "{$1}"), r.role, strings.ReplaceAll(r.summary, "|", "\\|"), strings.Join(params, ", "))
 	}
 	b.WriteString(`
 Beside the API: ` + "`/`" + ` (dashboard), ` + "`/healthz`, `/readyz`, `/metrics`" + ` (Prometheus), and ` + "`/stores/NAME/query`, `/update`, `/data`" + ` of embedded stores and [gateways](../howto/update-gateway.md).

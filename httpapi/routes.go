@@ -17,6 +17,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/bridge/declared"
+	"github.com/rsbridge/rsbridge/internal/access"
 	"github.com/rsbridge/rsbridge/internal/fairconn"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/push"
@@ -25,12 +26,14 @@ import (
 
 // route is one line of the API's table.
 type route struct {
-	method, path, summary string
-	query                 []param
-	body                  any // a value of the body's type; nil: none
-	status                int // of success
-	result                any // a value of the answer's type, for the description
-	do                    func(c *gin.Context) (any, error)
+	method, path string
+	role         access.Role // the least one that may use it
+	summary      string
+	query        []param
+	body         any // a value of the body's type; nil: none
+	status       int // of success
+	result       any // a value of the answer's type, for the description
+	do           func(c *gin.Context) (any, error)
 }
 
 // param is a query parameter; check is nil when any text will do.
@@ -89,67 +92,69 @@ type no struct{}
 
 func (a *api) routes() []route {
 	const get, post, put, remove = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
+	const read, operate, admin = access.Read, access.Operate, access.Admin
 	queue := []param{paramQueue}
 	entity := paramEntity
 	entity.required, entity.schema = true, object{"type": "string", "minLength": 1}
 	return []route{
-		{get, "/api/v1/status", "how all sets and destinations stand", nil, nil, 200, bridge.Status{},
+		{get, "/api/v1/status", read, "how all sets and destinations stand", nil, nil, 200, bridge.Status{},
 			func(c *gin.Context) (any, error) { return a.b.Status(c.Request.Context()) }},
-		{get, "/api/v1/sets", "the sets", []param{paramState}, nil, 200, []bridge.SetStatus{}, a.sets},
-		{get, "/api/v1/sets/:name", "one set", nil, nil, 200, bridge.SetStatus{}, a.set},
-		{get, "/api/v1/sets/:name/mirrors", "the mirrors that have reported their positions in the last week, by name, and how far each is behind", nil, nil, 200, []push.Mirror{}, a.mirrors},
-		{get, "/api/v1/sets/:name/changes", "the log after a sequence or a time, oldest first; next is the value of since that goes on",
+		{get, "/api/v1/sets", read, "the sets", []param{paramState}, nil, 200, []bridge.SetStatus{}, a.sets},
+		{get, "/api/v1/sets/:name", read, "one set", nil, nil, 200, bridge.SetStatus{}, a.set},
+		{get, "/api/v1/sets/:name/mirrors", read, "the mirrors that have reported their positions in the last week, by name, and how far each is behind", nil, nil, 200, []push.Mirror{}, a.mirrors},
+		{get, "/api/v1/sets/:name/changes", read, "the log after a sequence or a time, oldest first; next is the value of since that goes on",
 			[]param{point("since", "a sequence (digits alone) or a time; left out itself; default: the beginning"), upTo(10000, 1000)},
 			nil, 200, bridge.Changes{}, a.changes},
-		{get, "/api/v1/sets/:name/resources", "current resources in the order of their keys, or one entity; next is the value of after that goes on",
+		{get, "/api/v1/sets/:name/resources", read, "current resources in the order of their keys, or one entity; next is the value of after that goes on",
 			[]param{paramEntity, text("after", "the key after which to begin", `^([0-9a-f]{64})?$`), upTo(10000, 100)}, nil, 200, Resources{}, a.resources},
-		{get, "/api/v1/sets/:name/description", "the representation of one entity, now or at a time",
+		{get, "/api/v1/sets/:name/description", read, "the representation of one entity, now or at a time",
 			[]param{entity, at("as it was at this time"), paramAs}, nil, 200, representation{}, a.description},
-		{get, "/api/v1/sets/:name/diff", "what changed in the description of one entity between two points of the log, each a sequence or a time",
+		{get, "/api/v1/sets/:name/diff", read, "what changed in the description of one entity between two points of the log, each a sequence or a time",
 			[]param{entity, point("from", "after this sequence, or at this time; default: the version before"), point("to", "as from; default: now")}, nil, 200, bridge.Diff{}, a.diff},
-		{post, "/api/v1/sets/:name/scan", "look for changes now: in everything or, with a body, in the entities that it names; those are always queued", queue, bridge.ScanArgs{}, 202, jobs.Run{}, a.begin("scan", "scan")},
-		{put, "/api/v1/sets/:name", "declare a set, or change its declaration: 201 or 200, and 202 while runs under way are waited for", nil, bridge.Set{}, 200, Definition{}, a.declare(declared.Sets)},
-		{remove, "/api/v1/sets/:name", "take back the declaration of a set: it stays public as it was, until it is forgotten", nil, nil, 200, Definition{}, a.declare(declared.Sets)},
-		{get, "/api/v1/sets/:name/definition", "the declaration of a set, without its secrets", nil, nil, 200, Definition{}, a.definition(declared.Sets)},
-		{post, "/api/v1/sets/:name/pause", "pause the scans; requested ones still run", nil, no{}, 200, bridge.SetStatus{}, a.pauseSet(true)},
-		{post, "/api/v1/sets/:name/resume", "go on with the scans", nil, no{}, 200, bridge.SetStatus{}, a.pauseSet(false)},
-		{post, "/api/v1/sets/:name/touch", "entities that may have changed: the next run describes them again; it has all that is named before it begins", nil, TouchArgs{}, 202, jobs.Run{}, a.begin("touch", "hint")},
-		{get, "/api/v1/sets/:name/held", "what is held, and the entities that it would delete; next is the value of after that goes on; 404 when nothing is held",
+		{post, "/api/v1/sets/:name/scan", operate, "look for changes now: in everything or, with a body, in the entities that it names; those are always queued", queue, bridge.ScanArgs{}, 202, jobs.Run{}, a.begin("scan", "scan")},
+		{put, "/api/v1/sets/:name", admin, "declare a set, or change its declaration: 201 or 200, and 202 while runs under way are waited for", nil, bridge.Set{}, 200, Definition{}, a.declare(declared.Sets)},
+		{remove, "/api/v1/sets/:name", admin, "take back the declaration of a set: it stays public as it was, until it is forgotten", nil, nil, 200, Definition{}, a.declare(declared.Sets)},
+		{get, "/api/v1/sets/:name/definition", read, "the declaration of a set, without its secrets", nil, nil, 200, Definition{}, a.definition(declared.Sets)},
+		{post, "/api/v1/sets/:name/pause", operate, "pause the scans; requested ones still run", nil, no{}, 200, bridge.SetStatus{}, a.pauseSet(true)},
+		{post, "/api/v1/sets/:name/resume", operate, "go on with the scans", nil, no{}, 200, bridge.SetStatus{}, a.pauseSet(false)},
+		{post, "/api/v1/sets/:name/touch", operate, "entities that may have changed: the next run describes them again; it has all that is named before it begins", nil, TouchArgs{}, 202, jobs.Run{}, a.begin("touch", "hint")},
+		{get, "/api/v1/sets/:name/held", read, "what is held, and the entities that it would delete; next is the value of after that goes on; 404 when nothing is held",
 			[]param{text("after", "the place after which to begin", setPlace.String()), upTo(10000, 100)}, nil, 200, bridge.Held{}, a.setHeld},
-		{post, "/api/v1/sets/:name/accept", "accept what is held; id: only if that is still so", queue, bridge.AcceptArgs{}, 202, jobs.Run{}, a.begin("accept", "scan")},
-		{post, "/api/v1/sets/:name/rebase", "publish at the configured addresses: close the old lists, begin new ones", queue, no{}, 202, jobs.Run{}, a.begin("rebase", "rebase")},
-		{post, "/api/v1/sets/:name/forget", "remove a set that is not configured any more: log, documents, records", queue, bridge.ForgetArgs{}, 202, jobs.Run{}, a.begin("forget-set", "forget-set")},
-		{post, "/api/v1/sets/:name/move", "give a set that is not configured any more the name of another one, which has no log yet", queue, bridge.MoveArgs{}, 202, jobs.Run{}, a.begin("move-set", "move-set")},
-		{get, "/api/v1/destinations", "the destinations", []param{paramState}, nil, 200, []bridge.DestinationStatus{}, a.destinations},
-		{get, "/api/v1/destinations/:name", "one destination", nil, nil, 200, bridge.DestinationStatus{}, a.destination},
-		{put, "/api/v1/destinations/:name", "declare a destination, or change its declaration: 201 or 200, and 202 while runs under way are waited for", nil, bridge.Destination{}, 200, Definition{}, a.declare(declared.Destinations)},
-		{remove, "/api/v1/destinations/:name", "take back the declaration of a destination: its mirror stays as it is, until it is forgotten", nil, nil, 200, Definition{}, a.declare(declared.Destinations)},
-		{get, "/api/v1/destinations/:name/definition", "the declaration of a destination, without its secrets", nil, nil, 200, Definition{}, a.definition(declared.Destinations)},
-		{get, "/api/v1/destinations/:name/description", "what the mirror has of one entity, now or, where versions are kept, at a time",
+		{post, "/api/v1/sets/:name/accept", operate, "accept what is held; id: only if that is still so", queue, bridge.AcceptArgs{}, 202, jobs.Run{}, a.begin("accept", "scan")},
+		{post, "/api/v1/sets/:name/rebase", admin, "publish at the configured addresses: close the old lists, begin new ones", queue, no{}, 202, jobs.Run{}, a.begin("rebase", "rebase")},
+		{post, "/api/v1/sets/:name/forget", admin, "remove a set that is not configured any more: log, documents, records", queue, bridge.ForgetArgs{}, 202, jobs.Run{}, a.begin("forget-set", "forget-set")},
+		{post, "/api/v1/sets/:name/move", admin, "give a set that is not configured any more the name of another one, which has no log yet", queue, bridge.MoveArgs{}, 202, jobs.Run{}, a.begin("move-set", "move-set")},
+		{get, "/api/v1/destinations", read, "the destinations", []param{paramState}, nil, 200, []bridge.DestinationStatus{}, a.destinations},
+		{get, "/api/v1/destinations/:name", read, "one destination", nil, nil, 200, bridge.DestinationStatus{}, a.destination},
+		{put, "/api/v1/destinations/:name", admin, "declare a destination, or change its declaration: 201 or 200, and 202 while runs under way are waited for", nil, bridge.Destination{}, 200, Definition{}, a.declare(declared.Destinations)},
+		{remove, "/api/v1/destinations/:name", admin, "take back the declaration of a destination: its mirror stays as it is, until it is forgotten", nil, nil, 200, Definition{}, a.declare(declared.Destinations)},
+		{get, "/api/v1/destinations/:name/definition", read, "the declaration of a destination, without its secrets", nil, nil, 200, Definition{}, a.definition(declared.Destinations)},
+		{get, "/api/v1/destinations/:name/description", read, "what the mirror has of one entity, now or, where versions are kept, at a time",
 			[]param{entity, at("as it was at this time"), paramAs}, nil, 200, representation{}, a.mirrorDescription},
-		{get, "/api/v1/destinations/:name/differences", "what is pending, failed, becomes nothing by map, or differed at the last audit; next is the value of after that goes on", []param{text("after", "the place after which to begin", differencePlace.String()), upTo(10000, 1000)}, nil, 200, Differences{}, a.differences},
-		{get, "/api/v1/destinations/:name/not-rdf", "resources of the source that are no RDF, and where their files are; next is the value of after that goes on", []param{text("after", "the place after which to begin", otherPlace.String()), upTo(10000, 1000)}, nil, 200, NotRDF{}, a.notRDF},
-		{get, "/api/v1/destinations/:name/held", "the deletions that are held; next is the value of after that goes on; 404 when none are",
+		{get, "/api/v1/destinations/:name/differences", read, "what is pending, failed, becomes nothing by map, or differed at the last audit; next is the value of after that goes on", []param{text("after", "the place after which to begin", differencePlace.String()), upTo(10000, 1000)}, nil, 200, Differences{}, a.differences},
+		{get, "/api/v1/destinations/:name/not-rdf", read, "resources of the source that are no RDF, and where their files are; next is the value of after that goes on", []param{text("after", "the place after which to begin", otherPlace.String()), upTo(10000, 1000)}, nil, 200, NotRDF{}, a.notRDF},
+		{get, "/api/v1/destinations/:name/held", read, "the deletions that are held; next is the value of after that goes on; 404 when none are",
 			[]param{text("after", "the place after which to begin", destinationPlace.String()), upTo(10000, 100)}, nil, 200, bridge.Held{}, a.destinationHeld},
-		{post, "/api/v1/destinations/:name/accept", "let go what is held, and follow the source; id: only if that is still so", queue, bridge.AcceptArgs{}, 202, jobs.Run{}, a.begin("let-go", "sync")},
-		{post, "/api/v1/destinations/:name/sync", "follow the source now", queue, bridge.SyncArgs{}, 202, jobs.Run{}, a.begin("sync", "sync")},
-		{post, "/api/v1/destinations/:name/audit", "compare mirror and source now", queue, bridge.AuditArgs{}, 202, jobs.Run{}, a.begin("audit", "audit")},
-		{post, "/api/v1/destinations/:name/repair", "compare, and make equal", queue, no{}, 202, jobs.Run{}, a.begin("repair", "audit")},
-		{post, "/api/v1/destinations/:name/pause", "stop the schedule", nil, no{}, 200, bridge.DestinationStatus{}, a.pause(true)},
-		{post, "/api/v1/destinations/:name/resume", "start the schedule again", nil, no{}, 200, bridge.DestinationStatus{}, a.pause(false)},
-		{post, "/api/v1/destinations/:name/forget", "remove a destination that is not configured any more: what it owns in the store, its lines there, its records", queue, bridge.ForgetArgs{}, 202, jobs.Run{}, a.begin("forget-destination", "forget-destination")},
-		{post, "/api/v1/destinations/:name/move", "make a store the place of the mirror, which it holds already", queue, bridge.MoveArgs{}, 202, jobs.Run{}, a.begin("move-destination", "move-destination")},
-		{post, "/api/v1/verify", "read what is kept here, and compare it with its checksums", queue, bridge.VerifyArgs{}, 202, jobs.Run{}, a.begin("verify", "verify")},
-		{post, "/api/v1/backup", "the whole state as one tar file, for rsbridge restore; an answer without SHA256SUMS at its end is cut", nil, no{}, 200, archive{}, a.backup},
-		{get, "/api/v1/jobs", "the jobs and their schedules", nil, nil, 200, []Job{}, a.jobs},
-		{get, runsPath, "runs, newest first; next is the value of before that goes on",
+		{post, "/api/v1/destinations/:name/accept", operate, "let go what is held, and follow the source; id: only if that is still so", queue, bridge.AcceptArgs{}, 202, jobs.Run{}, a.begin("let-go", "sync")},
+		{post, "/api/v1/destinations/:name/sync", operate, "follow the source now", queue, bridge.SyncArgs{}, 202, jobs.Run{}, a.begin("sync", "sync")},
+		{post, "/api/v1/destinations/:name/audit", operate, "compare mirror and source now", queue, bridge.AuditArgs{}, 202, jobs.Run{}, a.begin("audit", "audit")},
+		{post, "/api/v1/destinations/:name/repair", operate, "compare, and make equal", queue, no{}, 202, jobs.Run{}, a.begin("repair", "audit")},
+		{post, "/api/v1/destinations/:name/pause", operate, "stop the schedule", nil, no{}, 200, bridge.DestinationStatus{}, a.pause(true)},
+		{post, "/api/v1/destinations/:name/resume", operate, "start the schedule again", nil, no{}, 200, bridge.DestinationStatus{}, a.pause(false)},
+		{post, "/api/v1/destinations/:name/forget", admin, "remove a destination that is not configured any more: what it owns in the store, its lines there, its records", queue, bridge.ForgetArgs{}, 202, jobs.Run{}, a.begin("forget-destination", "forget-destination")},
+		{post, "/api/v1/destinations/:name/move", admin, "make a store the place of the mirror, which it holds already", queue, bridge.MoveArgs{}, 202, jobs.Run{}, a.begin("move-destination", "move-destination")},
+		{post, "/api/v1/verify", operate, "read what is kept here, and compare it with its checksums", queue, bridge.VerifyArgs{}, 202, jobs.Run{}, a.begin("verify", "verify")},
+		{post, "/api/v1/backup", admin, "the whole state as one tar file, for rsbridge restore; an answer without SHA256SUMS at its end is cut", nil, no{}, 200, archive{}, a.backup},
+		{get, "/api/v1/jobs", read, "the jobs and their schedules", nil, nil, 200, []Job{}, a.jobs},
+		{get, runsPath, read, "runs, newest first; next is the value of before that goes on",
 			[]param{{name: "job", doc: "only runs of this job", schema: object{"type": "string"}}, oneOf("state", "only runs in this state", runStates), before("only runs before this id"), upTo(1000, 100)}, nil, 200, Runs{}, a.runs},
-		{get, "/api/v1/runs/:id", "one run", []param{paramWait}, nil, 200, jobs.Run{}, a.run},
-		{post, "/api/v1/runs/:id/cancel", "end a run; 409 when it has ended", nil, no{}, 202, jobs.Run{}, a.cancel},
-		{get, actionsPath, "actions of users, newest first; next is the value of before that goes on; for administrators",
+		{get, "/api/v1/runs/:id", read, "one run", []param{paramWait}, nil, 200, jobs.Run{}, a.run},
+		{get, "/api/v1/runs/:id/log", read, "the newest lines of the log about a run, oldest first: 200 at most; kept as long as the run", nil, nil, 200, []jobs.Line{}, a.runLog},
+		{post, "/api/v1/runs/:id/cancel", operate, "end a run; 409 when it has ended", nil, no{}, 202, jobs.Run{}, a.cancel},
+		{get, actionsPath, admin, "actions of users, newest first; next is the value of before that goes on; for administrators",
 			[]param{before("only actions before this id"), upTo(1000, 100)}, nil, 200, Actions{}, a.listActions},
-		{get, "/api/v1/me", "the user of the request", nil, nil, 200, me{}, a.me},
-		{get, "/api/v1/events", "server-sent events: every change of a run, as event: run with the run as data", nil, nil, 200, stream{}, a.events},
+		{get, "/api/v1/me", read, "the user of the request", nil, nil, 200, me{}, a.me},
+		{get, "/api/v1/events", read, "server-sent events: every change of a run, as event: run with the run as data", nil, nil, 200, stream{}, a.events},
 	}
 }
 

@@ -194,6 +194,15 @@ func (a *api) run(c *gin.Context) (any, error) {
 	return a.b.Runner().Wait(c.Request.Context(), id) // the runs end before the server
 }
 
+// runLog answers the lines of the log about a run.
+func (a *api) runLog(c *gin.Context) (any, error) {
+	id, err := runID(c)
+	if err != nil {
+		return nil, err
+	}
+	return a.b.Runner().Lines(c.Request.Context(), id)
+}
+
 func (a *api) cancel(c *gin.Context) (any, error) {
 	id, err := runID(c)
 	if err != nil {

@@ -31,7 +31,8 @@ type proxiesKey struct{}
 
 // faultyCmds are: faulty NAME PORT (a proxy before that port of this machine; its
 // own port goes into the variable NAME) and fault NAME [REGEXP MODE [ARG]] (from
-// now on answers to such requests are spoiled; without a mode all is well).
+// now on answers to such requests are spoiled; without a mode all is well). The mode hang gives no
+// answer.
 func faultyCmds() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"faulty": func(ts *testscript.TestScript, _ bool, args []string) {
@@ -77,6 +78,9 @@ func (f *faulty) before(up *url.URL) http.Handler {
 		case "status":
 			code, _ := strconv.Atoi(arg)
 			http.Error(w, "the proxy says "+arg, code)
+			return
+		case "hang":
+			<-r.Context().Done()
 			return
 		case "body":
 			w.Header().Set("Content-Type", "text/html")

@@ -22,8 +22,11 @@ var ranks = []Role{Reader, Read, Operate, Admin}
 // Roles are those of the administration, the weakest first.
 func Roles() []Role { return ranks[1:] }
 
-// Has tells whether a role has the powers of another one.
-func (r Role) Has(other Role) bool { return slices.Index(ranks, r) >= slices.Index(ranks, other) }
+// Has tells whether a role has the powers of another one. Nobody has those of an unknown role.
+func (r Role) Has(other Role) bool {
+	least := slices.Index(ranks, other)
+	return least >= 0 && slices.Index(ranks, r) >= least
+}
 
 // ParseRole reads a role of the administration.
 func ParseRole(text string) (Role, error) {

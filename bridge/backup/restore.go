@@ -39,10 +39,13 @@ func Check(ctx context.Context, f io.ReadSeeker) (Report, error) {
 	return r.report, nil
 }
 
-// Restore checks a backup, and restores it into a folder that is missing or empty. open opens the records of a
+// Restore checks the folder, which is missing or empty, and the backup. Then it restores one into the other. open opens the records of a
 // new state there. An error leaves it empty; a kill leaves it refused until it is
 // restored again, or emptied.
 func Restore(ctx context.Context, f io.ReadSeeker, dir string, open func(context.Context) (kv.Store, error)) (rep Report, err error) {
+	if err := holder.Vacant(dir); err != nil {
+		return rep, err
+	}
 	if rep, err = Check(ctx, f); err != nil {
 		return rep, err
 	}
@@ -269,14 +272,15 @@ func field(b []byte) (value, rest []byte, err error) {
 
 func syncFolder(dir string) error { return ownfile.Sync(dir) }
 
-// Read opens a backup by its name.
+// Read opens a backup by its name. Only a fault of the backup is told with this name: the others are of the
+// folder, or of the disk.
 func Read(name string, f func(*os.File) error) (err error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	if err = f(file); err != nil {
+	if err = f(file); errors.Is(err, ErrDamaged) || errors.Is(err, kv.ErrNewer) {
 		err = fmt.Errorf("backup %s: %w", name, err)
 	}
 	return err

@@ -34,7 +34,7 @@ func Unfinished(dir string) error {
 // TakeNew takes a folder to fill it: a missing or empty one, or one left by a killed process that filled it. Then
 // what is in it is removed. Until Filled nobody else takes it.
 func TakeNew(ctx context.Context, dir, command string) (*Lock, error) {
-	if err := vacant(dir); err != nil {
+	if err := Vacant(dir); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, ownfile.FolderMode); err != nil {
@@ -45,7 +45,7 @@ func TakeNew(ctx context.Context, dir, command string) (*Lock, error) {
 		return nil, Fault(err)
 	}
 	if err = lock(ctx, f, dir, 0); err == nil {
-		err = vacant(dir) // again: now nobody else can fill it
+		err = Vacant(dir) // again: now nobody else can fill it
 	}
 	if err == nil {
 		err = empty(dir)
@@ -56,8 +56,8 @@ func TakeNew(ctx context.Context, dir, command string) (*Lock, error) {
 	return tell(f, dir, command)
 }
 
-// vacant refuses a folder with anything of another.
-func vacant(dir string) error {
+// Vacant refuses a folder with anything of another.
+func Vacant(dir string) error {
 	if Unfinished(dir) != nil {
 		return nil
 	}
@@ -67,7 +67,7 @@ func vacant(dir string) error {
 	}
 	for _, f := range files {
 		if !keptEmpty(f.Name()) {
-			return fmt.Errorf("the state folder %s holds %s: restore into a new or empty folder", dir, f.Name())
+			return fmt.Errorf("the state folder %s is not empty, it holds %s: restore into a new or empty folder", dir, f.Name())
 		}
 	}
 	return err

@@ -142,6 +142,7 @@ their positions, and go on from there. --dry-run only checks.
 			if dryRun {
 				return tellBackup(a, out, "the backup is whole:", "of "+out.At.Format(time.RFC3339))
 			}
+			acted(a, cfg, action("restore "+args[0], "of "+out.At.Format(time.RFC3339)))
 			return tellBackup(a, out, "restored", "of "+out.At.Format(time.RFC3339)+" into "+cfg.Folder())
 		}}
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "check the backup, and write nothing")

@@ -424,7 +424,7 @@ func (a *app) mirrorOnce(ctx context.Context, cfg *bridge.Config, args bridge.Sy
 	if err := mirrorOpened(b); err != nil {
 		return err
 	}
-	run, err := local{b}.Do(ctx, "sync", "mirror", args, a.progress)
+	run, err := local{b: b}.Do(ctx, "sync", "mirror", args, a.progress)
 	a.endProgress()
 	if err != nil {
 		return err

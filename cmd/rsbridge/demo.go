@@ -209,7 +209,7 @@ func (t *tour) load(ctx context.Context, r schemaorg.Release) error {
 }
 
 func (t *tour) do(ctx context.Context, action, name string, report any) error {
-	run, err := local{t.b}.Do(ctx, action, name, nil, t.a.progress)
+	run, err := local{b: t.b}.Do(ctx, action, name, nil, t.a.progress)
 	t.a.endProgress()
 	if err != nil {
 		return err

@@ -45,6 +45,7 @@ configuration for the new place. Give the password by PGPASSWORD or a password f
 			if err != nil {
 				return err
 			}
+			acted(a, cfg, action("migrate "+rep.To, "from "+rep.From))
 			seconds := time.Since(began).Seconds()
 			if a.json {
 				return a.print(migrateReport{rep, seconds})

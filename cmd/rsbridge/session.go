@@ -15,6 +15,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/httpapi"
+	"github.com/rsbridge/rsbridge/internal/access"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/tlsfiles"
@@ -99,7 +100,7 @@ func looking(ctx context.Context, a *app, open func(context.Context, *bridge.Con
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return local{b}, cfg, b.Close, nil
+	return local{b: b}, cfg, b.Close, nil
 }
 
 // remoteSession is a session on the daemon that holds the state.
@@ -157,7 +158,7 @@ func sessionWith(ctx context.Context, a *app, o bridge.Options) (s session, cfg 
 		}
 	}
 	stop := servePublic(b, a, listeners.Public)
-	return local{b}, cfg, func() error { stop(); listeners.Close(); return b.Close() }, nil
+	return local{b, func(did access.Action) { acted(a, cfg, did) }}, cfg, func() error { stop(); listeners.Close(); return b.Close() }, nil
 }
 
 // holderPatience is the time for an answer of the process holding the state.
@@ -192,10 +193,16 @@ func servePublic(b *bridge.Bridge, a *app, l net.Listener) (stop func()) {
 }
 
 // local is a session on a bridge of this process.
-type local struct{ b *bridge.Bridge }
+type local struct {
+	b     *bridge.Bridge
+	acted func(access.Action) // logs what it does; nil: nothing is logged
+}
 
 func (l local) Do(ctx context.Context, action, name string, args any, progress func(jobs.Run)) (jobs.Run, error) {
 	run, _, err := l.b.Begin(ctx, action, name, "command", args)
+	if l.acted != nil {
+		l.acted(begun(action+" "+name, args, run, err))
+	}
 	if err != nil {
 		return run, err
 	}

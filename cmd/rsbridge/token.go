@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os/user"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -31,15 +30,6 @@ func usersOf(a *app) (*access.Users, *access.Log, error) {
 	}
 	dir := access.Folder(state)
 	return access.Open(dir, ""), access.OpenLog(dir), nil
-}
-
-// action is an action of this command's user.
-func action(what, detail string) access.Action {
-	from := ""
-	if u, err := user.Current(); err == nil {
-		from = u.Username
-	}
-	return access.Action{Time: time.Now(), Who: access.LocalName, From: from, Action: what, Detail: detail}
 }
 
 func tokenCreateCommand(a *app) *cobra.Command {

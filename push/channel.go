@@ -15,6 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/rsbridge/rsbridge/internal/accept"
+	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/push/hub"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -131,7 +132,7 @@ func (t *topic) channel(r *http.Request) (*channel, error) {
 		return nil, err
 	}
 	if text := q.Get("batch"); text != "" {
-		gap, err := time.ParseDuration(text)
+		gap, err := settings.ParseDuration(text)
 		if err != nil || gap < 0 || gap > longestGap {
 			return nil, fmt.Errorf("batch %.100q: want a time up to %v, like 5s", text, longestGap)
 		}

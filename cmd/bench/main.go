@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge"
+	"github.com/rsbridge/rsbridge/internal/settings"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
@@ -114,7 +115,11 @@ func main() {
 	page := flag.String("page", "", "measure nothing: write this page (Markdown, with its plot) from the results beside -o")
 	large := flag.Bool("large", false, "measure this many entities and ten times as many, instead of the other rows")
 	weeks := flag.String("weeks", "", "simulate a week of this scenario, or of all, instead of the rows")
-	two := flag.Duration("two", 0, "change an Oxigraph behind the gateway and a Fuseki with its patch log for so long, with mirrors of both in one Fuseki, instead of the rows")
+	var two time.Duration
+	flag.Func("two", "change an Oxigraph behind the gateway and a Fuseki with its patch log for so long, with mirrors of both in one Fuseki, instead of the rows", func(text string) (err error) {
+		two, err = settings.ParseDuration(text)
+		return err
+	})
 	size := flag.Int64("size", 25_000, "with -weeks: divide the resources of a scenario until there are no more than these")
 	changes := flag.Int64("changes", 40_000, "with -weeks: divide its changes until a week has no more than these")
 	profile := flag.String("profile", "", "folder for profiles of scans and syncs: of the processor, and of all that was allocated up to their end")
@@ -144,8 +149,8 @@ func main() {
 	switch {
 	case *weeks != "":
 		err = runWeeks(ctx, *weeks, *size, *changes, *out)
-	case *two > 0:
-		err = runTwo(ctx, *two, *out)
+	case two > 0:
+		err = runTwo(ctx, two, *out)
 	default:
 		err = run(ctx, *only, *runs, *entities, *dir, *out, *profile, *large)
 	}

@@ -1,9 +1,34 @@
 package settings
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
+
+// TestOneReader: every duration of the module is read by ParseDuration, so all take days and weeks.
+func TestOneReader(t *testing.T) {
+	root, files := filepath.Join("..", ".."), 0
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || name == "internal/settings/duration.go" {
+			return err
+		}
+		raw, err := os.ReadFile(filepath.Join(root, name))
+		files++
+		for _, other := range []string{"time.ParseDuration(", ".DurationVar", "flag.Duration(", "Flags().Duration"} {
+			if strings.Contains(string(raw), other) {
+				t.Errorf("%s reads a duration by %s", name, other)
+			}
+		}
+		return err
+	})
+	if err != nil || files < 300 {
+		t.Errorf("%d files were read: %v", files, err)
+	}
+}
 
 func TestParseDuration(t *testing.T) {
 	for text, want := range map[string]time.Duration{

@@ -29,6 +29,16 @@ func (d *decoder) lapse(kind, format string, args ...any) error {
 	return nil
 }
 
+// next is the next tag. Text between the elements is a lapse.
+func (d *decoder) next() (xmlscan.Token, error) {
+	tok, err := d.s.Next()
+	if err == nil && d.s.Stray {
+		d.s.Stray = false
+		err = d.lapse("stray text", "there is text between the elements; it is left out")
+	}
+	return tok, err
+}
+
 // intern gives equal strings the same memory: media types, relations.
 func (d *decoder) intern(b []byte) string {
 	if s, ok := d.interned[string(b)]; ok {

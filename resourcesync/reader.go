@@ -255,15 +255,9 @@ func (r *Reader) nextOfParts(e *Entry) error {
 func (r *Reader) toEntry() error {
 	s := r.d.s
 	for {
-		tok, err := s.Next()
+		tok, err := r.d.next()
 		if err != nil {
 			return err
-		}
-		if s.Stray {
-			s.Stray = false
-			if err := r.d.lapse("stray text", "there is text between the elements; it is left out"); err != nil {
-				return err
-			}
 		}
 		if tok == xmlscan.End {
 			r.ended = true

@@ -12,15 +12,9 @@ func (r *Reader) entry(e *Entry) error {
 	r.d.faults = nil
 	located := false
 	for {
-		tok, err := s.Next()
+		tok, err := r.d.next()
 		if err != nil {
 			return err
-		}
-		if s.Stray {
-			s.Stray = false
-			if err := r.d.lapse("stray text", "there is text between the elements; it is left out"); err != nil {
-				return err
-			}
 		}
 		if tok == xmlscan.End {
 			break

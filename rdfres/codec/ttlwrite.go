@@ -15,19 +15,7 @@ import (
 // predicates. Every blank node stands under its label, which is its wire name.
 func encodeTurtle(entity string, ts []rdfres.Triple) ([]byte, error) {
 	w := turtleWriter{used: map[string]bool{}}
-	first := rdfres.NewIRI(entity)
-	for _, entityFirst := range []bool{true, false} {
-		for i := 0; i < len(ts); {
-			j := i + 1
-			for j < len(ts) && ts[j].S == ts[i].S {
-				j++
-			}
-			if (ts[i].S == first) == entityFirst {
-				w.subject(ts[i:j])
-			}
-			i = j
-		}
-	}
+	syntax.EachBlock(entity, ts, w.subject)
 	if w.err != nil {
 		return nil, fmt.Errorf("rdfres: encode %s as turtle: %w", entity, w.err)
 	}

@@ -20,19 +20,7 @@ func Encode(entity string, ts []rdfres.Triple) ([]byte, error) {
 	if err := w.namespaces(ts); err != nil {
 		return nil, fmt.Errorf("rdfres: encode %s as rdfxml: %w", entity, err)
 	}
-	first := rdfres.NewIRI(entity)
-	for _, entityFirst := range []bool{true, false} {
-		for i := 0; i < len(ts); {
-			j := i + 1
-			for j < len(ts) && ts[j].S == ts[i].S {
-				j++
-			}
-			if (ts[i].S == first) == entityFirst {
-				w.description(ts[i:j])
-			}
-			i = j
-		}
-	}
+	syntax.EachBlock(entity, ts, w.description)
 	w.text("</rdf:RDF>\n")
 	if w.err != nil {
 		return nil, fmt.Errorf("rdfres: encode %s as rdfxml: %w", entity, w.err)

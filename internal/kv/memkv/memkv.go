@@ -200,38 +200,14 @@ func (s *snapshot) Close() error {
 	return nil
 }
 
+// batch changes the tree of a store.
 type batch struct {
-	s    *Store
-	ops  []func(*node) *node
-	size int
+	s *Store
+	pending[*node]
 }
-
-func (b *batch) Set(key, value []byte) {
-	k, v := bytes.Clone(key), bytes.Clone(value)
-	b.size += len(k) + len(v)
-	b.ops = append(b.ops, func(n *node) *node { return n.set(k, v) })
-}
-
-func (b *batch) Delete(key []byte) {
-	lo := bytes.Clone(key)
-	hi := append(bytes.Clone(key), 0)
-	b.size += len(lo)
-	b.ops = append(b.ops, func(n *node) *node { return n.deleteRange(lo, hi) })
-}
-
-func (b *batch) DeleteRange(lo, hi []byte) {
-	l, h := bytes.Clone(lo), bytes.Clone(hi)
-	b.size += len(l) + len(h)
-	b.ops = append(b.ops, func(n *node) *node { return n.deleteRange(l, h) })
-}
-
-func (b *batch) Grow(int) {}
-
-func (b *batch) Size() int { return b.size }
 
 func (b *batch) Commit(ctx context.Context, sync bool) error {
-	ops := b.ops
-	b.ops, b.size = nil, 0
+	ops := b.take()
 	if err := kv.NotBegun(ctx); err != nil {
 		return err
 	}
@@ -254,11 +230,6 @@ func (b *batch) Commit(ctx context.Context, sync bool) error {
 		b.s.since = b.s.since[:0]
 	}
 	b.s.since = append(b.s.since, root)
-	return nil
-}
-
-func (b *batch) Close() error {
-	b.ops, b.size = nil, 0
 	return nil
 }
 

@@ -40,7 +40,12 @@ func (v view) lacks(key []byte) bool {
 	return i < len(v.gone) && bytes.Compare(v.gone[i].lo, key) <= 0
 }
 
-func (v view) without(lo, hi []byte) view {
+func (v view) set(key, value []byte) view {
+	v.own = v.own.set(key, value)
+	return v
+}
+
+func (v view) deleteRange(lo, hi []byte) view {
 	if hi != nil && bytes.Compare(lo, hi) >= 0 {
 		return v
 	}
@@ -190,33 +195,14 @@ func (s *draft) Close() error {
 	return nil
 }
 
+// draftBatch changes the view of a draft.
 type draftBatch struct {
-	s    *draft
-	ops  []func(view) view
-	size int
+	s *draft
+	pending[view]
 }
-
-func (b *draftBatch) Set(key, value []byte) {
-	k, v := bytes.Clone(key), bytes.Clone(value)
-	b.size += len(k) + len(v)
-	b.ops = append(b.ops, func(to view) view { to.own = to.own.set(k, v); return to })
-}
-
-func (b *draftBatch) Delete(key []byte) { b.DeleteRange(key, append(bytes.Clone(key), 0)) }
-
-func (b *draftBatch) DeleteRange(lo, hi []byte) {
-	l, h := bytes.Clone(lo), bytes.Clone(hi)
-	b.size += len(l) + len(h)
-	b.ops = append(b.ops, func(to view) view { return to.without(l, h) })
-}
-
-func (b *draftBatch) Grow(int) {}
-
-func (b *draftBatch) Size() int { return b.size }
 
 func (b *draftBatch) Commit(ctx context.Context, _ bool) error {
-	ops := b.ops
-	b.ops, b.size = nil, 0
+	ops := b.take()
 	if err := kv.NotBegun(ctx); err != nil {
 		return err
 	}
@@ -228,10 +214,5 @@ func (b *draftBatch) Commit(ctx context.Context, _ bool) error {
 	for _, op := range ops {
 		b.s.view = op(b.s.view)
 	}
-	return nil
-}
-
-func (b *draftBatch) Close() error {
-	b.ops, b.size = nil, 0
 	return nil
 }

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"github.com/rsbridge/rsbridge/bridge/config"
+	"github.com/rsbridge/rsbridge/bridge/tables"
 	"github.com/rsbridge/rsbridge/internal/configfile"
 )
 
@@ -15,16 +16,16 @@ type (
 	Content     = config.Content
 	Destination = config.Destination
 
-	Select       = config.Select
-	Part         = config.Part
-	Hints        = config.Hints
-	ResourceList = config.ResourceList
-	ChangeList   = config.ChangeList
-	ResourceDump = config.ResourceDump
-	ChangeDump   = config.ChangeDump
-	Archives     = config.Archives
-	Retention    = config.Retention
-	Audit        = config.Audit
+	Select       = tables.Select
+	Part         = tables.Part
+	Hints        = tables.Hints
+	ResourceList = tables.ResourceList
+	ChangeList   = tables.ChangeList
+	ResourceDump = tables.ResourceDump
+	ChangeDump   = tables.ChangeDump
+	Archives     = tables.Archives
+	Retention    = tables.Retention
+	Audit        = tables.Audit
 
 	Secret      = config.Secret
 	Duration    = config.Duration

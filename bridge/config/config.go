@@ -115,48 +115,48 @@ func (s *Store) IsLocal() bool { return s.Embedded != "" || s.IsSink() }
 
 // Set is a ResourceSync set made from a store, or from a series of dumps.
 type Set struct {
-	Store          string       `yaml:"store" doc:"name of the scanned store"`
-	Dumps          []string     `yaml:"dumps" doc:"instead of a store: patterns of files, like ./dumps/*.nt.gz; the newest complete one is the state. N-Triples (.nt), N-Quads (.nq) or Turtle (.ttl), also packed with gzip, zstd or bzip2"`
-	DumpsOrder     string       `yaml:"dumps_order" doc:"order of the dumps: by name, with numbers compared as numbers, or by time of change; the last one is the newest" allowed:"name|time" default:"name"`
-	DumpsProof     string       `yaml:"dumps_proof" doc:"proof of a complete dump. Empty: its checksum file (FILE.sha256, SHA256SUMS and the like) and FILE.count, its number of statements, where they are there. checksum: a required checksum file. count: a required FILE.count. Any text beginning with #: the last line of each dump"`
-	DumpsSettle    Duration     `yaml:"dumps_settle" doc:"rest time of a dump before it is read; best rename complete dumps into place" default:"2s"`
-	Title          string       `yaml:"title" doc:"for people and catalogues"`
-	Description    string       `yaml:"description" doc:"for people and catalogues"`
-	Licence        string       `yaml:"licence" doc:"the licence: its IRI, or its name as dct:rights"`
-	Publisher      string       `yaml:"publisher" doc:"publisher of the set: a name, or an IRI"`
-	Graphs         []string     `yaml:"graphs" doc:"default: the default graph, with describe: graph all named graphs; \"*\": all"`
-	Select         Select       `yaml:"select" doc:"selected entities: all keys below must allow them; default: every subject with an IRI"`
-	Describe       string       `yaml:"describe" doc:"cbd, scbd, graph (each named graph is a resource, called by its IRI), or a CONSTRUCT with ?entity" default:"cbd"`
-	Format         string       `yaml:"format" doc:"of the representations" allowed:"jsonld|ntriples" default:"jsonld"`
-	Prefix         string       `yaml:"prefix" doc:"removed from entity IRIs to make readable addresses"`
-	Schedule       string       `yaml:"schedule" doc:"when to scan: cron with five fields, @hourly, @every 5m, CRON_TZ=" default:"@every 5m"`
-	Hints          Hints        `yaml:"hints" doc:"names of possible changes, to spare full scans; schedule then follows hints, and hints.full reads everything"`
-	Strategy       string       `yaml:"strategy" doc:"way of full scans (docs/reference/stores.md). In one answer: whole, or a certain form. In parts: predicates, hash (of the entity IRI), graphs (one by one), batches (of entities). Empty: one answer in the fastest form, and parts after a cut answer" allowed:"whole|graph-store|construct|select-tsv|select-json|select-xml|select-binary|predicates|hash|graphs|batches"`
-	Batch          int          `yaml:"batch" doc:"entities in the first query of a batch; later queries adapt to the store" default:"200"`
-	MaxTriples     int          `yaml:"max_description_triples" doc:"an entity, or a component of blank nodes, with more triples fails by name; each is held in memory" default:"2000000"`
-	MaxDepth       int          `yaml:"max_depth" doc:"an entity with deeper nested blank nodes fails by name" default:"100000"`
-	MaxNaming      int          `yaml:"max_naming_work" doc:"limit of steps for naming the blank nodes of one component; an entity with too similar ones fails by name" default:"1000000"`
-	MaxDeleteRatio float64      `yaml:"max_delete_ratio" doc:"a scan with deletions of a larger part of the set is held; ten are never too many, unless they are all" default:"0.2"`
-	Hashes         []string     `yaml:"hashes" doc:"beside sha-256: md5, sha-1"`
-	Publish        []string     `yaml:"publish" doc:"resourcelist, changelist, resourcedump, changedump" default:"resourcelist,changelist,resourcedump"`
-	ResourceList   ResourceList `yaml:"resourcelist" doc:"settings of the Resource List"`
-	ChangeList     ChangeList   `yaml:"changelist" doc:"settings of the Change Lists"`
-	ResourceDump   ResourceDump `yaml:"resourcedump" doc:"settings of the Resource Dump"`
-	ChangeDump     ChangeDump   `yaml:"changedump" doc:"settings of the Change Dump"`
-	Inventory      bool         `yaml:"inventory" doc:"publish the inventory: digests for a quick comparison" default:"true"`
-	Archives       Archives     `yaml:"archives" doc:"settings of the archives"`
-	Retention      Retention    `yaml:"retention" doc:"lifetime of the past"`
-	Collections    []string     `yaml:"collections" doc:"properties whose IRIs become collection links of list entries"`
-	Collection     string       `yaml:"collection" doc:"IRI of a collection of all resources: an OAI-ORE aggregation, an OAI-PMH set"`
-	Content        Content      `yaml:"content" doc:"files behind descriptions (PDF, images), listed as resources and linked both ways: a list of properties, or a table"`
-	Alternates     []string     `yaml:"alternates" doc:"other sets with descriptions of the same entities in another vocabulary; list entries get alternate links to them"`
-	Locations      []string     `yaml:"locations" doc:"further places of the same representations, the best first: duplicate links with pri; the address of a copy of the set, or a template with {name} and {suffix}"`
-	Links          []string     `yaml:"links" doc:"further links of list entries, each as REL HREF or REL HREF TYPE; in HREF {entity}, {entity_escaped}, {name}, {suffix}, {loc} and {sequence} are filled in"`
-	Relations      []string     `yaml:"relations" doc:"relations of a representation's Link header that list entries and manifests have too: alternate (other formats), canonical, describedby, timegate. Each makes lists larger" allowed:"alternate|canonical|describedby|timegate"`
-	Notify         push.Config  `yaml:"notify" doc:"notifications of changes"`
-	Access         string       `yaml:"access" doc:"readers of the set's addresses: everybody, or those with a token (rsbridge token create NAME --set SET). Its name, title and description stay public, and it has no WebSub: a hub sends changes to others" allowed:"public|tokens" default:"public"`
-	Faces          []string     `yaml:"faces" doc:"other forms of the same log: ldes (Linked Data Event Stream), iiif (IIIF Change Discovery), oai (OAI-PMH 2.0)" allowed:"ldes|iiif|oai"`
-	Contact        string       `yaml:"contact" doc:"e-mail address of the set's administrator; OAI-PMH wants one, default admin@ and the host"`
+	Store          string              `yaml:"store" doc:"name of the scanned store"`
+	Dumps          []string            `yaml:"dumps" doc:"instead of a store: patterns of files, like ./dumps/*.nt.gz; the newest complete one is the state. N-Triples (.nt), N-Quads (.nq) or Turtle (.ttl), also packed with gzip, zstd or bzip2"`
+	DumpsOrder     string              `yaml:"dumps_order" doc:"order of the dumps: by name, with numbers compared as numbers, or by time of change; the last one is the newest" allowed:"name|time" default:"name"`
+	DumpsProof     string              `yaml:"dumps_proof" doc:"proof of a complete dump. Empty: its checksum file (FILE.sha256, SHA256SUMS and the like) and FILE.count, its number of statements, where they are there. checksum: a required checksum file. count: a required FILE.count. Any text beginning with #: the last line of each dump"`
+	DumpsSettle    Duration            `yaml:"dumps_settle" doc:"rest time of a dump before it is read; best rename complete dumps into place" default:"2s"`
+	Title          string              `yaml:"title" doc:"for people and catalogues"`
+	Description    string              `yaml:"description" doc:"for people and catalogues"`
+	Licence        string              `yaml:"licence" doc:"the licence: its IRI, or its name as dct:rights"`
+	Publisher      string              `yaml:"publisher" doc:"publisher of the set: a name, or an IRI"`
+	Graphs         []string            `yaml:"graphs" doc:"default: the default graph, with describe: graph all named graphs; \"*\": all"`
+	Select         tables.Select       `yaml:"select" doc:"selected entities: all keys below must allow them; default: every subject with an IRI"`
+	Describe       string              `yaml:"describe" doc:"cbd, scbd, graph (each named graph is a resource, called by its IRI), or a CONSTRUCT with ?entity" default:"cbd"`
+	Format         string              `yaml:"format" doc:"of the representations" allowed:"jsonld|ntriples" default:"jsonld"`
+	Prefix         string              `yaml:"prefix" doc:"removed from entity IRIs to make readable addresses"`
+	Schedule       string              `yaml:"schedule" doc:"when to scan: cron with five fields, @hourly, @every 5m, CRON_TZ=" default:"@every 5m"`
+	Hints          tables.Hints        `yaml:"hints" doc:"names of possible changes, to spare full scans; schedule then follows hints, and hints.full reads everything"`
+	Strategy       string              `yaml:"strategy" doc:"way of full scans (docs/reference/stores.md). In one answer: whole, or a certain form. In parts: predicates, hash (of the entity IRI), graphs (one by one), batches (of entities). Empty: one answer in the fastest form, and parts after a cut answer" allowed:"whole|graph-store|construct|select-tsv|select-json|select-xml|select-binary|predicates|hash|graphs|batches"`
+	Batch          int                 `yaml:"batch" doc:"entities in the first query of a batch; later queries adapt to the store" default:"200"`
+	MaxTriples     int                 `yaml:"max_description_triples" doc:"an entity, or a component of blank nodes, with more triples fails by name; each is held in memory" default:"2000000"`
+	MaxDepth       int                 `yaml:"max_depth" doc:"an entity with deeper nested blank nodes fails by name" default:"100000"`
+	MaxNaming      int                 `yaml:"max_naming_work" doc:"limit of steps for naming the blank nodes of one component; an entity with too similar ones fails by name" default:"1000000"`
+	MaxDeleteRatio float64             `yaml:"max_delete_ratio" doc:"a scan with deletions of a larger part of the set is held; ten are never too many, unless they are all" default:"0.2"`
+	Hashes         []string            `yaml:"hashes" doc:"beside sha-256: md5, sha-1"`
+	Publish        []string            `yaml:"publish" doc:"resourcelist, changelist, resourcedump, changedump" default:"resourcelist,changelist,resourcedump"`
+	ResourceList   tables.ResourceList `yaml:"resourcelist" doc:"settings of the Resource List"`
+	ChangeList     tables.ChangeList   `yaml:"changelist" doc:"settings of the Change Lists"`
+	ResourceDump   tables.ResourceDump `yaml:"resourcedump" doc:"settings of the Resource Dump"`
+	ChangeDump     tables.ChangeDump   `yaml:"changedump" doc:"settings of the Change Dump"`
+	Inventory      bool                `yaml:"inventory" doc:"publish the inventory: digests for a quick comparison" default:"true"`
+	Archives       tables.Archives     `yaml:"archives" doc:"settings of the archives"`
+	Retention      tables.Retention    `yaml:"retention" doc:"lifetime of the past"`
+	Collections    []string            `yaml:"collections" doc:"properties whose IRIs become collection links of list entries"`
+	Collection     string              `yaml:"collection" doc:"IRI of a collection of all resources: an OAI-ORE aggregation, an OAI-PMH set"`
+	Content        Content             `yaml:"content" doc:"files behind descriptions (PDF, images), listed as resources and linked both ways: a list of properties, or a table"`
+	Alternates     []string            `yaml:"alternates" doc:"other sets with descriptions of the same entities in another vocabulary; list entries get alternate links to them"`
+	Locations      []string            `yaml:"locations" doc:"further places of the same representations, the best first: duplicate links with pri; the address of a copy of the set, or a template with {name} and {suffix}"`
+	Links          []string            `yaml:"links" doc:"further links of list entries, each as REL HREF or REL HREF TYPE; in HREF {entity}, {entity_escaped}, {name}, {suffix}, {loc} and {sequence} are filled in"`
+	Relations      []string            `yaml:"relations" doc:"relations of a representation's Link header that list entries and manifests have too: alternate (other formats), canonical, describedby, timegate. Each makes lists larger" allowed:"alternate|canonical|describedby|timegate"`
+	Notify         push.Config         `yaml:"notify" doc:"notifications of changes"`
+	Access         string              `yaml:"access" doc:"readers of the set's addresses: everybody, or those with a token (rsbridge token create NAME --set SET). Its name, title and description stay public, and it has no WebSub: a hub sends changes to others" allowed:"public|tokens" default:"public"`
+	Faces          []string            `yaml:"faces" doc:"other forms of the same log: ldes (Linked Data Event Stream), iiif (IIIF Change Discovery), oai (OAI-PMH 2.0)" allowed:"ldes|iiif|oai"`
+	Contact        string              `yaml:"contact" doc:"e-mail address of the set's administrator; OAI-PMH wants one, default admin@ and the host"`
 }
 
 // Rotation is the age of a Change List at its closing. A Change Dump holds closed lists only,
@@ -179,7 +179,7 @@ type Destination struct {
 	Store          string       `yaml:"store" doc:"name of the mirror's store"`
 	Graph          string       `yaml:"graph" doc:"one graph for all, or one for each entity" allowed:"single|per-entity" default:"single"`
 	GraphIRI       string       `yaml:"graph_iri" doc:"single: the graph, empty for the default graph; per-entity: a template" `
-	Select         Part         `yaml:"select" doc:"a part of the source: one of the keys below must match; after a change the next sync fetches or removes the difference"`
+	Select         tables.Part  `yaml:"select" doc:"a part of the source: one of the keys below must match; after a change the next sync fetches or removes the difference"`
 	Map            string       `yaml:"map" doc:"a CONSTRUCT of SPARQL 1.1 applied to each description before storing; ?entity is its entity; without FROM, SERVICE, NOW, RAND, UUID"`
 	Keep           string       `yaml:"keep" doc:"current: as the source. deleted: deletions of the source are not followed. versions: every version stays in the state. A resource outside select.classes always leaves the mirror; its versions stay with versions" allowed:"current|deleted|versions" default:"current"`
 	MaxDeleteRatio float64      `yaml:"max_delete_ratio" doc:"deletions of a larger part of the mirror are held, and descriptions that become empty count as such; ten are never too many, unless they are all" default:"0.2"`
@@ -187,7 +187,7 @@ type Destination struct {
 	Schedule       string       `yaml:"schedule" doc:"when to sync" default:"@every 1m"`
 	Live           live.Config  `yaml:"live" doc:"notifications of the source: a mode, or a table; the schedule rests while a channel is open"`
 	Report         bool         `yaml:"report" doc:"report the position of the mirror to the source, signed with a key of its own, if the source takes such reports (docs/howto/watch-the-lag.md)"`
-	Audit          Audit        `yaml:"audit" doc:"when to audit: a schedule, or a table"`
+	Audit          tables.Audit `yaml:"audit" doc:"when to audit: a schedule, or a table"`
 	OnGap          string       `yaml:"on_gap" doc:"reaction to lost changes: a comparison by archives or lists, or a stop" allowed:"baseline|stop" default:"baseline"`
 	Files          string       `yaml:"files" doc:"a folder for non-RDF resources (pages, images, PDFs), each at the path of its address; empty: only counted and listed"`
 	Provenance     bool         `yaml:"provenance" doc:"record source, time and digest of each description in the mirror's graph urn:rsbridge:state (PROV-O, Dublin Core)"`
@@ -200,20 +200,6 @@ type Destination struct {
 	MaxPackage     int64        `yaml:"max_package_bytes" doc:"a longer package of a dump is not taken; two at once may lie in the temporary folder of the state" default:"68719476736"`
 	Timeout        Duration     `yaml:"timeout" doc:"of one request to the source: for the begin of its answer; half of it for a pause" default:"2m"`
 }
-
-// Tables of a set and of a destination.
-type (
-	Select       = tables.Select
-	Part         = tables.Part
-	Hints        = tables.Hints
-	ResourceList = tables.ResourceList
-	ChangeList   = tables.ChangeList
-	ResourceDump = tables.ResourceDump
-	ChangeDump   = tables.ChangeDump
-	Archives     = tables.Archives
-	Retention    = tables.Retention
-	Audit        = tables.Audit
-)
 
 // Types of settings, and faults of a configuration file.
 type (

@@ -9,11 +9,12 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/bridge/config"
+	"github.com/rsbridge/rsbridge/bridge/tables"
 )
 
 // An audit is a schedule, or a table of one and of whether it repairs.
 func TestParseAudit(t *testing.T) {
-	for audit, want := range map[string]config.Audit{
+	for audit, want := range map[string]tables.Audit{
 		"":                             {Schedule: "@daily"},
 		`audit: "@hourly"`:             {Schedule: "@hourly"},
 		`audit: ""`:                    {},

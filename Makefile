@@ -137,6 +137,8 @@ generate:
 campaign: build
 	RSBRIDGE_KILLS=100 RSBRIDGE_ENTITIES=100000 RSBRIDGE_PAUSE=8000 $(GO) run ./internal/teststores/withstores \
 	  $(GO) test ./cmd/rsbridge -run TestKilled -v -timeout 30m
+	RSBRIDGE_KILLS=200 RSBRIDGE_STOPS=100 $(GO) run ./internal/teststores/withstores \
+	  $(GO) test ./cmd/rsbridge -run 'TestSeveral$$' -v -timeout 120m
 	RSBRIDGE_FAULTS=200 RSBRIDGE_PAUSE=900 $(GO) run ./internal/teststores/withstores \
 	  $(GO) test ./cmd/rsbridge -run 'TestFaults$$' -v -timeout 30m
 	RSBRIDGE_HISTORY=all $(GO) run ./internal/teststores/withstores $(GO) test ./bridge -run TestHistory -v -timeout 30m

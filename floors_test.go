@@ -25,7 +25,7 @@ var floors = map[string]int{
 	"resourcesync": 0, "jsonpatch": 0,
 	"internal/jobs": 0, "internal/kv": 0, "internal/kv/guardfs": 0, "internal/kv/pebblekv": 0, "internal/kv/pgkv": 0, "internal/kv/kvtest": 0, "internal/kv/memkv": 0, "internal/kv/forward": 0,
 	"internal/blob": 0, "internal/blob/fileblob": 0, "internal/blob/s3blob": 0, "internal/blob/blobtest": 0,
-	"internal/accept": 0, "internal/access": 0, "internal/tlsfiles": 0, "internal/hosts": 0, "internal/login": 0, "internal/clip": 0, "internal/fairconn": 0, "internal/extsort": 0, "internal/inproc": 0, "internal/webguard": 0, "internal/version": 0, "internal/service": 0, "internal/flock": 0, "internal/webclient": 0, "internal/pace": 0, "internal/settings": 0, "internal/configfile": 0, "internal/ownfile": 0, "internal/xmlscan": 0, "internal/lru": 0, "internal/ordered": 0, "internal/repeats": 0, "internal/position": 0, "internal/attempts": 0, "internal/recentlog": 0,
+	"internal/accept": 0, "internal/access": 0, "internal/tlsfiles": 0, "internal/hosts": 0, "internal/login": 0, "internal/clip": 0, "internal/fairconn": 0, "internal/extsort": 0, "internal/inproc": 0, "internal/webguard": 0, "internal/version": 0, "internal/service": 0, "internal/flock": 0, "internal/webclient": 0, "internal/pace": 0, "internal/settings": 0, "internal/configfile": 0, "internal/ownfile": 0, "internal/xmlscan": 0, "internal/lru": 0, "internal/ordered": 0, "internal/repeats": 0, "internal/position": 0, "internal/attempts": 0, "internal/recentlog": 0, "internal/fence": 0,
 
 	"changetrack": 1, "internal/telemetry": 1, "internal/sparql": 1, "internal/embedstore": 1, "internal/simulate": 1, "resourcesync/staticsite": 1, "resourcesync/check": 1,
 	"publish/inventory": 1, "publish/naming": 1, "publish/partition": 1, "publish/catalogue": 1,
@@ -35,7 +35,7 @@ var floors = map[string]int{
 	"sparqlsrc": 2, "content": 2, "publish": 2, "publish/patch": 2, "publish/packing": 2, "publish/kept": 2, "publish/offer": 2, "publish/search": 2, "publish/days": 2, "publish/pages": 2, "faces": 2, "destination": 2, "destination/feed": 2, "destination/live": 2, "destination/report": 2, "destination/pairs": 2, "destination/obtain": 2, "destination/keep": 2, "destination/apply": 2, "destination/audit": 2, "destination/sink": 2, "destination/sink/*sink": 2, "destination/sink/marks": 2,
 	"push": 2, "push/hub": 2, "push/positions": 2,
 
-	"bridge": 3, "bridge/config": 3, "bridge/records": 3, "bridge/holder": 3, "bridge/spaces": 3, "bridge/backup": 3, "bridge/vocabulary": 3, "bridge/retained": 3, "bridge/declared": 3, "bridge/versions": 3, "bridge/tables": 3, "bridge/paused": 3, "bridge/named": 3, "bridge/gateway": 3, "bridge/storelog": 3, "bridge/history": 3, "bridge/publishto": 3, "bridge/lastruns": 3, "bridge/runlines": 3,
+	"bridge": 3, "bridge/config": 3, "bridge/records": 3, "bridge/holder": 3, "bridge/spaces": 3, "bridge/backup": 3, "bridge/vocabulary": 3, "bridge/retained": 3, "bridge/declared": 3, "bridge/versions": 3, "bridge/tables": 3, "bridge/paused": 3, "bridge/named": 3, "bridge/gateway": 3, "bridge/storelog": 3, "bridge/history": 3, "bridge/publishto": 3, "bridge/lastruns": 3, "bridge/runlines": 3, "bridge/sharedfiles": 3,
 
 	"httpapi": 4, "httpapi/dashboard": 4, "httpapi/metrics": 4, "examples": 4, "examples/schemaorg": 4, "examples/expose": 4, "examples/mirror": 4, "examples/admin": 4, "examples/embed": 4,
 
@@ -49,8 +49,8 @@ var floors = map[string]int{
 // number has 0.
 var order = map[string]int{
 	"internal/ownfile": 0, "internal/kv": 0, "internal/kv/guardfs": 1, "internal/kv/memkv": 1, "internal/kv/forward": 1, "internal/kv/pebblekv": 2, "internal/kv/pgkv": 1, "internal/kv/kvtest": 3, "internal/jobs": 4, "internal/version": 0, "internal/webclient": 1, "internal/configfile": 1, "internal/access": 1, "internal/login": 2,
-	"internal/xmlscan": 0, "resourcesync": 1, "internal/blob/fileblob": 1, "internal/blob/blobtest": 1, "internal/blob/s3blob": 2,
-	"publish/naming": 0, "publish/catalogue": 1, "publish/offer": 0, "publish/pages": 1, "bridge/holder": 0, "bridge/backup": 1, "bridge/records": 1, "bridge/retained": 1, "bridge/named": 0, "bridge/gateway": 1, "bridge/storelog": 1, "bridge/config": 2, "push/hub": 0, "push/positions": 1, "destination/item": 1,
+	"internal/xmlscan": 0, "resourcesync": 1, "internal/blob/fileblob": 1, "internal/blob/blobtest": 1, "internal/blob/s3blob": 2, "internal/fence": 1,
+	"publish/naming": 0, "publish/catalogue": 1, "publish/offer": 0, "publish/pages": 1, "bridge/holder": 0, "bridge/backup": 1, "bridge/records": 1, "bridge/retained": 1, "bridge/named": 0, "bridge/gateway": 1, "bridge/storelog": 1, "bridge/config": 2, "bridge/sharedfiles": 2, "push/hub": 0, "push/positions": 1, "destination/item": 1,
 	"rdfres/internal/chars": 0, "rdfres": 1, "rdfres/internal/syntax": 2, "rdfres/jsonld": 3, "rdfres/rdfxml": 3, "rdfres/codec": 4,
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/internal/fence"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -50,8 +51,9 @@ type Options struct {
 	// Telemetry measures runs and requests; nil: nothing does.
 	Telemetry *telemetry.Telemetry
 
-	dry   bool     // see OpenDry
-	names kv.Store // of a dry one: indexes of names, in a folder of their own
+	dry       bool     // see OpenDry
+	following bool     // dry, and another process leads
+	names     kv.Store // of a dry one: indexes of names, in a folder of their own
 }
 
 // HeldError names the holder of a state folder.
@@ -78,7 +80,7 @@ type Bridge struct {
 	answering inproc.Running // requests to PublicHandler
 	again     chan struct{}
 	reopen    reopening
-	settled   <-chan struct{} // of the state: see watchRoom
+	state     state
 	behind    behind
 }
 
@@ -123,22 +125,22 @@ const holderWait = 10 * time.Second
 
 // openState takes the state folder and opens the records in it.
 func (b *Bridge) openState(ctx context.Context) (err error) {
-	if b.holder, err = holder.Take(ctx, b.cfg.Folder(), b.o.Command, cmp.Or(b.o.Wait, holderWait)); err != nil {
-		return err
+	if b.holder == nil { // a standby has it already
+		if b.holder, err = holder.Take(ctx, b.cfg.Folder(), b.o.Command, cmp.Or(b.o.Wait, holderWait)); err != nil {
+			return err
+		}
 	}
 	if err := b.cfg.Vacant(); err != nil {
 		return err
 	}
-	state, err := b.cfg.Records().Open(ctx, kv.OpenOptions{Logger: b.log})
-	if err != nil {
+	if b.kv, err = b.cfg.Records().Open(ctx, kv.OpenOptions{Logger: b.log, Former: lastLead(b.cfg)}); err != nil {
 		return err
 	}
-	b.kv = state
 	if err := spaces.Forward(ctx, b.kv, b.cfg.Folder(), b.log); err != nil {
 		return err
 	}
-	if s, ok := state.(kv.Settler); ok {
-		b.settled = s.Settled()
+	if err := b.state.open(ctx, b); err != nil {
+		return err
 	}
 	if err := os.RemoveAll(b.cfg.TempDir()); err != nil { // left by a crash
 		return fmt.Errorf("clean the temporary folder of the state: %w", err)
@@ -152,7 +154,7 @@ func (b *Bridge) openState(ctx context.Context) (err error) {
 // openAll opens the stores, sets and destinations. It takes the open stores of before.
 func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
 	b.records = kv.Prefix(b.kv, spaces.Bridge)
-	stores := storeOpener{cfg: b.cfg, before: &Config{}, log: b.log, dry: b.o.dry, looking: b.o.Looking, telemetry: b.o.Telemetry}
+	stores := storeOpener{cfg: b.cfg, before: &Config{}, log: b.log, dry: b.o.dry, looking: b.o.Looking, telemetry: b.o.Telemetry, hold: b.state.hold()}
 	if before != nil {
 		stores.before, stores.open = before.cfg, before.stores
 	}
@@ -172,12 +174,12 @@ func (b *Bridge) openAll(ctx context.Context, before *Bridge) error {
 		return nil
 	}
 	ctx, b.behind.unwatch = context.WithCancel(context.WithoutCancel(ctx)) // ended by Close
-	watchRoom(ctx, b.settled, fullFolders(b.cfg, b.stores), b.again)
-	return nil
+	watchRoom(ctx, b.state.settled, fullFolders(b.cfg, b.stores), b.again)
+	return b.state.files.Keep(ctx)
 }
 
 func (b *Bridge) openRunner(ctx context.Context) (err error) {
-	b.runner, err = jobs.Open(ctx, kv.Prefix(b.kv, spaces.Jobs), b.jobs(ctx), jobs.Options{Now: b.o.Now, Class: lastruns.Class, Lines: runlines.Of(b.log), Around: b.o.Telemetry.Run, Grace: cmp.Or(b.o.Grace, 20*time.Second), Logger: b.log.With("component", "jobs")})
+	b.runner, err = jobs.Open(ctx, kv.Prefix(b.kv, spaces.Jobs), b.jobs(ctx), jobs.Options{Now: b.o.Now, Class: lastruns.Class, Lines: runlines.Of(b.log), Around: b.o.Telemetry.Run, Following: b.o.following, Grace: cmp.Or(b.o.Grace, 20*time.Second), Logger: b.log.With("component", "jobs")})
 	return err
 }
 
@@ -189,7 +191,7 @@ func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
 		}
 	}
 	b.tracker, err = changetrack.Open(ctx, kv.Prefix(b.kv, spaces.Track), changetrack.Options{
-		Dir: filepath.Join(b.cfg.Folder(), "stage"), Now: b.now, Logger: b.log.With("component", "changetrack"), Names: b.cfg.Names(), Reading: b.o.dry,
+		Dir: filepath.Join(b.cfg.Folder(), "stage"), Now: b.now, Logger: b.log.With("component", "changetrack"), Names: b.cfg.Names(), Reading: b.o.dry, Following: b.o.following,
 	})
 	if err != nil {
 		return fmt.Errorf("open the change log: %w", err)
@@ -227,10 +229,14 @@ func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
 			return err
 		}
 	}
+	if err := allPublished(ctx, b); err != nil {
+		return err
+	}
 	files, err := b.cfg.Files.Open(ctx, b.cfg.PublishedFolder(), b.o.dry, b.log)
 	if err != nil {
 		return err
 	}
+	files = fence.Blobs(files, b.state.hold())
 	b.pub, err = publish.Open(ctx, kv.Prefix(b.kv, spaces.Publish), published, publish.Options{
 		BaseURL: base, Title: b.cfg.Public.Title, Description: b.cfg.Public.Description, Publisher: b.cfg.Public.Publisher, Robots: b.cfg.Public.Robots, Dir: b.cfg.PublishedFolder(), Files: files, FilesURL: b.cfg.Files.URL(), Now: b.now, Logger: b.log.With("component", "publish"), Dry: b.o.dry, Names: b.o.names,
 		Missing: func(set string) {
@@ -273,6 +279,7 @@ func (b *Bridge) Start(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
+	b.state.start(context.WithoutCancel(ctx), b)
 	b.runner.Schedule()
 	if b.forms.push != nil {
 		if err := b.forms.push.Start(ctx); err != nil {
@@ -329,6 +336,7 @@ func (b *Bridge) Close() error {
 func (b *Bridge) closeExcept(other *Bridge) error {
 	var errs []error
 	b.behind.end()
+	errs = append(errs, b.state.end(b, other))
 	if b.runner != nil && b.runner != other.runner {
 		errs = append(errs, b.runner.End())
 	}
@@ -358,6 +366,7 @@ func (b *Bridge) closeExcept(other *Bridge) error {
 	if b.kv != nil && b.kv != other.kv {
 		errs = append(errs, b.kv.Close())
 	}
+	errs = append(errs, b.state.unwatch(other.state))
 	if b.holder != nil && b.holder != other.holder {
 		errs = append(errs, b.holder.Release())
 	}

@@ -28,7 +28,7 @@ func (b *Bridge) PublicHandler() http.Handler {
 			}
 		}
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	all := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.answering.Begin()
 		defer b.answering.End()
 		if h := served[r.URL.EscapedPath()]; h != nil {
@@ -43,6 +43,10 @@ func (b *Bridge) PublicHandler() http.Handler {
 		}
 		documents.ServeHTTP(w, r)
 	})
+	if leader := LeaderOf(b); leader != "" {
+		return onlyReading(all, leader)
+	}
+	return all
 }
 
 // publicEndpoint is the public address of a store, "" for none. A state that is only read opens no store.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge/holder"
+	"github.com/rsbridge/rsbridge/bridge/records"
 	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/destination"
@@ -199,7 +200,7 @@ func (s endedBy) Close() error { return s.end() }
 
 // readSets opens the logs of all configured sets for reading; a new one is forgotten.
 func readSets(ctx context.Context, b *Bridge) (err error) {
-	b.tracker, err = changetrack.Open(ctx, kv.Forget(kv.Prefix(b.kv, spaces.Track)), changetrack.Options{Dir: filepath.Join(b.cfg.Folder(), "stage"), Now: b.now, Reading: true})
+	b.tracker, err = changetrack.Open(ctx, kv.Forget(kv.Prefix(b.kv, spaces.Track)), changetrack.Options{Dir: filepath.Join(b.cfg.Folder(), "stage"), Now: b.now, Reading: true, Following: b.o.following})
 	if err != nil {
 		return fmt.Errorf("read the change log: %w", err)
 	}
@@ -300,6 +301,9 @@ func OpenReading(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err er
 			err = errors.Join(err, b.Close())
 		}
 	}()
+	if b.o.following, err = records.IsLed(ctx, store); err != nil {
+		return nil, err
+	}
 	if err := readSets(ctx, b); err != nil {
 		return nil, err
 	}
@@ -326,6 +330,6 @@ func OpenReading(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err er
 		}
 		b.dests[name] = m
 	}
-	b.runner, err = jobs.Open(ctx, kv.Forget(kv.Prefix(store, spaces.Jobs)), nil, jobs.Options{Now: b.now})
+	b.runner, err = jobs.Open(ctx, kv.Forget(kv.Prefix(store, spaces.Jobs)), nil, jobs.Options{Now: b.now, Following: b.o.following})
 	return b, err
 }

@@ -45,7 +45,7 @@ func (b *Bridge) openNext(ctx context.Context, cfg *Config) (_ *Bridge, err erro
 		}
 	}()
 	if cfg.State == b.cfg.State && cfg.StateFolder == b.cfg.StateFolder {
-		next.holder, next.kv, next.settled, next.runner = b.holder, b.kv, b.settled, b.runner
+		next.holder, next.kv, next.state, next.runner = b.holder, b.kv, b.state.ofNext(), b.runner
 	} else if err := next.openState(ctx); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/embedstore"
+	"github.com/rsbridge/rsbridge/internal/fence"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/telemetry"
@@ -63,6 +64,7 @@ type storeOpener struct {
 	dry         bool // embedded ones are only read
 	looking     bool // missing ones are not made
 	telemetry   *telemetry.Telemetry
+	hold        fence.Hold // nil: nobody else may lead
 }
 
 // all puts the stores into opened, also before an error.
@@ -118,7 +120,7 @@ func (o *storeOpener) one(ctx context.Context, name string, c Store) (*store, er
 		return &store{sink: sink}, nil
 	}
 	e := c.Endpoint(name, o.cfg.Names(), o.log)
-	e.Around = func(rt http.RoundTripper) http.RoundTripper { return o.telemetry.Store(name, rt) }
+	e.Around = func(rt http.RoundTripper) http.RoundTripper { return fence.Around(o.telemetry.Store(name, rt), o.hold) }
 	s := &store{}
 	if c.Embedded != "" {
 		budget := embedstore.Budget{Time: time.Duration(c.QueryTime), MemoryBytes: c.QueryMemory, Rows: c.QueryRows}

@@ -55,7 +55,8 @@ func readStaged(b []byte) (*staged, error) {
 // and Open and every writer finish it first.
 type intent struct {
 	Version  int    `json:"version"`
-	File     string `json:"file"` // in Options.Dir; "": not kept in a file, never stored
+	File     string `json:"file"`             // in Options.Dir; "": not kept in a file
+	Stored   bool   `json:"stored,omitempty"` // the changes are staged in the store
 	Records  uint64 `json:"records"`
 	First    uint64 `json:"first"` // sequence of the first record
 	Time     int64  `json:"time"`  // of the first record, microseconds since 1970; one more for each next one
@@ -70,11 +71,7 @@ func (l *Log) commit(ctx context.Context, sp *spool, in intent) error {
 	if sp.file == nil {
 		return l.apply(ctx, sp.all(), &in)
 	}
-	if err := sp.durable(); err != nil {
-		return err
-	}
-	in.File = filepath.Base(sp.file.Name())
-	if err := sp.keep(); err != nil {
+	if err := l.stage(ctx, sp, &in); err != nil {
 		return err
 	}
 	data, err := json.Marshal(in)
@@ -92,11 +89,26 @@ func (l *Log) commit(ctx context.Context, sp *spool, in intent) error {
 	return l.finish(ctx, &in)
 }
 
+// stage puts the changes where the next writer finds them: in a file, or in a store that other processes write too.
+func (l *Log) stage(ctx context.Context, sp *spool, in *intent) error {
+	if in.Stored = kv.IsLed(l.store); in.Stored {
+		return l.putStage(ctx, sp)
+	}
+	if err := sp.durable(); err != nil {
+		return err
+	}
+	in.File = filepath.Base(sp.file.Name())
+	return sp.keep()
+}
+
 // finish does what an intent says, to its end: it stands already.
 func (l *Log) finish(ctx context.Context, in *intent) error {
 	ctx = context.WithoutCancel(ctx)
-	file := filepath.Join(l.t.o.Dir, in.File)
-	if err := l.apply(ctx, stagedFile(file, in.Records), in); err != nil {
+	records := stagedFile(filepath.Join(l.t.o.Dir, in.File), in.Records)
+	if in.Stored {
+		records = l.storedStage(ctx, in.Records)
+	}
+	if err := l.apply(ctx, records, in); err != nil {
 		return err
 	}
 	if err := removeLeftovers(l.t.o.Dir, l.id); err != nil {
@@ -109,6 +121,9 @@ func (l *Log) finish(ctx context.Context, in *intent) error {
 // only writer.
 func (l *Log) recover(ctx context.Context) error {
 	data, err := l.store.Get(ctx, intentKey)
+	if err == nil && l.t.o.Following {
+		return ErrUnderWay
+	}
 	if err == nil {
 		var in intent
 		if err := json.Unmarshal(data, &in); err != nil {
@@ -126,7 +141,7 @@ func (l *Log) recover(ctx context.Context) error {
 	if !errors.Is(err, kv.ErrNotFound) {
 		return err
 	}
-	if err := removeLeftovers(l.t.o.Dir, l.id); err != nil {
+	if err := errors.Join(removeLeftovers(l.t.o.Dir, l.id), l.dropStage(ctx)); err != nil {
 		return err
 	}
 	h, err := readHeadRecord(ctx, l.store)
@@ -156,7 +171,7 @@ func (l *Log) apply(ctx context.Context, records iter.Seq2[[]byte, error], in *i
 			return fmt.Errorf("write change %d: %w", seq, err)
 		}
 		seq, at = seq+1, at+1
-		if in.File != "" && b.Size() >= l.t.o.batchBytes {
+		if (in.File != "" || in.Stored) && b.Size() >= l.t.o.batchBytes {
 			if err := b.Commit(ctx, false); err != nil {
 				return fmt.Errorf("write changes: %w", err)
 			}
@@ -165,6 +180,9 @@ func (l *Log) apply(ctx context.Context, records iter.Seq2[[]byte, error], in *i
 	b.Set(headKey, in.Head)
 	b.Set(lastScanKey, in.LastScan)
 	b.Delete(intentKey)
+	if in.Stored {
+		b.DeleteRange([]byte{kindStage}, []byte{kindStage + 1})
+	}
 	if in.Clear {
 		b.Delete(heldKey)
 		b.DeleteRange([]byte{kindCandidate}, []byte{kindCandidate + 1})

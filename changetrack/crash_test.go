@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -82,24 +83,35 @@ func scenario(clk *clock) []act {
 // TestCrashAtEveryCommit stops the store at its n-th commit, for every n, and
 // loses any number of the commits that were not synced: the log is then whole
 // before or whole after, and goes on.
+// A store of several processes is opened by another one, with a folder of its own.
 func TestCrashAtEveryCommit(t *testing.T) {
-	for _, size := range []int{1 << 20, 1100} { // one batch, many
-		t.Run(fmt.Sprint("batches of ", size), func(t *testing.T) {
+	for _, c := range []struct {
+		size    int
+		several bool
+		commits int // at least
+	}{{1 << 20, false, 8}, {1100, false, 35}, {1100, true, 40}} { // one batch, many
+		t.Run(fmt.Sprint("batches of ", c.size, c.several), func(t *testing.T) {
 			n := 1
-			for crashAt(t, n, size) {
+			for crashAt(t, n, c.size, c.several) {
 				n++
 			}
 			t.Logf("%d commits", n-1)
-			if want := map[int]int{1 << 20: 8, 1100: 35}[size]; n < want {
+			if n < c.commits {
 				t.Errorf("only %d commits: the scenario does not do what it should", n)
 			}
 		})
 	}
 }
 
+// led is a store of several processes.
+type led struct {
+	*memkv.Store
+	kv.Led
+}
+
 var errPower = errors.New("no space left on device")
 
-func crashAt(t *testing.T, n, size int) (crashed bool) {
+func crashAt(t *testing.T, n, size int, several bool) (crashed bool) {
 	clk := newClock()
 	dir := t.TempDir()
 	opts := testOptions(dir, clk)
@@ -113,7 +125,13 @@ func crashAt(t *testing.T, n, size int) (crashed bool) {
 	})
 	m := newModel()
 	acts := scenario(clk)
-	tr, err := Open(t.Context(), s, opts)
+	of := func(s *memkv.Store) kv.Store {
+		if several {
+			return led{Store: s}
+		}
+		return s
+	}
+	tr, err := Open(t.Context(), of(s), opts)
 	var l *Log
 	if err == nil {
 		l, err = tr.Log(t.Context(), "books")
@@ -143,10 +161,12 @@ func crashAt(t *testing.T, n, size int) (crashed bool) {
 		for _, keep := range slices.Compact(keeps) {
 			again := opts
 			again.Dir = t.TempDir()
-			if err := os.CopyFS(again.Dir, os.DirFS(dir)); err != nil {
-				t.Fatal(err)
+			if !several {
+				if err := os.CopyFS(again.Dir, os.DirFS(dir)); err != nil {
+					t.Fatal(err)
+				}
 			}
-			finishAfterCrash(t, s.Crash(keep), again, acts[i], m, after)
+			finishAfterCrash(t, of(s.Crash(keep)), again, acts[i], m, after)
 		}
 		// The same process goes on when there is space again.
 		if l != nil {
@@ -160,10 +180,13 @@ func crashAt(t *testing.T, n, size int) (crashed bool) {
 	return false
 }
 
-func finishAfterCrash(t *testing.T, s *memkv.Store, o Options, a act, before, after *model) {
+func finishAfterCrash(t *testing.T, s kv.Store, o Options, a act, before, after *model) {
 	t.Helper()
 	tr, l := mustOpen(t, s, o)
 	afterwards(t, l, a, before, after)
+	for p, err := range s.Scan(t.Context(), append(setPrefix(l.id), kindStage), append(setPrefix(l.id), kindStage+1)) {
+		t.Errorf("%s: staged changes are left: %q, %v", a.name, p.Key, err)
+	}
 	if left, _ := filepath.Glob(filepath.Join(o.Dir, "*")); len(left) > 0 {
 		t.Errorf("%s: files are left: %v", a.name, left)
 	}

@@ -23,6 +23,7 @@ const (
 	kindHistory   = 'h' // + short entity key + sequence -> nothing, or the change when it has left the log
 	kindBlob      = 'r' // + short entity key + sequence -> blob
 	kindEnded     = 'x' // + sequence of the change ending a version -> endedRecord
+	kindStage     = 'w' // + number -> a part of the staged changes of a commit under way
 	kindCandidate = 'c' // + generation + entity key -> nothing: a deletion of the held scan
 )
 

@@ -30,6 +30,8 @@ var (
 	ErrNoCandidate = errors.New("nothing of that id is held")
 	// ErrBeyondRetention comes from questions about a time before View.Tail.
 	ErrBeyondRetention = errors.New("before what the log still holds")
+	// ErrUnderWay comes from opening a log while another process makes a commit visible.
+	ErrUnderWay = errors.New("another process is committing changes")
 	// ErrClosed comes after Tracker.Close.
 	ErrClosed = errors.New("change tracker is closed")
 )
@@ -43,6 +45,8 @@ type Options struct {
 	// Reading: the store takes no writes. Histories and representations in an older form are then
 	// not found.
 	Reading bool
+	// Following: another process writes the logs. A commit under way gives ErrUnderWay.
+	Following bool
 
 	// For tests: how much is staged in memory, is written at once, and the encoder
 	// and its decoder.

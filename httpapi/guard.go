@@ -10,6 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/internal/accept"
 	"github.com/rsbridge/rsbridge/internal/access"
 )
@@ -56,6 +57,15 @@ func (a *api) guard(c *gin.Context, need access.Role) {
 		return
 	}
 	c.Set(userKey, user)
+}
+
+// standsBy refuses what only the leader can do.
+func (a *api) standsBy(c *gin.Context) {
+	leader := bridge.LeaderOf(a.b)
+	if leader == "" || c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead {
+		return
+	}
+	writeProblem(c, fail(http.StatusConflict, "this process stands by: the leader is "+leader, "send it to the administration of the leader"))
 }
 
 const userKey = "user"

@@ -98,16 +98,16 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 	get(g, "/readyz", a.readyz)
 	get(g, "/login", a.loginForm)
 	g.POST("/login", a.login)
-	g.POST("/logout", a.logout)
+	g.POST("/logout", a.standsBy, a.logout) // sessions that were left are the leader's
 	for _, r := range a.routes() {
-		closed := g.Group("/", func(c *gin.Context) { a.guard(c, r.role) }, a.record)
+		closed := g.Group("/", func(c *gin.Context) { a.guard(c, r.role) }, a.standsBy, a.record)
 		if r.method == http.MethodGet {
 			get(closed, r.path, a.handle(r))
 		} else {
 			closed.Handle(r.method, r.path, a.handle(r))
 		}
 	}
-	closed := g.Group("/", func(c *gin.Context) { a.guard(c, needs(c)) }, a.record)
+	closed := g.Group("/", func(c *gin.Context) { a.guard(c, needs(c)) }, a.standsBy, a.record)
 	get(closed, "/metrics", gin.WrapH(o.Telemetry.Handler(metrics.Of(b))))
 	get(closed, "/openapi.json", func(c *gin.Context) { c.PureJSON(http.StatusOK, a.openAPI()) })
 	board := dashboard.New(b, a.log)
@@ -135,7 +135,8 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 
 // readiness is /readyz as JSON.
 type readiness struct {
-	Status string          `json:"status"` // ready, starting, stopping, failing
+	Status string          `json:"status"`           // ready, standby, starting, stopping, failing
+	Leader string          `json:"leader,omitempty"` // of a standby
 	Unwell []bridge.Unwell `json:"unwell"`
 }
 
@@ -153,6 +154,8 @@ func (a *api) readyz(c *gin.Context) {
 		ready, unwell := a.b.Readiness(c.Request.Context())
 		if said.Unwell = append(said.Unwell, unwell...); !ready {
 			said.Status, status = "failing", http.StatusServiceUnavailable
+		} else if said.Leader = bridge.LeaderOf(a.b); said.Leader != "" {
+			said.Status = "standby"
 		}
 	}
 	c.Header("Cache-Control", "no-store")
@@ -161,7 +164,11 @@ func (a *api) readyz(c *gin.Context) {
 		c.PureJSON(status, said)
 		return
 	}
-	text := said.Status + "\n"
+	text := said.Status
+	if said.Leader != "" {
+		text += " of " + said.Leader
+	}
+	text += "\n"
 	for _, u := range said.Unwell {
 		text += u.String() + "\n"
 	}

@@ -468,6 +468,13 @@ func (p *Publisher) Generation(name string) (Generation, bool) {
 	return s.cur.gen.public(), true
 }
 
+// Recorded is the last publication of a set in a store, opened or not; false before the first.
+func Recorded(ctx context.Context, store kv.Store, name string) (Generation, bool, error) {
+	var gen genRecord
+	known, err := getJSON(ctx, setKeys(store, name), []byte("g"), &gen)
+	return gen.public(), known, err
+}
+
 func (g *genRecord) public() Generation {
 	return Generation{Number: g.Number, Sequence: g.Sequence, At: g.At}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge/declared"
 	"github.com/rsbridge/rsbridge/bridge/publishto"
+	"github.com/rsbridge/rsbridge/bridge/records"
 	"github.com/rsbridge/rsbridge/bridge/tables"
 	"github.com/rsbridge/rsbridge/destination/live"
 	"github.com/rsbridge/rsbridge/internal/configfile"
@@ -225,8 +226,8 @@ func Load(file string) (*Config, error) {
 	return Parse(raw, file)
 }
 
-// StateOf reads the state folder of a configuration file, whatever else in the file is wrong.
-func StateOf(file string) (string, error) {
+// StateOf reads the place of the state from a configuration file, whatever else in the file is wrong.
+func StateOf(file string) (records.Place, error) {
 	cfg := &Config{}
 	raw, err := configfile.Bytes(file)
 	if err == nil {
@@ -234,7 +235,7 @@ func StateOf(file string) (string, error) {
 	}
 	cfg.file = file
 	cfg.resolve(filepath.Dir(file))
-	return cfg.Folder(), err
+	return cfg.Records(), err
 }
 
 // Parse is Load for bytes at hand; file is used in messages and for relative paths.

@@ -3,8 +3,10 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 
@@ -41,6 +43,24 @@ func (c *Config) Vacant() error {
 
 // TempDir is the folder for temporary files.
 func (c *Config) TempDir() string { return cmp.Or(c.temp, filepath.Join(c.Folder(), "tmp")) }
+
+// OfThisMachine are the parts of the configuration with files that processes on other machines do not have.
+func (c *Config) OfThisMachine() (parts []string) {
+	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
+		if s := c.Stores[name]; s.IsLocal() {
+			parts = append(parts, "stores."+name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Destinations)) {
+		if c.Destinations[name].Files != "" {
+			parts = append(parts, "destinations."+name+".files")
+		}
+	}
+	if c.PublishTo == "" && len(c.Sets) > 0 {
+		parts = append(parts, "published files (set publish_to)")
+	}
+	return parts
+}
 
 // StoresInside are the names of the embedded stores in the state folder, by their paths there.
 func (c *Config) StoresInside() map[string]string {

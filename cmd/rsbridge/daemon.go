@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,11 @@ it has faults, or cannot be opened, the log says so and the old one stays.
 A state folder held by another process is an error with its name. /readyz of the
 administration answers 200 while the daemon works. It names every unwell set and
 destination, a line each: STATE: set NAME: WHY. As application/json it answers
-{"status","unwell":[{"kind","name","state","why"}]}. The states are those of status.`,
+{"status","unwell":[{"kind","name","state","why"}]}. The states are those of status.
+
+With the state in PostgreSQL several processes may run. One leads. The others stand by,
+serve documents, and take over when the leader is gone. Their /readyz answers
+standby of NAME.`,
 		Example: "  rsbridge run -c /etc/rsbridge.yaml\n  kill -HUP $(pidof rsbridge)",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.daemonLog()
@@ -92,6 +97,15 @@ func (a *app) serveUntil(ctx context.Context, cfg *bridge.Config, command string
 		case errors.Is(err, errAgain):
 			a.log.Info("there is room on the disk again: everything is opened anew")
 			told = false
+		case errors.Is(err, errLost) && ctx.Err() == nil:
+			a.log.Warn("another process has taken over: this one stands by", "error", err)
+		case errors.Is(err, bridge.ErrDeclared) && hup != nil && ctx.Err() == nil:
+			if cfg, err = bridge.Load(a.config); err != nil {
+				return err
+			}
+			a.log.Info("the declarations of the API are read again: another process has changed them")
+		case errors.Is(err, errReload) && ctx.Err() == nil:
+			a.log.Info("the configuration was read again")
 		case bridge.IsFull(err) && ctx.Err() == nil:
 			if !told {
 				a.log.Error("no room on the disk; this goes on when there is some", "error", err)
@@ -111,6 +125,12 @@ const longOpening = 2 * time.Second
 
 // errAgain ends a bridge, to open it again.
 var errAgain = errors.New("the bridge is opened again")
+
+// errLost ends a bridge after another process has taken over.
+var errLost = errors.New("the right to write is lost")
+
+// errReload ends a standby, to open it with another configuration.
+var errReload = errors.New("the standby is opened again")
 
 // untilRoom waits a moment for room on the disk.
 func untilRoom(ctx context.Context) error {
@@ -140,7 +160,7 @@ func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string,
 		grace = time.Second
 	}
 	opening := httpapi.AnswerOpening(ctx, cfg, listeners, longOpening, a.log)
-	b, err := bridge.Open(ctx, cfg, bridge.Options{Logger: a.log, Telemetry: a.telemetry, Command: command, Grace: grace, Heard: strings.HasPrefix(command, "rsbridge mirror")})
+	b, err := bridge.OpenShared(ctx, cfg, bridge.Options{Logger: a.log, Telemetry: a.telemetry, Command: command, Grace: grace, Heard: strings.HasPrefix(command, "rsbridge mirror")})
 	listeners = opening.End()
 	if err != nil {
 		if errors.Is(err, context.Canceled) && ctx.Err() != nil { // it was told to stop while it was opening
@@ -149,7 +169,7 @@ func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string,
 		return cfg, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	if ownPort { // another address than the last time, and nobody's wish
+	if ownPort && bridge.LeaderOf(b) == "" { // another address than the last time, and nobody's wish
 		if err := ownAddresses(ctx, b); err != nil {
 			return cfg, err
 		}
@@ -176,6 +196,15 @@ func (a *app) serveOnce(ctx context.Context, cfg *bridge.Config, command string,
 	}
 	if _, err := a.use(server, b); err != nil {
 		return cfg, err
+	}
+	if bridge.LeaderOf(b) != "" {
+		s := standby{app: a, server: server, b: b}
+		defer s.retiring.Wait()
+		next, err := s.loop(ctx, hup)
+		b = s.b
+		if err != nil || ctx.Err() != nil {
+			return cmp.Or(next, cfg), err
+		}
 	}
 	if ready != nil {
 		if err := ready(ctx, b); err != nil {

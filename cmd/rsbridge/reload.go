@@ -37,6 +37,10 @@ func (r *reloader) loop(ctx context.Context, hup <-chan os.Signal) (*bridge.Brid
 		case err := <-r.server.Failed():
 			err = errors.Join(err, r.end(&now))
 			return r.b, err
+		case <-bridge.Lost(r.b):
+			_ = r.b.Runner().Close(0) // the runs cannot be recorded any more
+			err := errors.Join(errLost, r.end(&now))
+			return r.b, err
 		case <-r.b.Again():
 			err := errors.Join(errAgain, r.end(&now))
 			return r.b, err
@@ -48,7 +52,7 @@ func (r *reloader) loop(ctx context.Context, hup <-chan os.Signal) (*bridge.Brid
 				return r.b, got.err
 			}
 		case change := <-changes:
-			cfg, undo, err := r.declare(change.Next, now)
+			cfg, undo, err := r.declare(ctx, change.Next, now)
 			if change.Begun(err); err != nil {
 				continue
 			}
@@ -113,7 +117,7 @@ func (r *reloader) begin(ctx context.Context, cfg *bridge.Config, tell func(erro
 }
 
 // declare makes the configuration of a change, and keeps it. Its base is the one that waits.
-func (r *reloader) declare(next httpapi.Next, now attempt) (cfg *bridge.Config, undo func() error, err error) {
+func (r *reloader) declare(ctx context.Context, next httpapi.Next, now attempt) (cfg *bridge.Config, undo func() error, err error) {
 	latest := r.b.Config()
 	if now.cfg != nil {
 		latest = now.cfg
@@ -121,6 +125,11 @@ func (r *reloader) declare(next httpapi.Next, now attempt) (cfg *bridge.Config, 
 	cfg, save, undo, err := next(latest)
 	if err == nil {
 		err = save()
+	}
+	if err == nil {
+		if err = bridge.KeepFiles(ctx, r.b); err != nil { // the next leader would not know of it
+			err = errors.Join(err, undo())
+		}
 	}
 	return cfg, undo, err
 }

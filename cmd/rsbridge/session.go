@@ -129,6 +129,14 @@ func (a *app) session(ctx context.Context) (s session, cfg *bridge.Config, end f
 }
 
 func sessionWith(ctx context.Context, a *app, o bridge.Options) (s session, cfg *bridge.Config, end func() error, err error) {
+	s, cfg, end, err = openSession(ctx, a, o)
+	if errors.Is(err, bridge.ErrDeclared) { // now they are in the folder
+		return openSession(ctx, a, o)
+	}
+	return s, cfg, end, err
+}
+
+func openSession(ctx context.Context, a *app, o bridge.Options) (s session, cfg *bridge.Config, end func() error, err error) {
 	if cfg, err = bridge.Load(a.config); err != nil {
 		return nil, nil, nil, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/bridge/config"
+	"github.com/rsbridge/rsbridge/bridge/sharedfiles"
 	"github.com/rsbridge/rsbridge/internal/access"
 )
 
@@ -28,8 +30,17 @@ func usersOf(a *app) (*access.Users, *access.Log, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	dir := access.Folder(state)
+	dir := access.Folder(state.Folder)
 	return access.Open(dir, ""), access.OpenLog(dir), nil
+}
+
+// changeUsers changes tokens, where the state is in a database also for other processes.
+func changeUsers(ctx context.Context, a *app, change func(*access.Users) error) error {
+	state, err := config.StateOf(a.config)
+	if err != nil {
+		return err
+	}
+	return sharedfiles.Change(ctx, state, func() error { return change(access.Open(access.Folder(state.Folder), "")) })
 }
 
 func tokenCreateCommand(a *app) *cobra.Command {
@@ -52,7 +63,7 @@ authentication, or log in to the dashboard with it.
 
 --json: {"name","role","sets","created","token"}`,
 		Example: "  rsbridge token create ann --role operate\n  rsbridge token create prometheus --role read\n  rsbridge token create library --set books",
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			t := access.Token{Name: args[0], Sets: sets, Created: time.Now().UTC().Truncate(time.Second)}
 			var err error
 			switch {
@@ -65,11 +76,15 @@ authentication, or log in to the dashboard with it.
 					return usage("--%w", err)
 				}
 			}
-			u, log, err := usersOf(a)
+			_, log, err := usersOf(a)
 			if err != nil {
 				return err
 			}
-			secret, err := u.Create(t)
+			var secret string
+			err = changeUsers(cmd.Context(), a, func(u *access.Users) (err error) {
+				secret, err = u.Create(t)
+				return err
+			})
 			if errors.Is(err, access.ErrName) || errors.Is(err, access.ErrTaken) {
 				return usage("%w", err)
 			}
@@ -124,12 +139,12 @@ func tokenRevokeCommand(a *app) *cobra.Command {
 	return &cobra.Command{Use: "revoke NAME", Short: "End a token and its sessions, at once", Args: cobra.ExactArgs(1),
 		Long:    "Ends a token. Its next request is refused, also by a running daemon. Without any token\nthe administration is open on loopback again.",
 		Example: "  rsbridge token revoke ann",
-		RunE: func(_ *cobra.Command, args []string) error {
-			u, log, err := usersOf(a)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, log, err := usersOf(a)
 			if err != nil {
 				return err
 			}
-			err = u.Revoke(args[0])
+			err = changeUsers(cmd.Context(), a, func(u *access.Users) error { return u.Revoke(args[0]) })
 			if errors.Is(err, access.ErrUnknown) {
 				return usage("%w", err)
 			}

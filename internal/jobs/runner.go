@@ -35,6 +35,8 @@ type Options struct {
 	// Around is told of each beginning run. The run gets the returned context, and end is told of its
 	// end. nil: nobody is told.
 	Around func(ctx context.Context, run Run) (_ context.Context, end func(run Run, err error))
+	// Following: another process has the runs. Those without an end go on there.
+	Following bool
 }
 
 // Runner owns the jobs and their goroutines. Close it.
@@ -173,6 +175,9 @@ func (r *Runner) recover(ctx context.Context) error {
 		}
 		r.lastID = binary.BigEndian.Uint64(p.Key[1:])
 		break
+	}
+	if r.o.Following {
+		return nil
 	}
 	r.former.last, r.former.ended = r.lastID, r.now().UTC()
 	var open []Run

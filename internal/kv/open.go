@@ -14,6 +14,7 @@ import (
 type OpenOptions struct {
 	Logger   *slog.Logger // nil: silent
 	ReadOnly bool         // of an existing store; every commit is refused
+	Former   int64        // of a Led store: number of a leader that is known to have ended; 0: none is
 }
 
 // Engine opens the store at a place, in words of its own: a folder, or all of a
@@ -77,4 +78,30 @@ type Sized interface {
 type Settler interface {
 	// Settled is closed when it has to be, and can be.
 	Settled() <-chan struct{}
+}
+
+// Led is a Store of several processes. One of them at a time, the leader, has the right to write.
+type Led interface {
+	// Leader is of this moment.
+	Leader(ctx context.Context) (Leader, error)
+	// Hold returns nil while this process is certain to lead: no other one can begin within the next moment. While
+	// that is not known it waits. An error tells that the right to write is lost, or is the cause of ctx.
+	Hold(ctx context.Context) error
+	// Lost is closed when another process has taken over.
+	Lost() <-chan struct{}
+}
+
+// Leader is the process with the right to write.
+type Leader struct {
+	Name   string // process and machine; "": there was none yet
+	Leads  bool   // false: another one may begin
+	Number int64  // of its lead; the next one has a higher number
+	Commit int64  // number of the newest commit
+}
+
+// IsLed tells whether a store is one of several processes.
+func IsLed(s Store) bool {
+	root, _ := unwrap(s)
+	_, ok := root.(Led)
+	return ok
 }

@@ -11,3 +11,10 @@ func SetBeat(d time.Duration) (back func()) {
 
 // Longest is the length of the longest key.
 const Longest = longest
+
+// SetLease changes the time of a lease, until the returned function is called. Stores are opened after it.
+func SetLease(d time.Duration) (back func()) {
+	was := lease
+	lease = d
+	return func() { lease = was }
+}

@@ -157,6 +157,86 @@ func TestTakenOver(t *testing.T) {
 	}
 }
 
+// TestHold: a process that the database does not hear waits, and goes on when nobody took over. After a takeover it ends.
+func TestHold(t *testing.T) {
+	defer pgkv.SetBeat(20 * time.Millisecond)()
+	defer pgkv.SetLease(500 * time.Millisecond)()
+	base := teststores.Postgres(t)
+	eyes, s := look(t, base), open(t, base)
+	defer s.Close()
+	if err := s.Hold(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.Leader(t.Context())
+	if err != nil || !l.Leads || !strings.Contains(l.Name, fmt.Sprint(os.Getpid())) {
+		t.Errorf("%+v, %v", l, err)
+	}
+	eyes.exec(`BEGIN`)
+	eyes.exec(`LOCK TABLE rsbridge_head IN ACCESS EXCLUSIVE MODE`)
+	waits := func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		err := s.Hold(ctx)
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		return err != nil
+	}
+	for !waits() {
+		if t.Context().Err() != nil {
+			t.Fatal("an unheard process goes on for ever")
+		}
+	}
+	eyes.exec(`COMMIT`)
+	if err := s.Hold(t.Context()); err != nil {
+		t.Errorf("heard again: %v", err)
+	}
+	select {
+	case <-s.Lost():
+		t.Error("nobody took over")
+	default:
+	}
+	eyes.exec(`UPDATE rsbridge_head SET token = token + 1, holder = 'another one', last = gen_random_uuid(), until = 'infinity'`)
+	<-s.Lost()
+	if err := s.Hold(t.Context()); !errors.Is(err, kv.ErrTakenOver) || !strings.Contains(err.Error(), "another one") {
+		t.Errorf("after a takeover: %v", err)
+	}
+}
+
+// TestReaders: each reader has snapshots of its own. The one that has died holds nothing.
+func TestReaders(t *testing.T) {
+	defer pgkv.SetBeat(20 * time.Millisecond)()
+	base := teststores.Postgres(t)
+	eyes, s := look(t, base), open(t, base)
+	defer s.Close()
+	if err := put(s, "k", "1"); err != nil {
+		t.Fatal(err)
+	}
+	var readers [2]*pgkv.Store
+	for i := range readers {
+		r, err := pgkv.Open(t.Context(), base, kv.OpenOptions{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		readers[i] = r
+	}
+	first, second := readers[0].Snapshot(t.Context()), readers[1].Snapshot(t.Context())
+	defer second.Close()
+	want(t, first, "k", "1")
+	if n := eyes.count(`SELECT count(DISTINCT token) FROM rsbridge_snapshot`); n != 2 {
+		t.Errorf("two readers have %d owners of snapshots", n)
+	}
+	if err := readers[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(s, "k", "2"); err != nil {
+		t.Fatal(err)
+	}
+	want(t, second, "k", "1")
+	want(t, readers[1], "k", "2")
+}
+
 // TestLostCommits: the database went back to an earlier commit, as in a failover to a copy that lags.
 func TestLostCommits(t *testing.T) {
 	base := teststores.Postgres(t)

@@ -22,6 +22,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
+	mathrand "math/rand/v2"
 	"os"
 	"strings"
 	"sync"
@@ -63,7 +65,9 @@ type Store struct {
 	pool  *pgxpool.Pool
 	log   *slog.Logger
 	read  bool
-	token int64 // the right to write; 0: for reading
+	dead  int64 // number of a leader that has ended
+	token int64 // the right to write; below 0: for reading, one for each reader
+	right right
 
 	writing sync.Mutex // one commit at a time; guards last
 	last    [16]byte   // name of the newest commit seen
@@ -78,6 +82,7 @@ var (
 	_ kv.Store  = (*Store)(nil)
 	_ kv.Loader = (*Store)(nil)
 	_ kv.Sized  = (*Store)(nil)
+	_ kv.Led    = (*Store)(nil)
 )
 
 // Engine opens the database of an address, the part behind "postgres:".
@@ -114,7 +119,10 @@ func Open(ctx context.Context, url string, o kv.OpenOptions) (_ *Store, err erro
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
-	s := &Store{log: o.Logger, read: o.ReadOnly}
+	s := &Store{log: o.Logger, read: o.ReadOnly, dead: o.Former, right: newRight()}
+	if s.read {
+		s.token = -1 - mathrand.Int64N(math.MaxInt64)
+	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -157,9 +165,13 @@ func (s *Store) open(ctx context.Context) error {
 		var holder string
 		taken := false
 		err := s.again(ctx, func(ctx context.Context) error {
+			began := time.Now()
 			err := s.pool.QueryRow(ctx, `UPDATE rsbridge_head SET token = token + 1, holder = $1, until = clock_timestamp() + $2
-				WHERE until <= clock_timestamp() RETURNING token, last`, name(), lease).Scan(&s.token, &s.last)
-			if taken = err == nil; taken || !errors.Is(err, pgx.ErrNoRows) {
+				WHERE until <= clock_timestamp() OR token = $3 AND $3 > 0 RETURNING token, last`, Name(os.Getpid()), lease, s.dead).Scan(&s.token, &s.last)
+			if taken = err == nil; taken {
+				s.right.confirm(began)
+			}
+			if taken || !errors.Is(err, pgx.ErrNoRows) {
 				return err
 			}
 			var now time.Time
@@ -199,13 +211,13 @@ func (s *Store) create(ctx context.Context) error {
 	})
 }
 
-// name of this process for the ErrLocked of others.
-func name() string {
+// Name is how others call a process of this machine.
+func Name(pid int) string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown host"
 	}
-	return fmt.Sprintf("process %d on %s", os.Getpid(), host)
+	return fmt.Sprintf("process %d on %s", pid, host)
 }
 
 // live renews the right to write and the snapshots, and drops earlier pairs that no snapshot needs.
@@ -228,6 +240,7 @@ func (s *Store) beat() error {
 	ctx, cancel := context.WithTimeout(s.ended, lease)
 	defer cancel()
 	if !s.read {
+		began := time.Now()
 		tag, err := s.pool.Exec(ctx, `UPDATE rsbridge_head SET until = clock_timestamp() + $2 WHERE token = $1`, s.token, lease)
 		if err != nil {
 			return err
@@ -236,6 +249,7 @@ func (s *Store) beat() error {
 			s.fail(s.lost(ctx))
 			return nil
 		}
+		s.right.confirm(began)
 	}
 	b := &pgx.Batch{}
 	b.Queue(`DELETE FROM rsbridge_snapshot WHERE until <= clock_timestamp()`)
@@ -250,6 +264,7 @@ func (s *Store) beat() error {
 func (s *Store) fail(err error) {
 	if s.failed.CompareAndSwap(nil, &err) {
 		s.log.Error("the PostgreSQL state takes no more from this process", "error", err)
+		s.right.end(errors.Is(err, kv.ErrTakenOver))
 	}
 }
 

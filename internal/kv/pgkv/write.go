@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -166,11 +167,13 @@ func (s *Store) commit(ctx context.Context, on sender, sync bool, fill func(*pgx
 		}
 		b.Queue(sqlExpired)
 		fill(b)
+		began := time.Now()
 		err := on.SendBatch(ctx, b).Close()
 		var pg *pgconn.PgError
 		switch {
 		case err == nil:
 			s.last = next
+			s.right.confirm(began)
 			return nil
 		case errors.As(err, &pg) && pg.Code == "22012": // the division
 			err = s.lost(ctx)

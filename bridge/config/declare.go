@@ -42,14 +42,24 @@ func (c *Config) apply(all declared.Declarations) ([]Finding, error) {
 	c.apart.all, c.apart.used = all, map[string]bool{}
 	add(c, declared.Sets, &c.Sets, more.Sets)
 	add(c, declared.Destinations, &c.Destinations, more.Destinations)
-	return slices.DeleteFunc(faults, func(f Finding) bool { return !c.apart.used[pathOf(f.Key)] }), nil
+	return slices.DeleteFunc(faults, func(f Finding) bool { return c.declaredAt(f.Key) == "" }), nil
 }
 
-// pathOf is the path of the set or destination with a key.
-func pathOf(key string) string {
-	kind, name, _ := strings.Cut(key, ".")
-	name, _, _ = strings.Cut(name, ".")
-	return kind + "." + name
+// declaredAt is the path of the declaration of the API with a key, "" for a key of the file. A faulty name may
+// have a dot in it.
+func (c *Config) declaredAt(key string) (path string) {
+	for p := range c.apart.used {
+		if below(key, p) && len(p) > len(path) {
+			path = p
+		}
+	}
+	return path
+}
+
+// below tells whether a key is a path, or below it.
+func below(key, path string) bool {
+	rest, is := strings.CutPrefix(key, path)
+	return is && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // andChecked adds the faults across fields to those of single settings. A setting with a fault of its own is not
@@ -80,8 +90,8 @@ func add[T any](c *Config, kind string, into *map[string]T, more map[string]T) {
 // gives the faults of the file.
 func (c *Config) leaveOut(faults []Finding) (rest []Finding) {
 	for _, f := range faults {
-		path := pathOf(f.Key)
-		if !c.apart.used[path] {
+		path := c.declaredAt(f.Key)
+		if path == "" {
 			rest = append(rest, f)
 			continue
 		}
@@ -131,7 +141,7 @@ func (c *Config) Declare(kind, name string, definition json.RawMessage) (next *C
 	}
 	var own []Finding
 	for _, f := range next.apart.faults {
-		if f.Key == path || strings.HasPrefix(f.Key, path+".") || strings.HasPrefix(f.Key, path+"[") {
+		if below(f.Key, path) {
 			own = append(own, f)
 		}
 	}

@@ -47,11 +47,26 @@ func Read(state string) (d Declarations, err error) {
 	if err != nil {
 		return d, fmt.Errorf("cannot be read: %w", err)
 	}
-	if err := json.Unmarshal(raw, &d); err != nil {
+	var f struct {
+		Version int
+		Parts   map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(raw, &f); err != nil {
 		return d, fmt.Errorf("is damaged: %w", err)
 	}
-	if d.Version > version {
-		return d, fmt.Errorf("has version %d of a newer rsbridge; this one reads version %d", d.Version, version)
+	if f.Version > version {
+		return d, fmt.Errorf("has version %d of a newer rsbridge; this one reads version %d", f.Version, version)
+	}
+	d = Declarations{Version: f.Version, Parts: map[string]map[string]json.RawMessage{}}
+	for kind, raw := range f.Parts {
+		var part map[string]json.RawMessage
+		if kind != Sets && kind != Destinations {
+			return d, fmt.Errorf("is damaged: parts.%s is neither %s nor %s", kind, Sets, Destinations)
+		}
+		if err := json.Unmarshal(raw, &part); err != nil {
+			return d, fmt.Errorf("is damaged: parts.%s is no table of names", kind)
+		}
+		d.Parts[kind] = part
 	}
 	return d, nil
 }

@@ -43,7 +43,7 @@ allowed values (exit code 2). Then it tries everything in it (exit code 1):
   destinations  do they agree with the state? would the next sync refuse a mirror's place?
 
 A set or destination that is in the state and no longer in the configuration is told
-(exit code 3).
+(exit code 3). So is a declaration of the API that a fault leaves out.
 
 Nothing stays written. A running daemon is asked for its state over the API.
 --records reads all records of the sets, and computes their hashes again.
@@ -66,6 +66,8 @@ Nothing stays written. A running daemon is asked for its state over the API.
 			if err != nil {
 				return err
 			}
+			left, _ := cfg.LeftOut()
+			doc.Findings = append(doc.Findings, left...)
 			for name, err := range bridge.Reach(cmd.Context(), cfg, a.log) {
 				doc.Unreachable[name] = webguard.MaskedSetting(err.Error())
 			}
@@ -113,7 +115,7 @@ Nothing stays written. A running daemon is asked for its state over the API.
 			if err == nil && len(doc.Unreachable)+len(doc.State)+len(doc.Places) > 0 {
 				return &codeError{code: exitFailed}
 			}
-			if err == nil && len(doc.Removed) > 0 {
+			if err == nil && len(doc.Removed)+len(doc.Findings) > 0 {
 				return part
 			}
 			return err
@@ -129,6 +131,9 @@ func newest(cfg *bridge.Config, log *slog.Logger) map[string]dumpfile.File {
 }
 
 func (a *app) sayChecked(doc checked) {
+	for _, f := range doc.Findings {
+		fmt.Fprintf(a.out, "a declaration of the API is left out: %s\n", f)
+	}
 	for _, name := range slices.Sorted(maps.Keys(doc.Unreachable)) {
 		fmt.Fprintf(a.out, "%s cannot be reached: %s\n", name, doc.Unreachable[name])
 	}
@@ -154,7 +159,7 @@ func (a *app) sayChecked(doc checked) {
 	for _, name := range slices.Sorted(maps.Keys(doc.Removed)) {
 		fmt.Fprintf(a.out, "%s is removed: %s\n", name, doc.Removed[name])
 	}
-	switch told := len(doc.Empty) + len(doc.Unpublished) + len(doc.Removed); {
+	switch told := len(doc.Empty) + len(doc.Unpublished) + len(doc.Removed) + len(doc.Findings); {
 	case len(doc.Unreachable)+len(doc.State)+len(doc.Places) > 0:
 	case told > 0:
 		fmt.Fprintf(a.out, "%s has no faults, and everything in it answers; see above for what to look at\n", a.config)

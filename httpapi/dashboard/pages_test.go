@@ -246,7 +246,8 @@ func TestPages(t *testing.T) {
 	w.sees(home, "2 of 2 need you", "✖ (2)", "icon-bad.svg", "Needs attention", "held", "differs", "See the differences")
 	w.sees(w.get("/destinations/copy", 200), "different", "book5", "Full sync", "the default graph")
 	w.sees(w.get("/destinations/copy/difference?entity=http://example.org/book5", 200), `class="only"`, "wrong", "Book 5", "At the source", "In the mirror")
-	w.sees(w.get("/sets/books", 200), "created", "deleted", "Book 3", "Older", "rsbridge mirror "+w.pub.URL)
+	w.sees(w.get("/sets/books", 200), "created", "deleted", "changes kept", "old versions kept", "Book 3", "Older", "rsbridge mirror "+w.pub.URL)
+	w.sees(w.get("/runs/1", 200), "Log", "scanned", "created=60")
 	if page := w.get("/sets/books?change=deleted", 200); strings.Contains(page, `class="change created"`) || !strings.Contains(page, "Book 3") {
 		t.Error("the filter of the feed shows others than deleted entities")
 	}

@@ -204,6 +204,13 @@ func (d *Dashboard) setFacts(s bridge.SetStatus, row Row) []Fact {
 		}
 		facts = append(facts, Fact{Name: "not published", Value: value, Tone: toneWait})
 	}
+	if r := s.Retention; r != nil {
+		facts = append(facts, Fact{Name: "changes kept", Value: "for " + r.Changes}, Fact{Name: "old versions kept", Value: "for " + r.Versions})
+		if r.Begins != nil {
+			facts = append(facts, Fact{Name: "last change that has gone", Value: "no. " + number(r.After) + " of", Time: r.Begins})
+		}
+		facts = append(facts, Fact{Name: "next retention", Time: r.NextRun})
+	}
 	if n := s.Listeners; n.WebSub+n.WebSocket+n.Events > 0 {
 		facts = append(facts, Fact{Name: "listeners", Value: fmt.Sprint(n.WebSub + n.WebSocket + n.Events)})
 	}

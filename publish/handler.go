@@ -52,14 +52,19 @@ func (p *Publisher) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (p *Publisher) route(w http.ResponseWriter, r *http.Request) error {
+// below is the escaped path of a request below the base URL.
+func (p *Publisher) below(r *http.Request) string {
 	path := r.URL.EscapedPath()
 	for _, base := range *p.paths.Load() {
 		if rest, ok := strings.CutPrefix(path, base); ok && (rest == "" || rest[0] == '/') {
-			path = rest
-			break
+			return rest
 		}
 	}
+	return path
+}
+
+func (p *Publisher) route(w http.ResponseWriter, r *http.Request) error {
+	path := p.below(r)
 	switch path {
 	case "", "/":
 		return p.serveHome(w, r)

@@ -185,7 +185,7 @@ func (s *set) coverageFacts(ctx context.Context, ps *pages.Set, about *pages.Abo
 	if c.Vocabulary.Properties == 0 {
 		return
 	}
-	fact("Vocabulary", pages.Digits(c.Vocabulary.Classes)+" classes, "+pages.Digits(c.Vocabulary.Properties)+" properties")
+	fact("Vocabulary", pages.Count(c.Vocabulary.Classes, "class", "classes")+", "+pages.Count(c.Vocabulary.Properties, "property", "properties"))
 	about.Classes, about.Properties = parts(ctx, ps, c.Vocabulary.LargestClasses), parts(ctx, ps, c.Vocabulary.LargestProperties)
 }
 

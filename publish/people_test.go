@@ -397,6 +397,9 @@ func TestFrame(t *testing.T) {
 			}
 		}
 	}
+	if body := w.get(w.url("r/nothing"), "Accept", browserAccept).Body.String(); !strings.Contains(body, `<a href="`+w.url("about.html")+`"`) || !strings.Contains(body, `action="`+w.url("search")+`"`) {
+		t.Errorf("a missing page of a set does not lead on:\n%s", body)
+	}
 	if res := w.get(testBase + "/favicon.ico"); res.Code != 200 || res.Header().Get("Content-Type") != "image/svg+xml" {
 		t.Errorf("the icon: %d %v", res.Code, res.Header())
 	}

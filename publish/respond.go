@@ -179,7 +179,7 @@ func (p *Publisher) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	body := se.page
 	if q, named := accept.Weight(r.Header["Accept"], "text/html"); body == nil && named && q > 0 {
-		body = p.errorPage(se)
+		body = p.errorPage(w, r, se)
 	}
 	if body != nil {
 		h.Set("Content-Type", offer.HTMLType)
@@ -195,8 +195,15 @@ func (p *Publisher) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-func (p *Publisher) errorPage(e *statusError) []byte {
-	problem := &pages.Problem{Frame: pages.Frame{Title: fmt.Sprintf("%d %s", e.code, http.StatusText(e.code)), Site: p.site()}, Reason: e.reason, Detail: e.detail}
+// errorPage is an error for people. Below a set it has the way to the set, and its search.
+func (p *Publisher) errorPage(w http.ResponseWriter, r *http.Request, e *statusError) []byte {
+	title := fmt.Sprintf("%d %s", e.code, http.StatusText(e.code))
+	problem := &pages.Problem{Frame: pages.Frame{Title: title, Site: p.site()}, Reason: e.reason, Detail: e.detail}
+	name, _, _ := strings.Cut(strings.TrimPrefix(p.below(r), "/"), "/")
+	if s, snap := p.present(r.Context(), name); s != nil {
+		problem.Frame = s.people(w, r, snap).Frame(title)
+		snap.release()
+	}
 	page, err := problem.Write()
 	if err != nil {
 		p.log.Error("writing an error page", "error", err)

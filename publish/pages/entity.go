@@ -50,7 +50,7 @@ type Entity struct {
 // memento of the version v.
 func (s *Set) Entity(ctx context.Context, st *changetrack.State, v *changetrack.Version, memento bool) ([]byte, error) {
 	base := s.Generic(st.Entity)
-	p := &Entity{IRI: st.Entity, Linked: naming.Absolute(st.Entity), Modified: At(v.Time), Triples: count(int64(v.Triples), "triple", "triples"), Hash: v.Fixity.SHA256.String(), Main: formatName(v.Format), Layout: &Layout{}}
+	p := &Entity{IRI: st.Entity, Linked: naming.Absolute(st.Entity), Modified: At(v.Time), Triples: Count(int64(v.Triples), "triple", "triples"), Hash: v.Fixity.SHA256.String(), Main: formatName(v.Format), Layout: &Layout{}}
 	var triples []rdfres.Triple
 	if v.Fixity.Length > mostLaid {
 		p.TooLong = Bytes(v.Fixity.Length)

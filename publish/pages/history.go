@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/clip"
@@ -22,6 +23,7 @@ const (
 // Change is one change of an entity.
 type Change struct {
 	At       Time
+	Day      string // of the first one of a day in a history; "": the same day as the one before
 	Kind     string
 	Sequence uint64
 	Href     string // the version, "" after a deletion
@@ -145,8 +147,12 @@ func (s *Set) History(ctx context.Context, st *changetrack.State, before uint64)
 	case h.newer > 0:
 		p.Newer = self + "?before=" + number(h.newer)
 	}
-	versions := 0
-	for _, r := range h.Rows {
+	versions, day := 0, ""
+	for i := range h.Rows {
+		r := &h.Rows[i]
+		if date := r.At.Text[:len(time.DateOnly)]; date != day {
+			r.Day, day = date, date
+		}
 		if r.Href != "" {
 			versions++
 		}
@@ -214,7 +220,7 @@ func (s *Set) Compare(ctx context.Context, st *changetrack.State, from, to *chan
 	}
 	base, label := s.Generic(st.Entity)+".html", s.label(ctx, st)
 	side := func(v *changetrack.Version) Side {
-		return Side{At(v.Time), base + "?version=" + number(v.Sequence), v.Sequence, count(int64(v.Triples), "triple", "triples")}
+		return Side{At(v.Time), base + "?version=" + number(v.Sequence), v.Sequence, Count(int64(v.Triples), "triple", "triples")}
 	}
 	removed, added := missing(old, now), missing(now, old)
 	p := &Compare{IRI: st.Entity, Page: base, History: s.URL + "/history/" + naming.Encode(st.Entity, s.Prefix), From: side(from), To: side(to), Removed: len(removed), Added: len(added), Same: len(removed)+len(added) == 0}
@@ -251,6 +257,9 @@ func groups(entity string, removed, added []rdfres.Triple, here resolver) (out [
 		g := put(t)
 		g.Added = append(g.Added, d.value(t.O, mostDepth))
 	}
+	for i := range out {
+		out[i].mark()
+	}
 	slices.SortStableFunc(out, func(a, b Group) int {
 		if a.Subject != b.Subject {
 			return strings.Compare(a.Subject, b.Subject)
@@ -261,6 +270,71 @@ func groups(entity string, removed, added []rdfres.Triple, here resolver) (out [
 		return strings.Compare(a.Name, b.Name)
 	})
 	return out
+}
+
+// Changed is the part of a text with its changes, and some of the equal text around it.
+type Changed struct{ Before, Text, After string }
+
+const (
+	aroundChange = 60        // bytes of the equal text on each side, about
+	mostMarked   = 100 << 10 // bytes of a text that is compared
+)
+
+// mark finds the changed words in pairs of texts: an old and a new one, the only two of their language and type.
+func (g *Group) mark() {
+	pairs := map[[2]string][2][]*Value{}
+	for side, values := range [][]Value{g.Removed, g.Added} {
+		for i := range values {
+			v := &values[i]
+			if v.Href == "" && !v.IsNode && !v.IsList && !v.Cut && len(v.Text)+len(v.Rest) <= mostMarked {
+				p := pairs[[2]string{v.Lang, v.Datatype}]
+				p[side] = append(p[side], v)
+				pairs[[2]string{v.Lang, v.Datatype}] = p
+			}
+		}
+	}
+	for _, p := range pairs {
+		if len(p[0]) == 1 && len(p[1]) == 1 {
+			markPair(p[0][0], p[1][0])
+		}
+	}
+}
+
+// markPair marks the words between the equal beginning and the equal end of two texts. Texts with little in common
+// stay as they are.
+func markPair(a, b *Value) {
+	x, y := a.Text+a.Rest, b.Text+b.Rest
+	n := min(len(x), len(y))
+	begin := 0
+	for begin < n && x[begin] == y[begin] {
+		begin++
+	}
+	begin = strings.LastIndexByte(x[:begin], ' ') + 1
+	end := 0
+	for end < n-begin && x[len(x)-1-end] == y[len(y)-1-end] {
+		end++
+	}
+	starts := func(text string) bool { return len(text) == end || text[len(text)-end-1] == ' ' } // a word at the equal end
+	for end > 0 && !(starts(x) && starts(y)) {
+		end--
+	}
+	if begin+end < n/2 || begin+end == 0 {
+		return
+	}
+	if strings.HasSuffix(x[begin:len(x)-end], " ") && strings.HasSuffix(y[begin:len(y)-end], " ") {
+		end++
+	}
+	for _, v := range []*Value{a, b} {
+		text := v.Text + v.Rest
+		c := &Changed{text[:begin], text[begin : len(text)-end], text[len(text)-end:]}
+		if i := strings.LastIndexByte(c.Before[:max(0, len(c.Before)-aroundChange)], ' '); i > 0 {
+			c.Before = "… " + c.Before[i+1:]
+		}
+		if i := strings.IndexByte(c.After[min(len(c.After), aroundChange):], ' '); i >= 0 {
+			c.After = c.After[:aroundChange+i] + " …"
+		}
+		v.Changed = c
+	}
 }
 
 // missing gives the statements of a that b lacks.

@@ -31,6 +31,7 @@ type Value struct {
 	List                 []Value
 	ListMore             int
 	IsNode, IsList, Here bool
+	Changed              *Changed // in a comparison; nil: all of it
 }
 
 // Row is a property with its values.

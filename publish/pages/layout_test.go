@@ -159,3 +159,42 @@ func TestChart(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// TestChangedWords: of two long texts the changed words are marked, with the words around them.
+func TestChangedWords(t *testing.T) {
+	long := strings.Repeat("a long life in few words ", 60)
+	for _, tt := range []struct{ old, now, want string }{
+		{"Albrecht Dürer, painter of Nuremberg", "Albrecht Dürer, engraver of Nuremberg", "Albrecht Dürer, [painter] of Nuremberg|Albrecht Dürer, [engraver] of Nuremberg"},
+		{"born in Nuremberg in May", "born in May", "born in [Nuremberg in ]May|born in []May"},
+		{"1471", "1473", "1471|1473"},
+		{"one thing", "quite another", "one thing|quite another"},
+		{"é a", "è a", "é a|è a"},
+		{"same same", "same same same", "same []same|same [same ]same"},
+		{long + "and an end", long + "with an end", "… few words a long life in few words a long life in few words [and] an end|… few words a long life in few words a long life in few words [with] an end"},
+		{"first " + long, "second " + long, "[first] a long life in few words a long life in few words a long life …|[second] a long life in few words a long life in few words a long life …"},
+	} {
+		s, p := rdfres.NewIRI(subject), rdfres.NewIRI("http://e.example/p")
+		of := func(text string) []rdfres.Triple {
+			return []rdfres.Triple{{S: s, P: p, O: rdfres.NewLiteral(text, "en", "")}, {S: s, P: p, O: rdfres.NewLiteral("other "+text, "de", "")}}
+		}
+		gs := groups(subject, of(tt.old), of(tt.now), func(string) (string, string) { return "", "" })
+		show := func(v Value) string {
+			if v.Changed == nil {
+				return v.Text
+			}
+			return v.Changed.Before + "[" + v.Changed.Text + "]" + v.Changed.After
+		}
+		if got := show(gs[0].Removed[0]) + "|" + show(gs[0].Added[0]); got != tt.want {
+			t.Errorf("%.40q to %.40q:\n%s\nwant\n%s", tt.old, tt.now, got, tt.want)
+		}
+	}
+	two := func(a, b string) []rdfres.Triple {
+		s, p := rdfres.NewIRI(subject), rdfres.NewIRI("http://e.example/p")
+		return []rdfres.Triple{{S: s, P: p, O: rdfres.NewLiteral(a, "", "")}, {S: s, P: p, O: rdfres.NewLiteral(b, "", "")}}
+	}
+	for _, g := range groups(subject, two("one of two", "two of two"), two("one of three", "two of three"), func(string) (string, string) { return "", "" }) {
+		if g.Removed[0].Changed != nil || g.Added[1].Changed != nil {
+			t.Errorf("of several values none is the new form of another: %+v", g)
+		}
+	}
+}

@@ -63,7 +63,7 @@ func (s *Set) ready(ctx context.Context, p *Names, index *search.Index) (bool, e
 	defer cancel()
 	done, whole, err := index.Ready(wait)
 	if !whole {
-		p.Making = Digits(done) + " of " + count(s.View.Resources(), "description", "descriptions")
+		p.Making = Digits(done) + " of " + Count(s.View.Resources(), "description", "descriptions")
 	}
 	return whole, err
 }

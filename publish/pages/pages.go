@@ -104,6 +104,9 @@ func (*Frame) Icon() template.URL {
 	return template.URL("data:" + FaviconType + ";base64," + base64.StdEncoding.EncodeToString([]byte(favicon)))
 }
 
+// Frame is that of a page of a set.
+func (s *Set) Frame(title string) Frame { return s.frame(title) }
+
 // frame begins a page of a set.
 func (s *Set) frame(title string, links ...HeadLink) Frame {
 	f := Frame{Title: title, Site: s.Site, Crumbs: []Crumb{{s.Title, s.about()}}, Links: append([]HeadLink{{Rel: "resourcesync", Href: s.capabilityList()}}, links...)}

@@ -29,7 +29,7 @@ func (p *Home) Write() ([]byte, error) { return write("home.html", p) }
 
 // Counts are the sizes of a set in words.
 func (c *Card) Counts(resources, triples int64) {
-	c.Published, c.Resources, c.Triples = true, count(resources, "description", "descriptions"), count(triples, "triple", "triples")
+	c.Published, c.Resources, c.Triples = true, Count(resources, "description", "descriptions"), Count(triples, "triple", "triples")
 }
 
 // Document is a document of a set. Page is its page for people.

@@ -51,8 +51,8 @@ func Bytes(n int64) string {
 
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// count is a number with its noun.
-func count(n int64, one, many string) string {
+// Count is a number with its noun.
+func Count(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

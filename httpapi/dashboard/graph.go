@@ -102,13 +102,21 @@ func lagGraph(title string, samples []history.Sample, from, to time.Time) Graph 
 type bar struct {
 	from, to time.Time
 	parts    []float64 // from below
+	says     string    // to those who point at it
 }
+
+// mostBars of a graph: each has a quarter of an hour of a day.
+const mostBars = 96
 
 func barGraph(bars []bar, classes []string, from, to time.Time, top float64, says string) template.HTML {
 	var b strings.Builder
 	for _, bar := range bars {
 		x, end := at(bar.from, from, to, graphWidth), at(bar.to, from, to, graphWidth)
+		if bar.says == "" {
+			continue // there is nothing
+		}
 		y := graphHeight
+		fmt.Fprintf(&b, `<g><title>%s: %s</title><rect class="hit" x="%.1f" width="%.1f" height="%g"/>`, bar.from.Local().Format("Jan 2 15:04"), bar.says, x, math.Max(end-x, 1), graphHeight)
 		for i, v := range bar.parts {
 			if h := (graphHeight - 2) * v / top; h > 0 {
 				h = math.Max(h, 1)
@@ -116,6 +124,7 @@ func barGraph(bars []bar, classes []string, from, to time.Time, top float64, say
 				fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, classes[i], x, y, math.Max(end-x-0.4, 1), h)
 			}
 		}
+		b.WriteString("</g>")
 	}
 	return picture(says, b.String())
 }
@@ -139,7 +148,7 @@ func grouped(samples []history.Sample, from, to time.Time, most int) (out []hist
 }
 
 func changesGraph(samples []history.Sample, from, to time.Time) Graph {
-	samples = grouped(samples, from, to, 160)
+	samples = grouped(samples, from, to, mostBars)
 	var bars []bar
 	top := 0.0
 	var all history.Counts
@@ -147,27 +156,39 @@ func changesGraph(samples []history.Sample, from, to time.Time) Graph {
 		minutes := s.Span.Minutes()
 		parts := []float64{float64(s.Created) / minutes, float64(s.Updated) / minutes, float64(s.Deleted) / minutes}
 		top = math.Max(top, parts[0]+parts[1]+parts[2])
-		bars = append(bars, bar{s.Time, s.Time.Add(s.Span), parts})
+		bars = append(bars, bar{s.Time, s.Time.Add(s.Span), parts, changesOf(s.Counts)})
 		all.Created, all.Updated, all.Deleted = all.Created+s.Created, all.Updated+s.Updated, all.Deleted+s.Deleted
 	}
-	var parts []string
-	for _, p := range []struct {
-		n    int64
-		sign string
-		what string
-	}{{all.Created, "+", "created"}, {all.Updated, "~", "updated"}, {all.Deleted, "−", "deleted"}} {
-		if p.n > 0 {
-			parts = append(parts, p.sign+number(p.n)+" "+p.what)
-		}
-	}
-	says := strings.Join(parts, ", ")
-	g := Graph{Title: "Changes a minute", From: from, To: to, Says: says, Legend: []string{"created", "updated", "deleted"}}
+	g := Graph{Title: "Changes a minute", From: from, To: to, Says: changesOf(all), Legend: []string{"created", "updated", "deleted"}}
 	if top == 0 {
 		g.Says, top = "none", 1
 	}
 	g.Top = rate(top)
 	g.Picture = barGraph(bars, g.Legend, from, to, top, g.Title+": "+g.Says)
 	return g
+}
+
+// changesOf are changes in words, "" for none.
+func changesOf(c history.Counts) string {
+	var parts []string
+	for _, p := range []struct {
+		n    int64
+		sign string
+		what string
+	}{{c.Created, "+", "created"}, {c.Updated, "~", "updated"}, {c.Deleted, "−", "deleted"}} {
+		if p.n > 0 {
+			parts = append(parts, p.sign+number(p.n)+" "+p.what)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// runsOf are runs in words, "" for none.
+func runsOf(runs, failed int64, longest float64) string {
+	if runs == 0 {
+		return ""
+	}
+	return plural(runs, "run", "runs") + ", " + number(failed) + " failed, at most " + seconds(longest)
 }
 
 func rate(v float64) string {
@@ -178,7 +199,7 @@ func rate(v float64) string {
 }
 
 func runsGraph(samples []history.Sample, from, to time.Time) Graph {
-	samples = grouped(samples, from, to, 160)
+	samples = grouped(samples, from, to, mostBars)
 	var bars []bar
 	top, runs, failed := 0.0, int64(0), int64(0)
 	for _, s := range samples {
@@ -187,12 +208,12 @@ func runsGraph(samples []history.Sample, from, to time.Time) Graph {
 			slices.Reverse(parts)
 		}
 		top = math.Max(top, s.Longest)
-		bars = append(bars, bar{s.Time, s.Time.Add(s.Span), parts})
+		bars = append(bars, bar{s.Time, s.Time.Add(s.Span), parts, runsOf(s.Runs, s.Failed, s.Longest)})
 		runs, failed = runs+s.Runs, failed+s.Failed
 	}
 	g := Graph{Title: "Longest run", From: from, To: to, Says: "none", Legend: []string{"well", "failed"}}
 	if runs > 0 {
-		g.Says = plural(runs, "run", "runs") + ", " + number(failed) + " failed, at most " + seconds(top)
+		g.Says = runsOf(runs, failed, top)
 	}
 	top = math.Max(top, 0.1)
 	g.Top = seconds(top)

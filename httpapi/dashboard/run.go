@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -20,6 +21,8 @@ type Run struct {
 	Running *Running
 	Over    bool
 	Link    string
+	Of      string // set or mirror
+	OfName  string
 	Stages  []Stage
 	Counts  []Fact
 	Lines   []jobs.Line
@@ -45,6 +48,11 @@ func (d *Dashboard) run(r *http.Request) (*page, error) {
 		return nil, err
 	}
 	p := Run{Ended: endedRun(run), Link: linkOf(run.Subject), Now: bridge.Now(d.b), Over: run.Over()}
+	if kind, name, _ := strings.Cut(run.Subject, ":"); kind == "destination" {
+		p.Of, p.OfName = "mirror", name
+	} else {
+		p.Of, p.OfName = kind, name
+	}
 	if !p.Over {
 		t, err := d.past.of(ctx, run.Job)
 		if err != nil {
@@ -102,7 +110,7 @@ func counts(raw json.RawMessage) (out []Fact) {
 		if err != nil || dec.Decode(&value) != nil {
 			return out
 		}
-		f := Fact{Name: strings.ReplaceAll(key.(string), "_", " ")}
+		f := Fact{Name: cmp.Or(resultWords[key.(string)], strings.ReplaceAll(key.(string), "_", " "))}
 		switch v := value.(type) {
 		case string:
 			f.Value = v
@@ -122,12 +130,15 @@ func counts(raw json.RawMessage) (out []Fact) {
 		if f.Value == "0" && !slices.Contains(always, key.(string)) {
 			continue
 		}
-		if f.Value != "" && key != "name" {
+		if f.Value != "" && key != "name" && key != "seconds" { // both stand above
 			out = append(out, f)
 		}
 	}
 	return out
 }
+
+// resultWords are values of a result in words; others have the name of the report.
+var resultWords = map[string]string{"finder": "found by", "covered": "triples described", "way": "read by", "sequence": "change number", "durable_seconds": "made durable in"}
 
 // always are the counts that are told when they are 0 too.
 var always = []string{"resources", "created", "updated", "deleted", "failed", "pending", "missing", "extra", "different"}

@@ -192,7 +192,11 @@ func (d *Dashboard) setFacts(s bridge.SetStatus, row Row) []Fact {
 		facts = append(facts, Fact{Name: "from", Value: row.From})
 	}
 	if s.Triples > 0 {
-		facts = append(facts, Fact{Name: "triples described", Value: number(s.Covered) + " of " + number(s.Triples)})
+		described := Fact{Name: "described", Value: "all " + plural(s.Triples, "triple", "triples")}
+		if s.Covered != s.Triples {
+			described.Value = number(s.Covered) + " of " + plural(s.Triples, "triple", "triples")
+		}
+		facts = append(facts, described)
 	}
 	if s.Failed > 0 {
 		facts = append(facts, Fact{Name: "could not be described", Value: number(s.Failed), Tone: toneBad})

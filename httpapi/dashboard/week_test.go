@@ -160,7 +160,7 @@ func TestWeek(t *testing.T) {
 		{[]string{"1 of 5 needs you", "mirror branch failing since 8 h ago , 3 times in a row " + refuses, "Sync now", "| ↳ mirror branch in far failing 24 h behind"}, "branch: failing"},
 		// the sync runs again, and nobody has proven the mirror since
 		{[]string{"1 of 5 needs you", "mirror branch failing since 32 h ago , 2 times in a row " + refuses, "Audit"}, "branch: failing"},
-		{[]string{"1 of 5 needs you", "set people held since 8 h ago It would delete 69 of 90 resources", "See 69 deletions Scan now", "in sync lag of 24 hours: at most 0.1 s created +90 3 days ago 09:00:00 no schedule 90 equal 8 h ago 24 h"}, "people: held"},
+		{[]string{"1 of 5 needs you", "set people held since 8 h ago It would delete 69 of 90 resources", "See 69 deletions Scan now", "in sync lag of 24 hours: at most 0.1 s created +90 3 days ago now no schedule 90 equal 8 h ago 24 h"}, "people: held"},
 		{[]string{"All 5 are well"}, ""},
 		{[]string{"1 of 5 needs you", "mirror reading-room differs since 8 h ago The last audit found 1 missing of 544 resources. See the differences", "| ↳ mirror reading-room in hall differs"}, "reading-room: failing"},
 		{[]string{"1 of 5 needs you", "mirror reading-room differs since 32 h ago , 2 times in a row The last audit found 1 missing of 571 resources."}, "reading-room: failing"},
@@ -202,6 +202,7 @@ func pictures(t *testing.T, w *week) {
 	}
 	book := "http://example.org/book/302"
 	w.update("catalogue", `DELETE { ?s <http://example.org/note> ?o } INSERT { ?s <http://example.org/note> "lent out" } WHERE { VALUES ?s { <`+book+`> } ?s <http://example.org/note> ?o }`)
+	w.now = w.now.Add(4 * time.Minute)
 	w.do("scan", "books", nil)
 	location, err := w.b.Location(t.Context(), "books", book)
 	if err != nil {

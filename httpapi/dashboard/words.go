@@ -14,7 +14,7 @@ import (
 )
 
 var functions = template.FuncMap{
-	"number": number, "seconds": seconds, "stamp": stamp, "clip": clipped, "local": localName, "sentence": sentence, "moment": moment, "sign": sign,
+	"number": number, "seconds": seconds, "stamp": stamp, "clip": clipped, "local": localName, "sentence": sentence, "moment": moment, "when": when, "sign": sign,
 	"list":  func(v ...any) []any { return v },
 	"short": func(t time.Time) string { return t.Local().Format("Jan 2 15:04") },
 	"clock": func(t time.Time) string { return t.Local().Format("15:04:05") },
@@ -34,11 +34,7 @@ func moment(v any, now time.Time) template.HTML {
 	if t.IsZero() {
 		return "never"
 	}
-	text := ago(t, now)
-	if t.Equal(now) {
-		text = t.Local().Format("15:04:05")
-	}
-	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`, stamp(t), when(t), text)) //nolint:gosec // digits and our own words
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`, stamp(t), when(t), ago(t, now))) //nolint:gosec // digits and our own words
 }
 
 // seconds is a span in words: the two largest units at most.

@@ -33,9 +33,10 @@
     while (at) { const next = at.nextSibling; at.remove(); at = next }
   }
 
-  function localTimes() { // the reader's own time, for those who point at it
-    for (const t of document.querySelectorAll("time[title]")) t.title = new Date(t.dateTime).toLocaleString();
-  }
+  document.addEventListener("pointerover", e => { // the reader's own time, for those who point at it
+    const t = e.target.closest?.("time[title]");
+    if (t) t.title = new Date(t.dateTime).toLocaleString();
+  });
 
   let asOf = new Date(), isLost = false, busy = false, again = false, timer = 0, last = 0;
 
@@ -62,7 +63,6 @@
       document.title = doc.title;
       page.dataset.worst = doc.documentElement.dataset.worst;
       for (const id of ["icon", "sentence", "main", "foot"]) if ($(id) && doc.getElementById(id)) patch($(id), doc.getElementById(id));
-      localTimes();
       asOf = new Date();
     } catch (e) { lost() }
     busy = false;
@@ -110,7 +110,6 @@
   addEventListener("pageshow", e => { if (e.persisted) { tell(!document.hidden); refresh() } });
   tell(!document.hidden);
   setInterval(() => { if (!document.hidden && Date.now() - last > 9500) { tell(true); refresh() } }, 1000);
-  localTimes();
 
   function say(text, to) {
     $("say").textContent = text;

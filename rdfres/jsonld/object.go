@@ -198,17 +198,25 @@ func (x *ldExpander) typeScoped(o *ldObject, v jsonNode) error {
 	return nil
 }
 
-// onlyGraph tells whether nothing but @graph is left of an object.
-func (x *ldExpander) onlyGraph(c *ldContext, v jsonNode) bool {
-	graph := false
-	err := v.members(func(name string, v jsonNode) error {
+// eachMember calls f for each member but @context, with its name and the IRI or keyword behind it.
+func (x *ldExpander) eachMember(c *ldContext, v jsonNode, f func(name, iri string, v jsonNode) error) error {
+	return v.members(func(name string, v jsonNode) error {
 		if name == "@context" {
 			return nil
 		}
 		iri, err := x.expandIRI(c, name, false, true, nil)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
+		}
+		return f(name, iri, v)
+	})
+}
+
+// onlyGraph tells whether nothing but @graph is left of an object.
+func (x *ldExpander) onlyGraph(c *ldContext, v jsonNode) bool {
+	graph := false
+	err := x.eachMember(c, v, func(name, iri string, v jsonNode) error {
+		switch {
 		case iri == "@graph":
 			graph = true
 		case isKeyword(iri) && iri != "@index", strings.Contains(iri, ":") && v.kind() != 'n':
@@ -246,14 +254,7 @@ func (x *ldExpander) members(o *ldObject, v jsonNode) error {
 		v    jsonNode
 	}
 	var nests []nest
-	err := v.members(func(name string, v jsonNode) error {
-		if name == "@context" {
-			return nil
-		}
-		iri, err := x.expandIRI(o.c, name, false, true, nil)
-		if err != nil {
-			return err
-		}
+	err := x.eachMember(o.c, v, func(name, iri string, v jsonNode) error {
 		switch {
 		case iri == "@nest":
 			nests = append(nests, nest{name, v})
@@ -388,14 +389,8 @@ func (x *ldExpander) reverseMap(c *ldContext, v jsonNode) (err error) {
 			return err
 		}
 	}
-	return v.members(func(name string, v jsonNode) error {
-		if name == "@context" {
-			return nil
-		}
-		iri, err := x.expandIRI(c, name, false, true, nil)
+	return x.eachMember(c, v, func(name, iri string, v jsonNode) error {
 		switch {
-		case err != nil:
-			return err
 		case isKeyword(iri):
 			return x.errorAt(v, iri+" stands in @reverse")
 		case !isPredicate(iri):
@@ -568,14 +563,7 @@ func (x *ldExpander) indexValue(c *ldContext, p position, key string) (raw strin
 func (x *ldExpander) collection(o *ldObject, v jsonNode, list bool) error {
 	p := o.p
 	var items jsonNode
-	err := v.members(func(name string, v jsonNode) error {
-		if name == "@context" {
-			return nil
-		}
-		iri, err := x.expandIRI(o.c, name, false, true, nil)
-		if err != nil {
-			return err
-		}
+	err := x.eachMember(o.c, v, func(name, iri string, v jsonNode) error {
 		switch {
 		case iri == "@list" || iri == "@set":
 			items = v
@@ -614,14 +602,7 @@ func (x *ldExpander) collection(o *ldObject, v jsonNode, list bool) error {
 func (x *ldExpander) valueObject(o *ldObject, v jsonNode) error {
 	var value, typ, lang jsonNode
 	hasDir := false
-	err := v.members(func(name string, v jsonNode) error {
-		if name == "@context" {
-			return nil
-		}
-		iri, err := x.expandIRI(o.c, name, false, true, nil)
-		if err != nil {
-			return err
-		}
+	err := x.eachMember(o.c, v, func(name, iri string, v jsonNode) error {
 		if isKeyword(iri) {
 			if err := o.once(x, iri, v); err != nil {
 				return err

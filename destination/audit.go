@@ -22,7 +22,8 @@ import (
 // writes differing triples from the kept representations, removes extra ones, fetches resources changed at
 // the source, and audits again: the report is of the second audit, Repaired of the differences gone since.
 // An unreachable source ends an audit without anything else to compare. With the depth store the mirror is
-// compared, and repaired, all the same, and the report says so.
+// compared, and repaired, all the same, and the report says so. A mirror without Reader has depth inventory
+// instead of store.
 func (d *Destination) Audit(ctx context.Context, o AuditOptions) (keep.AuditReport, error) {
 	rep, err := d.audit(ctx, o)
 	err = errors.Join(err, d.mem.Ledger.KeepCount(ctx))
@@ -43,6 +44,9 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (keep.AuditRepo
 	case "inventory", "store", "origin":
 	default:
 		return rep, fmt.Errorf("depth %q: inventory, store or origin", o.Depth)
+	}
+	if rep.Depth == "store" && d.mirror.Files == nil && !d.mirror.Reads {
+		rep.Depth = "inventory" // a queue cannot be read
 	}
 	d.fetch.Begin()
 	if d.mem.SnapshotMeta().Stage == ledger.None {

@@ -34,8 +34,8 @@ func (q queue) Apply(ctx context.Context, b *sink.Batch, _ *sink.Checkpoint) err
 	return nil
 }
 
-// A queue gets what happens at the source, and audits of it hold the records against the
-// source alone.
+// A queue gets what happens at the source. Audits of it hold the records against the source alone, and say so by
+// their depth.
 func TestQueue(t *testing.T) {
 	b := newBench(t)
 	q := make(queue, 1000)
@@ -56,7 +56,7 @@ func TestQueue(t *testing.T) {
 		if got := told(); !slices.Equal(got, want) {
 			t.Fatalf("%q, not %q", got, want)
 		}
-		if a, err := b.open().Audit(t.Context(), AuditOptions{}); err != nil || !a.Equal {
+		if a, err := b.open().Audit(t.Context(), AuditOptions{}); err != nil || !a.Equal || a.Depth != "inventory" {
 			t.Fatalf("%+v %v", a, err)
 		}
 	}

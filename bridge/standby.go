@@ -123,6 +123,21 @@ func (s *state) hold() fence.Hold {
 	return s.led.Hold
 }
 
+// leadWait is how long a question about the state waits for the certainty of the lead.
+const leadWait = time.Second
+
+// errUncertain comes while the database does not tell whether this process still leads.
+var errUncertain = errors.New("the database of the state does not answer: nothing is written until it does")
+
+func (s *state) fault(ctx context.Context) error {
+	if s.led == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, leadWait, errUncertain)
+	defer cancel()
+	return s.led.Hold(ctx)
+}
+
 // ofNext is for a bridge of the same records.
 func (s *state) ofNext() state {
 	next := *s

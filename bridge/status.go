@@ -301,6 +301,9 @@ func (b *Bridge) Faults() map[string]error {
 
 // StateFault tells why the state cannot be written, nil if it can: then no run begins.
 func (b *Bridge) StateFault(ctx context.Context) error {
+	if err := b.state.fault(ctx); err != nil {
+		return err
+	}
 	nothing := b.records.Batch()
 	defer nothing.Close()
 	return nothing.Commit(context.WithoutCancel(ctx), false)

@@ -25,8 +25,10 @@ type node struct {
 	generation          uint64 // last seen of this process
 }
 
-// get reads an address; "" while it does not answer.
+// get reads an address; "" while it does not answer. The system takes requests of a process that stands still.
 func get(ctx context.Context, address string) string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return ""

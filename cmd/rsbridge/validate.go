@@ -121,6 +121,9 @@ func (v *validation) argument(ctx context.Context, arg string) error {
 // one checks a document by itself. The address of a page stands for the documents that it leads to.
 func (v *validation) one(ctx context.Context, location string) error {
 	got, err := v.web.fetch(ctx, location)
+	if !onWeb(location) {
+		return v.document(ctx, location, got, err)
+	}
 	ways, page, werr := check.Ways(ctx, v.web.fetch, location, got, err)
 	if !page {
 		return v.document(ctx, location, got, err)

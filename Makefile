@@ -55,13 +55,13 @@ LONGEST = $(if $(filter ./...,$(PACKAGES)),./destination ./bridge ./sparqlsrc ./
 
 # Lint vets all packages once, so no part of the tests does.
 plain:
-	$(GO) test $(SIDE) -vet=off -timeout 30m $(LONGEST) $(PACKAGES)
+	$(GO) test $(SIDE) -vet=off -timeout 45m $(LONGEST) $(PACKAGES)
 
 # The release compresses with the zstd of Go: with pebblegozstd the race detector sees that
 # one, and no library of C is compiled. Without the option each process sleeps for a second
 # at its end.
 raced:
-	@if [ $(RACE) = 1 ]; then GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) test $(SIDE) -race -short -tags nomsgpack,pebblegozstd -vet=off -timeout 30m $(LONGEST) $(RACED); \
+	@if [ $(RACE) = 1 ]; then GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) test $(SIDE) -race -short -tags nomsgpack,pebblegozstd -vet=off -timeout 45m $(LONGEST) $(RACED); \
 	else echo "NOT RUN: the race detector: there is no C compiler (install gcc)"; fi
 
 lint:
@@ -101,7 +101,7 @@ pictures:
 # measures the machine: LIGHTHOUSEFLAGS=--throttling.cpuSlowdownMultiplier=1 slows it no further.
 LIGHTHOUSE := build/lighthouse/node_modules/.bin/lighthouse
 lighthouse: $(LIGHTHOUSE)
-	RSBRIDGE_LIGHTHOUSE="$(CURDIR)/$(LIGHTHOUSE) $(LIGHTHOUSEFLAGS)" CGO_ENABLED=0 $(GO) run ./internal/teststores/withstores $(GO) test -count=1 ./httpapi/dashboard -run TestLighthouse -v -timeout 30m
+	RSBRIDGE_LIGHTHOUSE="$(CURDIR)/$(LIGHTHOUSE) $(LIGHTHOUSEFLAGS)" CGO_ENABLED=0 $(GO) run ./internal/teststores/withstores $(GO) test -count=1 ./httpapi/dashboard -run TestLighthouse -v -timeout 45m
 
 $(LIGHTHOUSE):
 	npm install --prefix build/lighthouse --no-audit --no-fund --ignore-scripts --loglevel=error lighthouse@13.0.1
@@ -136,19 +136,19 @@ generate:
 # fuzzing for minutes. Results are kept in docs/campaigns.md.
 campaign: build
 	RSBRIDGE_KILLS=100 RSBRIDGE_ENTITIES=100000 RSBRIDGE_PAUSE=8000 $(GO) run ./internal/teststores/withstores \
-	  $(GO) test ./cmd/rsbridge -run TestKilled -v -timeout 30m
+	  $(GO) test ./cmd/rsbridge -run TestKilled -v -timeout 45m
 	RSBRIDGE_KILLS=200 RSBRIDGE_STOPS=100 $(GO) run ./internal/teststores/withstores \
 	  $(GO) test ./cmd/rsbridge -run 'TestSeveral$$' -v -timeout 120m
 	RSBRIDGE_FAULTS=200 RSBRIDGE_PAUSE=900 $(GO) run ./internal/teststores/withstores \
-	  $(GO) test ./cmd/rsbridge -run 'TestFaults$$' -v -timeout 30m
-	RSBRIDGE_HISTORY=all $(GO) run ./internal/teststores/withstores $(GO) test ./bridge -run TestHistory -v -timeout 30m
-	RSBRIDGE_DOCUMENTS=120000 $(GO) run ./internal/teststores/withstores $(GO) test ./bridge -run TestDocuments -v -timeout 30m
-	RSBRIDGE_HISTORIES=500 $(GO) test ./destination ./publish -run 'Histor|SetBack|ComeAndGo|ForeignMirrors|Mixtures|SteadyClocks|WithoutTimes' -timeout 30m
-	RSBRIDGE_HISTORIES=1000 $(GO) test ./destination -run 'TestWrongAnswers|TestWrongParts$$|TestWrongChangesInARow' -timeout 30m
-	RSBRIDGE_HISTORIES=100 $(GO) test ./bridge ./sparqlsrc -run 'TestChainHistories|TestLife$$|TestHabits|TestDumpsLife|TestWorlds' -timeout 30m
+	  $(GO) test ./cmd/rsbridge -run 'TestFaults$$' -v -timeout 45m
+	RSBRIDGE_HISTORY=all $(GO) run ./internal/teststores/withstores $(GO) test ./bridge -run TestHistory -v -timeout 45m
+	RSBRIDGE_DOCUMENTS=120000 $(GO) run ./internal/teststores/withstores $(GO) test ./bridge -run TestDocuments -v -timeout 45m
+	RSBRIDGE_HISTORIES=500 $(GO) test ./destination ./publish -run 'Histor|SetBack|ComeAndGo|ForeignMirrors|Mixtures|SteadyClocks|WithoutTimes' -timeout 45m
+	RSBRIDGE_HISTORIES=1000 $(GO) test ./destination -run 'TestWrongAnswers|TestWrongParts$$|TestWrongChangesInARow' -timeout 45m
+	RSBRIDGE_HISTORIES=100 $(GO) test ./bridge ./sparqlsrc -run 'TestChainHistories|TestLife$$|TestHabits|TestDumpsLife|TestWorlds' -timeout 45m
 	RSBRIDGE_HISTORIES=100 RSBRIDGE_CHANGES=10000 $(GO) test ./bridge -run 'TestNetwork$$' -v -parallel 16 -timeout 90m
-	RSBRIDGE_ENTRIES=10000000 $(GO) test ./resourcesync/... -run TestMemoryDoesNotGrow -v -timeout 30m
-	RSBRIDGE_PAIRS=1000000 $(GO) test ./jsonpatch -run TestRandom -v -timeout 30m
+	RSBRIDGE_ENTRIES=10000000 $(GO) test ./resourcesync/... -run TestMemoryDoesNotGrow -v -timeout 45m
+	RSBRIDGE_PAIRS=1000000 $(GO) test ./jsonpatch -run TestRandom -v -timeout 45m
 	$(MAKE) fuzz FUZZTIME=120s
 
 FUZZTIME ?= 20s

@@ -51,17 +51,19 @@ test: build
 # Half of the time a package waits for stores and for its own retries: one package more than
 # processors.
 SIDE    := -p $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1 )))
+# go itself makes room for its test binaries on disk (GOTMPDIR), and the tests for their files in memory.
+INSIDE  := -exec 'env GOTMPDIR=$(TMPDIR)'
 LONGEST = $(if $(filter ./...,$(PACKAGES)),./destination ./bridge ./sparqlsrc ./cmd/rsbridge ./internal/embedstore)
 
 # Lint vets all packages once, so no part of the tests does.
 plain:
-	$(GO) test $(SIDE) -vet=off -timeout 45m $(LONGEST) $(PACKAGES)
+	$(GO) test $(SIDE) $(INSIDE) -vet=off -timeout 45m $(LONGEST) $(PACKAGES)
 
 # The release compresses with the zstd of Go: with pebblegozstd the race detector sees that
 # one, and no library of C is compiled. Without the option each process sleeps for a second
 # at its end.
 raced:
-	@if [ $(RACE) = 1 ]; then GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) test $(SIDE) -race -short -tags nomsgpack,pebblegozstd -vet=off -timeout 45m $(LONGEST) $(RACED); \
+	@if [ $(RACE) = 1 ]; then GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) test $(SIDE) $(INSIDE) -race -short -tags nomsgpack,pebblegozstd -vet=off -timeout 45m $(LONGEST) $(RACED); \
 	else echo "NOT RUN: the race detector: there is no C compiler (install gcc)"; fi
 
 lint:

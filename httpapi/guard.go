@@ -104,7 +104,7 @@ func toRoot(path string) string {
 
 // slowed counts a failed login and waits. It is false, and has answered, when too many wait already.
 func (a *api) slowed(c *gin.Context) bool {
-	if a.logins.failed(c.Request.Context(), c.Request.RemoteAddr) {
+	if a.logins.Failed(c.Request.Context(), c.Request.RemoteAddr) {
 		return true
 	}
 	c.Header("Connection", "close")

@@ -43,7 +43,7 @@ type api struct {
 	ready    func() bool
 	change   func(context.Context, Next) (bool, error)
 	stopping context.Context
-	logins   *logins
+	logins   *access.Guesses
 	starting sync.Mutex // held from "is it busy?" to the start of a run
 }
 
@@ -56,7 +56,7 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
-	a.logins = newLogins(a.log)
+	a.logins = access.NewGuesses("failed logins to the administration", a.log)
 	listen, folder := b.Config().Admin.Listen, access.Folder(b.Config().Folder())
 	a.users, a.actions, a.local = access.Open(folder, o.Token), access.OpenLog(folder), listen == "" || loopback(hostOf(listen))
 	if fault := a.users.Fault(); fault != nil {

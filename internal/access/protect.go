@@ -8,8 +8,8 @@ import (
 
 // Protect lets only readers with a token, by bearer or basic authentication, at the addresses of
 // protected sets. bases gives the base URLs of all sets: a proxy may take their paths away, or leave
-// them.
-func Protect(next http.Handler, u *Users, protected map[string]bool, bases func() []string) http.Handler {
+// them. Wrong tokens are slowed, and refused if too many of them wait.
+func Protect(next http.Handler, u *Users, protected map[string]bool, bases func() []string, wrong *Guesses) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var sets []string
 		for _, name := range firsts(r.URL.EscapedPath(), bases()) {
@@ -22,6 +22,13 @@ func Protect(next http.Handler, u *Users, protected map[string]bool, bases func(
 			return
 		}
 		user, known := reader(u, r)
+		if given := r.Header.Get("Authorization"); !known && given != "" && !wrong.Failed(r.Context(), r.RemoteAddr) {
+			w.Header().Set("Connection", "close")
+			w.Header().Set("Retry-After", "10")
+			w.Header().Set("Cache-Control", "no-store")
+			http.Error(w, "Too many wrong tokens came from this address: wait, then send the right one.", http.StatusTooManyRequests)
+			return
+		}
 		for _, set := range sets {
 			if !known || !user.May(set) && user.key != localKey {
 				refuse(w, set, known)

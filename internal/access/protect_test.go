@@ -1,9 +1,14 @@
 package access_test
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rsbridge/rsbridge/internal/access"
 )
@@ -30,9 +35,12 @@ func TestProtect(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	h := access.Protect(served, u, map[string]bool{"books": true}, func() []string { return []string{"http://a.example", "http://a.example/data"} })
+	h := access.Protect(served, u, map[string]bool{"books": true}, func() []string { return []string{"http://a.example", "http://a.example/data"} }, access.NewGuesses("wrong tokens", slog.New(slog.DiscardHandler)))
+	clients := 0
 	ask := func(method, path, header string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, "http://a.example"+path, nil)
+		clients++ // nobody waits for another one
+		r.RemoteAddr = fmt.Sprintf("192.0.2.%d:1", clients)
 		if header != "" {
 			r.Header.Set("Authorization", header)
 		}
@@ -76,4 +84,47 @@ func TestProtect(t *testing.T) {
 	if w := ask("GET", "/books/r/x", "Bearer "+mine); w.Code != 401 {
 		t.Errorf("after its end: %d", w.Code)
 	}
+}
+
+// TestWrongReaders: wrong tokens at a protected set are answered slower and slower, right ones and none at once.
+func TestWrongReaders(t *testing.T) {
+	u := access.Open(t.TempDir(), "")
+	right, err := u.Create(access.Token{Name: "mine", Role: access.Reader, Sets: []string{"books"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		h := access.Protect(http.NotFoundHandler(), u, map[string]bool{"books": true}, func() []string { return nil }, access.NewGuesses("wrong tokens", slog.New(slog.DiscardHandler)))
+		ask := func(ctx context.Context, header string) int {
+			r := httptest.NewRequestWithContext(ctx, "GET", "/books/x", nil)
+			r.Header.Set("Authorization", header)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			return w.Code
+		}
+		began := time.Now()
+		for range 5 {
+			if code := ask(t.Context(), "Bearer wrong"); code != 401 {
+				t.Errorf("a wrong token: %d", code)
+			}
+		}
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("five guesses took %v", took)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		for range 32 {
+			go ask(ctx, "Bearer wrong")
+		}
+		synctest.Wait()
+		began = time.Now()
+		for header, want := range map[string]int{"Bearer wrong": 429, "": 401, "Bearer " + right: 404} {
+			if code := ask(t.Context(), header); code != want {
+				t.Errorf("%.10q beside guesses: %d, want %d", header, code, want)
+			}
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("others waited for %v", took)
+		}
+		stop()
+	})
 }

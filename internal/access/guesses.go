@@ -1,4 +1,4 @@
-package httpapi
+package access
 
 import (
 	"context"
@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// logins slows failed logins, per client address, and logs them. Only answers to wrong tokens wait.
-// A right token is never delayed, so nobody can lock others out.
-type logins struct {
-	log *slog.Logger
+// Guesses slows answers to wrong tokens, per client address, and logs their numbers. A right token is never
+// delayed, so nobody can lock others out.
+type Guesses struct {
+	message string
+	log     *slog.Logger
 
 	mu      sync.Mutex // guards the fields below
 	clients map[netip.Prefix]*failures
@@ -29,23 +30,24 @@ type failures struct {
 }
 
 const (
-	freeFailures  = 3           // answered at once: a person mistypes
-	failureEvery  = time.Second // then one answer in this time
-	longestDelay  = 10 * time.Second
-	mostWaiting   = 32   // per client; more are refused without waiting
-	mostClients   = 4096 // clients remembered
-	tellEvery     = time.Minute
-	forgetAfter   = 2 * time.Minute
-	failedMessage = "failed logins to the administration"
+	freeFailures = 3           // answered at once: a person mistypes
+	failureEvery = time.Second // then one answer in this time
+	longestDelay = 10 * time.Second
+	mostWaiting  = 32   // per client; more are refused without waiting
+	mostClients  = 4096 // clients remembered
+	tellEvery    = time.Minute
+	forgetAfter  = 2 * time.Minute
 )
 
-func newLogins(log *slog.Logger) *logins {
-	return &logins{log: log, clients: map[netip.Prefix]*failures{}}
+// NewGuesses logs with a message, such as "failed logins": the first wrong token of a client at once, later
+// ones as a number, once a minute.
+func NewGuesses(message string, log *slog.Logger) *Guesses {
+	return &Guesses{message: message, log: log, clients: map[netip.Prefix]*failures{}}
 }
 
-// failed counts a failed login, and waits until it may be answered. It is false, and does
+// Failed counts a wrong token, and waits until it may be answered. It is false, and does
 // not wait, when too many answers to this client wait already.
-func (l *logins) failed(ctx context.Context, remote string) bool {
+func (l *Guesses) Failed(ctx context.Context, remote string) bool {
 	client := clientOf(remote)
 	l.mu.Lock()
 	now := time.Now()
@@ -62,9 +64,15 @@ func (l *logins) failed(ctx context.Context, remote string) bool {
 		}
 	}
 	f.last = now
-	f.untold++
-	if now.Sub(f.told) >= tellEvery {
+	switch f.untold++; {
+	case now.Sub(f.told) >= tellEvery:
 		l.tell(client, f, now)
+	case f.untold == 1: // nobody knows whether more follow
+		time.AfterFunc(f.told.Add(tellEvery).Sub(now), func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.tell(client, f, time.Now())
+		})
 	}
 	if earliest := now.Add(-freeFailures * failureEvery); f.next.Before(earliest) {
 		f.next = earliest
@@ -92,30 +100,29 @@ func (l *logins) failed(ctx context.Context, remote string) bool {
 	return true
 }
 
-// tell logs the failures not logged yet.
-func (l *logins) tell(client netip.Prefix, f *failures, now time.Time) {
+// tell logs the failures not logged yet. The caller holds l.mu.
+func (l *Guesses) tell(client netip.Prefix, f *failures, now time.Time) {
+	if f.untold == 0 {
+		return
+	}
 	who := "others"
 	if client.IsValid() {
 		who = client.Addr().String()
 	}
-	l.log.Warn(failedMessage, "client", who, "count", f.untold)
+	l.log.Warn(l.message, "client", who, "count", f.untold)
 	f.told, f.untold = now, 0
 }
 
-// sweep forgets quiet clients, and logs their remaining failures.
-func (l *logins) sweep(now time.Time) {
+// sweep forgets quiet clients; all their failures are logged by then.
+func (l *Guesses) sweep(now time.Time) {
 	if now.Sub(l.swept) < tellEvery {
 		return
 	}
 	l.swept = now
 	for client, f := range l.clients {
-		if now.Sub(f.last) < forgetAfter || f.waiting > 0 {
-			continue
+		if now.Sub(f.last) >= forgetAfter && f.waiting == 0 {
+			delete(l.clients, client)
 		}
-		if f.untold > 0 {
-			l.tell(client, f, now)
-		}
-		delete(l.clients, client)
 	}
 }
 

@@ -1,10 +1,12 @@
-package httpapi
+package access
 
 import (
 	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,15 +15,15 @@ import (
 	"time"
 )
 
-// TestLogins: guesses take their time however many connections make them, other clients
-// do not wait for them, and the log tells the first and then numbers.
-func TestLogins(t *testing.T) {
+// TestGuesses: guesses take their time however many connections make them, other clients
+// do not wait for them, and the log tells the first and then the number of each minute.
+func TestGuesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		l := newLogins(slog.New(slog.NewTextHandler(&log, nil)))
+		l := NewGuesses("wrong tokens", slog.New(slog.NewTextHandler(&log, nil)))
 		began := time.Now()
 		for i := range 4 {
-			if !l.failed(t.Context(), "192.0.2.1:1") {
+			if !l.Failed(t.Context(), "192.0.2.1:1") {
 				t.Errorf("guess %d is refused", i)
 			}
 		}
@@ -34,7 +36,7 @@ func TestLogins(t *testing.T) {
 		for range 100 { // connections
 			all.Go(func() {
 				for time.Now().Before(until) {
-					if l.failed(t.Context(), "192.0.2.1:2") {
+					if l.Failed(t.Context(), "192.0.2.1:2") {
 						answered.Add(1)
 					} else {
 						refused.Add(1)
@@ -44,7 +46,7 @@ func TestLogins(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if at := time.Now(); !l.failed(t.Context(), "[2001:db8::1]:1") || time.Since(at) != 0 {
+		if at := time.Now(); !l.Failed(t.Context(), "[2001:db8::1]:1") || time.Since(at) != 0 {
 			t.Error("another client waited")
 		}
 		all.Wait()
@@ -56,15 +58,23 @@ func TestLogins(t *testing.T) {
 		}
 		gone, stop := context.WithCancel(t.Context())
 		stop()
-		if at := time.Now(); !l.failed(gone, "192.0.2.1:3") || time.Since(at) != 0 {
+		if at := time.Now(); !l.Failed(gone, "192.0.2.1:3") || time.Since(at) != 0 {
 			t.Error("it waits for a client that has gone")
 		}
-		if n := strings.Count(log.String(), failedMessage); n < 2 || n > 4 {
+		if n := strings.Count(log.String(), "wrong tokens"); n < 2 || n > 4 {
 			t.Errorf("the log has %d lines:\n%s", n, &log)
 		}
 		time.Sleep(forgetAfter)
+		told := int64(0) // at the end of a minute all are, without another guess
+		for _, m := range regexp.MustCompile(`client=192\.0\.2\.1 count=(\d+)`).FindAllStringSubmatch(log.String(), -1) {
+			n, _ := strconv.ParseInt(m[1], 10, 64)
+			told += n
+		}
+		if all := 4 + answered.Load() + refused.Load() + 1; told != all {
+			t.Errorf("%d of %d guesses are in the log:\n%s", told, all, &log)
+		}
 		for i := range 3 * mostClients {
-			l.failed(gone, fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255))
+			l.Failed(gone, fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255))
 		}
 		if n := len(l.clients); n > mostClients+1 {
 			t.Errorf("%d clients are remembered", n)

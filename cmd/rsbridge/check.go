@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rsbridge/rsbridge/bridge"
-	"github.com/rsbridge/rsbridge/httpapi"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/webguard"
 	"github.com/rsbridge/rsbridge/sparqlsrc/dumpfile"
@@ -176,11 +175,13 @@ func (a *app) checkState(ctx context.Context, cfg *bridge.Config, doc *checked) 
 	var held *bridge.HeldError
 	switch {
 	case errors.As(err, &held) && held.Admin != "":
-		ctx, cancel := context.WithTimeout(ctx, holderPatience)
-		defer cancel()
-		st, err := httpapi.NewClient(held.Admin, string(cfg.Admin.Token)).Status(ctx)
+		var st bridge.Status
+		s, err := remoteSession(ctx, a, cfg, held)
+		if err == nil {
+			st, err = s.Status(ctx)
+		}
 		if err != nil {
-			return fmt.Errorf("%w; its API does not answer: %w", held, err)
+			return err
 		}
 		for _, s := range st.Sets { // of embedded stores: the daemon has them open
 			if store := cfg.Sets[s.Name].Store; cfg.Stores[store].Embedded != "" && s.Unpublished.Told() {

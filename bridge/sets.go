@@ -57,6 +57,7 @@ type ScanReport struct {
 	Created     int64                 `json:"created"`
 	Updated     int64                 `json:"updated"`
 	Deleted     int64                 `json:"deleted"`
+	Accepted    int64                 `json:"accepted,omitempty"` // of the deleted: those shown and accepted; max_delete_ratio allows the others
 	Unchanged   int64                 `json:"unchanged"`
 	Failed      int64                 `json:"failed"`
 	Held        *changetrack.Held     `json:"held"`
@@ -246,7 +247,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	st := found.Stats()
 	rep := &ScanReport{
 		Durable: s.bridge.now().Sub(began).Seconds(),
-		Name:    s.name, Finder: "scan", Resources: res.Resources, Created: res.Created, Updated: res.Updated, Deleted: res.Deleted,
+		Name:    s.name, Finder: "scan", Resources: res.Resources, Created: res.Created, Updated: res.Updated, Deleted: res.Deleted, Accepted: res.Accepted,
 		Unchanged: res.Unchanged, Failed: res.Failed, Held: res.Held, Truncated: st.Truncated,
 		Triples: st.Triples, Covered: st.Covered, LeftOut: st.LeftOut, Constructed: st.Constructed, Own: st.Own, Orphans: st.Orphans, Fallback: res.Fallback,
 		Way: st.Way, Failures: res.Failures, Same: found.Same(),

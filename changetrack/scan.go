@@ -80,6 +80,7 @@ type ScanResult struct {
 	Created   int64           `json:"created"`
 	Updated   int64           `json:"updated"`
 	Deleted   int64           `json:"deleted"`
+	Accepted  int64           `json:"accepted,omitempty"` // of the deleted: those of the accepted candidate; MaxDeleteRatio allows the others
 	Unchanged int64           `json:"unchanged"`
 	Failed    int64           `json:"failed"`
 	Triples   int64           `json:"triples"`            // of all current descriptions, doubles between descriptions counted
@@ -251,6 +252,7 @@ func (s *scan) commit(ctx context.Context) error {
 		Version: recordVersion, Records: n, First: head.seq + 1, Time: at.UnixMicro(),
 		Finder: s.o.Finder, Clear: !s.o.Partial || s.o.Accept != "",
 	}
+	s.res.Accepted = s.sum.allowed + s.sum.allowedComponents
 	head.resources += s.res.Created - s.res.Deleted
 	head.components += s.sum.components
 	head.triples += s.sum.triples

@@ -204,6 +204,7 @@ func (r *run) depart(ctx context.Context, free bool) error {
 	if err != nil {
 		return err
 	}
+	r.rep.Accepted = w.accepted
 	hold := d.leavings.tooMuch(w)
 	if hold.unread {
 		w.id, w.leaving = w.unreadID, w.unread

@@ -14,6 +14,7 @@ type SyncReport struct {
 	Created       int64      `json:"created"`
 	Updated       int64      `json:"updated"`
 	Deleted       int64      `json:"deleted"`
+	Accepted      int64      `json:"accepted,omitempty"` // shown and accepted, to be deleted or to become empty; max_delete_ratio allows the others
 	Unchanged     int64      `json:"unchanged"`
 	Moved         int64      `json:"moved,omitempty"`   // entities that got another location, neither created nor deleted
 	Patched       int64      `json:"patched,omitempty"` // updates that were fetched as patches

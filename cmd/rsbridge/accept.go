@@ -26,7 +26,8 @@ func (a *app) accept() *cobra.Command {
 them. --show lists the entities and files to be deleted, and changes nothing.
 
 A set is scanned again. If the log has not moved, the held deletions or changes take
-place. A destination removes exactly the held resources, and follows its source;
+place. So do other deletions, as far as max_delete_ratio allows them: "accepted" in the
+report tells how many were shown. A destination removes exactly the held resources, and follows its source;
 later deletions count anew. If its source lost changes, and has neither a Resource
 List nor a Resource Dump, accept goes on without them. --id refuses if something else is held than was shown.
 If a set and a destination share a name, the held one is meant. If both are held, say

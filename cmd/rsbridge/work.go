@@ -193,6 +193,13 @@ func sayDump(w io.Writer, d bridge.DumpStatus) {
 	}
 }
 
+// sayAccepted tells of deletions beside the accepted ones.
+func sayAccepted(w io.Writer, accepted, deleted int64) {
+	if accepted > 0 {
+		fmt.Fprintf(w, "  %s accepted%s\n", plural(accepted, "deletion"), yes(deleted > accepted, fmt.Sprintf(", %d more within max_delete_ratio", deleted-accepted), ""))
+	}
+}
+
 func sayScan(w io.Writer, r bridge.ScanReport) {
 	if r.Held != nil && !r.Held.Addresses && !r.Held.Files {
 		c := bridge.Candidate{}
@@ -217,6 +224,7 @@ func sayScan(w io.Writer, r bridge.ScanReport) {
 	}
 	fmt.Fprintf(w, "%s: %d resources (%d created, %d updated, %d deleted, %d unchanged) from %d triples, %d described, in %.1f s\n",
 		r.Name, r.Resources, r.Created, r.Updated, r.Deleted, r.Unchanged, r.Triples, r.Covered+r.Constructed, r.Seconds)
+	sayAccepted(w, r.Accepted, r.Deleted)
 	if r.Missed > 0 {
 		fmt.Fprintf(w, "  %s of these had been named by no hint yet\n", plural(r.Missed, "change"))
 	}
@@ -390,6 +398,7 @@ func saySync(w io.Writer, r destination.SyncReport) {
 	}
 	fmt.Fprintf(w, "%s: %s (%s): %d created, %d updated, %d deleted, %d unchanged, %d pending, %d failed, %s fetched, in %.1f s\n",
 		r.Name, r.Mode, r.Why, r.Created, r.Updated, r.Deleted, r.Unchanged, r.Pending, r.Failed, size(r.Bytes), r.Seconds)
+	sayAccepted(w, r.Accepted, r.Deleted)
 	if r.NotRDF > 0 {
 		kept := cmp.Or(r.Store, "the mirror") + " has nothing of " + yes(r.NotRDF == 1, "it", "them")
 		if r.Files != "" {

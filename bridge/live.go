@@ -67,13 +67,17 @@ func (m *mirror) leaves() bool {
 	return err == nil && st.InSync && st.LastError == ""
 }
 
-// nextSync is when the mirror is synced next, zero for never.
+// nextSync is when the mirror is synced next, zero for never, now if it is due.
 func (m *mirror) nextSync() time.Time {
 	next := m.bridge.runner.Next("sync:" + m.name)
-	if poll := m.live.NextPoll(); !poll.IsZero() && (next.IsZero() || poll.Before(next) || m.leaves()) {
-		return poll
+	at := m.live.Next()
+	if at.IsZero() || !next.IsZero() && next.Before(at) && !m.leaves() {
+		return next
 	}
-	return next
+	if now := m.bridge.now(); at.Before(now) {
+		return now
+	}
+	return at
 }
 
 // mirrorKeys is the file of the secret behind the keys of reports.

@@ -20,12 +20,12 @@ type State string
 // The states.
 const (
 	StateNever       State = "never"       // no run has ended well yet
-	StateRunning     State = "running"     // a run is under way, and all was well before it
+	StateRunning     State = "running"     // a run is under way, and all was well before it; or a server answers again
 	StateOK          State = "ok"          // the last run of every job ended well and left nothing undone
 	StateHeld        State = "held"        // a person must decide
 	StateFailing     State = "failing"     // a run failed, or left something undone
 	StatePaused      State = "paused"      // the schedule rests
-	StateUnreachable State = "unreachable" // a run failed because a server did not answer
+	StateUnreachable State = "unreachable" // a run failed because a server did not answer, and none has since
 	StateRemoved     State = "removed"     // it is in the state and not in the configuration
 )
 
@@ -44,7 +44,7 @@ type standing struct {
 }
 
 // state is the word, and a line about the fault, "" for none. A bad word stays until a run
-// has ended well: "running" hides nothing.
+// has ended well: "running" hides nothing. A server that answers again is not unreachable any more.
 func (s standing) state() (State, string) {
 	state, why := StateOK, ""
 	switch {
@@ -52,6 +52,8 @@ func (s standing) state() (State, string) {
 		return StateFailing, s.fault
 	case s.held != "":
 		state, why = StateHeld, s.held
+	case s.Failed != nil && s.Failed.Unreachable && s.Answers:
+		state, why = StateRunning, "the run before failed: "+s.Failed.Error
 	case s.Failed != nil && s.Failed.Unreachable:
 		state, why = StateUnreachable, s.Failed.Error
 	case s.Failed != nil:

@@ -34,6 +34,8 @@ func TestStateWords(t *testing.T) {
 		{"first run reached nothing, now another", standing{never: "n", Last: lastruns.Last{Failed: lost, Busy: true}}, StateUnreachable, "refused"},
 		{"a store does not answer", standing{Last: lastruns.Last{Busy: true, Waiting: &jobs.Waiting{Attempt: 3, Why: "store a:\n refused"}}}, StateRunning, "it tries again, attempt 3: store a: refused"},
 		{"nor did it before", standing{Last: lastruns.Last{Failed: lost, Busy: true, Waiting: &jobs.Waiting{Attempt: 3}}}, StateUnreachable, "refused"},
+		{"now it answers", standing{Last: lastruns.Last{Failed: lost, Busy: true, Answers: true}}, StateRunning, "the run before failed: refused"},
+		{"it answers, and failed otherwise", standing{Last: lastruns.Last{Failed: failed, Busy: true, Answers: true}}, StateFailing, "no room"},
 		{"pending", standing{undone: "u", Last: lastruns.Last{Busy: true}}, StateFailing, "u"},
 		{"pending and resting", standing{undone: "u", paused: "p"}, StatePaused, "p; u"},
 		{"held and failed", standing{held: "h", Last: lastruns.Last{Failed: lost}}, StateHeld, "h"},

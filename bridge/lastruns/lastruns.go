@@ -16,6 +16,7 @@ import (
 type Last struct {
 	Failed  *jobs.Run     // the last run of a job has failed; nil: none has
 	Busy    bool          // a run is under way
+	Answers bool          // a run under way, begun after the failed one, has read something, and no request of it waits
 	Waiting *jobs.Waiting // for the next attempt of a request, of a run under way; nil: none waits
 }
 
@@ -24,10 +25,14 @@ type Last struct {
 func Of(ctx context.Context, runner *jobs.Runner, kinds []string, name string) (last Last, err error) {
 	var lost *jobs.Run // the newest failure to reach the server
 	var well uint64    // the newest run with a good end
+	var reads uint64   // the newest run under way that has read something
 	for _, run := range runner.Active() {
 		// of one job one run may be under way while another is queued
 		if run.State == jobs.Running && slices.ContainsFunc(kinds, func(kind string) bool { return run.Job == kind+name }) {
 			last.Busy, last.Waiting = true, cmp.Or(run.Waiting, last.Waiting)
+			if run.Waiting == nil && (run.Done > 0 || slices.ContainsFunc(run.Stages, func(s jobs.Stage) bool { return s.Done > 0 })) {
+				reads = max(reads, run.ID)
+			}
 		}
 	}
 	for _, kind := range kinds {
@@ -55,6 +60,7 @@ func Of(ctx context.Context, runner *jobs.Runner, kinds []string, name string) (
 	if last.Failed == nil && lost != nil && lost.ID > well {
 		last.Failed = lost
 	}
+	last.Answers = last.Failed != nil && reads > last.Failed.ID
 	return last, nil
 }
 

@@ -209,3 +209,46 @@ func TestWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestAnswers: a run after an unanswered one tells when it has read something.
+func TestAnswers(t *testing.T) {
+	step := make(chan func(*jobs.Run))
+	work := func(_ context.Context, run *jobs.Run) (any, error) {
+		for do := range step {
+			if do == nil {
+				return nil, noAnswer{errors.New("refused")}
+			}
+			do(run)
+		}
+		return nil, nil
+	}
+	r, err := jobs.Open(t.Context(), memkv.New(), []jobs.Job{{Name: "sync:a", Subject: "a", Run: work}}, jobs.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close(0)
+	failed, _, err := r.Start("sync:a", "test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	step <- nil
+	if _, err := r.Wait(t.Context(), failed.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := r.Start("sync:a", "test", nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		stage string
+		done  int64
+		want  bool
+	}{{"read", 0, false}, {"read", 5, true}, {"compare", 0, true}} {
+		progress := func(run *jobs.Run) { run.Progress(tc.stage, tc.done, 0) }
+		step <- progress
+		step <- progress // the first one is told
+		if last, err := Of(t.Context(), r, ofDestination, "a"); err != nil || last.Failed == nil || last.Answers != tc.want {
+			t.Errorf("at %s %d: %+v %v", tc.stage, tc.done, last, err)
+		}
+	}
+	close(step)
+}

@@ -26,12 +26,12 @@ status could not be read.
 
 The state of a set or destination is one word:
   never        no run has ended well yet
-  running      a run is under way, and all was well before it
+  running      a run is under way; all was well before it, or its server answers again
   ok           the last run of every job ended well, and nothing is left to do
   held         a person must decide: rsbridge accept
   failing      a run failed, or left something undone
   paused       the schedule of a destination rests
-  unreachable  a run failed because a server did not answer
+  unreachable  a run failed because a server did not answer, and none has since
   removed      it is in the state and not in the configuration: rsbridge forget
 
 in_sync: the last poll succeeded, no newer change is known of, and nothing is pending.
@@ -93,7 +93,7 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		fmt.Fprintln(w, "SET\tSTATE\tRESOURCES\tSEQUENCE\tLAST CHANGE\tLAST SCAN\tNEXT\tDESCRIBED\t")
 	}
 	for _, s := range st.Sets {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t\n", s.Name, s.State, s.Resources, s.Sequence, ago(s.LastChange), ago(s.LastScan), ago(s.NextScan), described(s))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t\n", s.Name, s.State, s.Resources, s.Sequence, ago(s.LastChange), ago(s.LastScan), yes(s.Paused, "paused", dueIn(sooner(s.NextScan, s.NextHint))), described(s))
 		held := ""
 		if s.Held != nil {
 			held = s.Held.Reason
@@ -108,7 +108,7 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 			fmt.Fprintf(w, "  files: %d, of %d that descriptions lead to (%d elsewhere, %d missing, %d failing, %d wait)\n", f.Resources, f.Led, f.Elsewhere, f.Missing, f.Failing, f.Waiting)
 		}
 		if r := s.Retention; r != nil && r.Begins != nil {
-			fmt.Fprintf(w, "  changes are kept for %s: those after %d, of %s; the next look is %s\n", r.Changes, r.After, ago(r.Begins), ago(r.NextRun))
+			fmt.Fprintf(w, "  changes are kept for %s: those after %d, of %s; the next look is %s\n", r.Changes, r.After, ago(r.Begins), dueIn(r.NextRun))
 		}
 		sayListeners(w, s)
 		sayHeldSet(w, s.Name, s.Held)
@@ -125,10 +125,10 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 			audit = d.LastAudit.Verdict + yes(d.LastAudit.Repaired > 0, fmt.Sprintf(" after %s", plural(d.LastAudit.Repaired, "repair")), "") + ", " + ago(&d.LastAudit.Time)
 		}
 		if d.Fault != "" {
-			fmt.Fprintf(w, "%s\t%s\t-\t-\t%s\t-\t%s\t-\t-\t\n  cannot be opened: %s\n", d.Name, d.State, behind, ago(d.NextSync), oneLine(d.Fault))
+			fmt.Fprintf(w, "%s\t%s\t-\t-\t%s\t-\t%s\t-\t-\t\n  cannot be opened: %s\n", d.Name, d.State, behind, dueIn(d.NextSync), oneLine(d.Fault))
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t\n", d.Name, d.State, d.Resources, yes(d.InSync, "yes", "no"), behind, ago(d.LastSync), yes(d.Paused, "paused", ago(d.NextSync)), d.Pending, audit)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t\n", d.Name, d.State, d.Resources, yes(d.InSync, "yes", "no"), behind, ago(d.LastSync), yes(d.Paused, "paused", dueIn(d.NextSync)), d.Pending, audit)
 		if len(d.Problems) == 0 || !strings.Contains(d.Why, d.Problems[0].Location) {
 			sayWhy(w, d.Why, d.Held, d.LastError)
 		}

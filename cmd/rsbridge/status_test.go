@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/destination"
@@ -28,5 +29,15 @@ last backup: none is known of
 `
 	if got := out.String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// TestNextColumn: the next run is the sooner of two, and never in the past.
+func TestNextColumn(t *testing.T) {
+	at := func(d time.Duration) *time.Time { t := time.Now().Add(d); return &t }
+	for want, next := range map[string]*time.Time{"-": nil, "now": at(-5 * time.Minute), "in 1h0m0s": sooner(at(2*time.Hour), at(time.Hour)), "in 2h0m0s": sooner(nil, at(2*time.Hour)), "in 3h0m0s": sooner(at(3*time.Hour), nil)} {
+		if got := dueIn(next); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }

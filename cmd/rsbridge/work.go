@@ -681,6 +681,22 @@ file's record, as JSON.`,
 	return c
 }
 
+// sooner is the first of two times, nil for neither.
+func sooner(a, b *time.Time) *time.Time {
+	if a == nil || b != nil && b.Before(*a) {
+		return b
+	}
+	return a
+}
+
+// dueIn is a time to come; one that has come is now.
+func dueIn(t *time.Time) string {
+	if t != nil && time.Until(*t) < time.Second/2 {
+		return "now"
+	}
+	return ago(t)
+}
+
 func ago(t *time.Time) string {
 	if t == nil {
 		return "-"

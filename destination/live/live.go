@@ -233,7 +233,9 @@ func (s *Subscriber) follow(ctx context.Context) {
 	pause := shortest
 	for again := false; ; {
 		if again {
+			s.retries(s.o.Now().Add(pause))
 			_ = s.pause(ctx, pause, s.hints)
+			s.retries(time.Time{})
 			pause = min(2*pause, longest)
 		} else {
 			select {

@@ -22,6 +22,7 @@ var errUnheard = errors.New("polls found changes that the channel does not tell 
 // everything, whatever began it.
 type polling struct {
 	last   time.Time     // poll; zero: none yet
+	retry  time.Time     // of a sync that failed, about; zero: none waits
 	pause  time.Duration // until the next one
 	heard  int           // notifications since the last poll
 	fresh  bool          // the channel was opened since the last poll: changes before it are told nowhere
@@ -31,7 +32,7 @@ type polling struct {
 
 // opened begins the pace of a channel.
 func (p *polling) opened(drop context.CancelCauseFunc, longest time.Duration) {
-	*p = polling{last: p.last, pause: min(oftenPoll, longest), fresh: true, drop: drop}
+	*p = polling{last: p.last, retry: p.retry, pause: min(oftenPoll, longest), fresh: true, drop: drop}
 }
 
 // told notes a notification.
@@ -72,6 +73,28 @@ func (s *Subscriber) NextPoll() time.Time {
 		return time.Time{}
 	}
 	return s.polls.last.Add(s.polls.pause)
+}
+
+// Next is when a sync begins without a notification: again after a failed one, else with NextPoll. Zero: the
+// schedule counts.
+func (s *Subscriber) Next() time.Time {
+	if s == nil {
+		return time.Time{}
+	}
+	s.mu.Lock()
+	retry := s.polls.retry
+	s.mu.Unlock()
+	if !retry.IsZero() {
+		return retry
+	}
+	return s.NextPoll()
+}
+
+// retries notes when a failed sync is tried again, zero for never.
+func (s *Subscriber) retries(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.polls.retry = at
 }
 
 // Rests tells whether a scheduled sync may be left out: a channel is open, and the next poll behind it

@@ -112,3 +112,38 @@ func TestPollSetting(t *testing.T) {
 		}
 	}
 }
+
+// TestNextAfterFailure: a failed sync tells when it is tried again, until then.
+func TestNextAfterFailure(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var x *Subscriber
+	tries := make(chan time.Time)
+	x, err := Open(Options{Config: Config{Mode: Events}, Source: newSource(t).URL, Now: func() time.Time { return now }, Sync: func(context.Context, bool) bool {
+		tries <- x.Next()
+		return false
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slept := make(chan time.Time)
+	x.Sleep = func(ctx context.Context, _ time.Duration) error { slept <- x.Next(); return nil }
+	x.Rest = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); x.follow(ctx) }()
+	x.hint()
+	for _, pause := range []time.Duration{shortest, 2 * shortest, 4 * shortest} {
+		if next := <-tries; !next.IsZero() {
+			t.Errorf("while it is tried, the next one is told for %v", next)
+		}
+		if next := <-slept; !next.Equal(now.Add(pause)) {
+			t.Errorf("the next one is told for %v, want %v", next, now.Add(pause))
+		}
+	}
+	stop()
+	select {
+	case <-tries: // it had begun
+	case <-ended:
+	}
+	<-ended
+}

@@ -26,12 +26,12 @@ type told struct {
 	changed *Changes  // the newest one with changes
 	failed  *jobs.Run // the newest one, if it failed
 	times   int       // failures in a row
-	since   time.Time // the first of them
+	since   time.Time // when the first of them failed
 	good    *jobs.Run // the newest one that ended well
 	seen    *jobs.Run // the newest one that ended well and was not held: readers see what it saw
 
 	differs      int       // audits in a row that found differences
-	differsSince time.Time // the first of them
+	differsSince time.Time // when the first of them had ended
 	settled      bool      // an older audit did not
 }
 
@@ -88,7 +88,7 @@ func (t *told) add(run jobs.Run) bool {
 			t.failed = &run
 		}
 		t.times++
-		t.since = cmpTime(run.Started, run.Queued)
+		t.since = run.Ended
 	}
 	if run.State == jobs.Done && t.good == nil {
 		t.good = &run
@@ -98,20 +98,13 @@ func (t *told) add(run jobs.Run) bool {
 	}
 	if did.Verdict != "" && !t.settled {
 		if t.settled = did.Verdict != "different"; !t.settled {
-			t.differs, t.differsSince = t.differs+1, run.Started
+			t.differs, t.differsSince = t.differs+1, run.Ended
 		}
 	}
 	if did.Created+did.Updated+did.Deleted > 0 && t.changed == nil && did.changes {
 		t.changed = &Changes{did.Created, did.Updated, did.Deleted, run.Ended, run.ID}
 	}
 	return t.good == nil || t.changed == nil || t.seen == nil
-}
-
-func cmpTime(t, or time.Time) time.Time {
-	if t.IsZero() {
-		return or
-	}
-	return t
 }
 
 // result has the common parts of the results of runs.

@@ -198,7 +198,7 @@ func (r *Runner) leaves(name string) bool {
 	return job.Leaves != nil && job.Leaves()
 }
 
-// Next is when the job is begun again, by its schedule or after a failed run; zero for never.
+// Next is when the job is begun again, by its schedule or after a failed run; zero for never, now if it is due.
 func (r *Runner) Next(job string) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -212,7 +212,10 @@ func (r *Runner) Next(job string) time.Time {
 		return next
 	}
 	if at := e.timing.next(wall, mono); next.IsZero() || at.Before(next) {
-		return at
+		next = at
+	}
+	if next.Before(wall) {
+		return wall
 	}
 	return next
 }

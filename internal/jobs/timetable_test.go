@@ -98,6 +98,19 @@ func TestClockIsSet(t *testing.T) {
 	}
 }
 
+// TestNextIsNotPast: a run that is due, and not begun yet, is told for now.
+func TestNextIsNotPast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ahead := new(atomic.Int64)
+		p := startProcess(t, memkv.New(), "30 * * * *", ahead, time.Now(), nothing)
+		defer p.Close(0)
+		ahead.Store(int64(time.Hour)) // not noticed yet
+		if next := time.Until(p.Next("scan")); next != time.Hour {
+			t.Errorf("a due run is told for %v beside the clock", next-time.Hour)
+		}
+	})
+}
+
 // TestMissed: what was missed while no process ran, or was interrupted by the end of one,
 // is made up for at the start, once.
 func TestMissed(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/rsbridge/rsbridge/bridge/config"
+	"github.com/rsbridge/rsbridge/bridge/declared"
 	"github.com/rsbridge/rsbridge/bridge/paused"
 	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/destination"
@@ -56,7 +57,15 @@ type MovedDestination struct {
 }
 
 // ErrConfigured comes from forgetting a configured set or destination.
-var ErrConfigured = errors.New("it is in the configuration: take it out there first")
+var ErrConfigured = errors.New("it is in the configuration")
+
+// isConfigured is ErrConfigured with the way out.
+func isConfigured(c *Config, kind, name string) error {
+	if c.Declared(kind, name) != nil {
+		return fmt.Errorf("%w, declared by the API: DELETE /api/v1/%s/%s first", ErrConfigured, kind, name)
+	}
+	return fmt.Errorf("%w: take it out there first", ErrConfigured)
+}
 
 // ErrRemoved comes from work on a set or destination out of the configuration.
 var ErrRemoved = errors.New("it is not in the configuration any more")
@@ -147,7 +156,7 @@ func (b *Bridge) canChange(action, name string, args any) error {
 
 func (s *set) canForget(o ForgetArgs) error {
 	if !s.removed && !o.DryRun {
-		return fmt.Errorf("forget set %s: %w", s.name, ErrConfigured)
+		return fmt.Errorf("forget set %s: %w", s.name, isConfigured(s.bridge.cfg, declared.Sets, s.name))
 	}
 	return nil
 }
@@ -179,7 +188,7 @@ func (m *memory) canChangeDestination(ctx context.Context, action, name string, 
 	case action == "move-destination" && !known:
 		return fmt.Errorf("store %q: %w; there are: %s", to, ErrUnknown, config.NamesOf(m.cfg.Stores))
 	case action == "forget-destination" && configured && !o.DryRun:
-		return fmt.Errorf("forget destination %s: %w", name, ErrConfigured)
+		return fmt.Errorf("forget destination %s: %w", name, isConfigured(m.cfg, declared.Destinations, name))
 	}
 	return nil
 }
@@ -201,7 +210,7 @@ func (m *mirror) wouldForget(ctx context.Context, run *jobs.Run) (any, error) {
 		return nil, err
 	}
 	if !o.DryRun { // it has come back while this waited
-		return nil, fmt.Errorf("forget destination %s: %w", m.name, ErrConfigured)
+		return nil, fmt.Errorf("forget destination %s: %w", m.name, isConfigured(m.bridge.cfg, declared.Destinations, m.name))
 	}
 	d, err := m.open(ctx)
 	if err != nil {

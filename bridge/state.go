@@ -160,9 +160,9 @@ func counted(n int64, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// Unwell is a set or destination with a fault.
+// Unwell is a set, a destination or a declaration of the API with a fault.
 type Unwell struct {
-	Kind  string `json:"kind"` // set, destination, store, state
+	Kind  string `json:"kind"` // set, destination, store, state, declaration
 	Name  string `json:"name"`
 	State State  `json:"state"`
 	Why   string `json:"why"`
@@ -177,7 +177,7 @@ func (u Unwell) String() string {
 	return fmt.Sprintf("%s: %s: %s", u.State, what, u.Why)
 }
 
-// Unwell are the sets and destinations with faults.
+// Unwell are the sets and destinations with faults, and the declarations of the API that are left out.
 func (st Status) Unwell() (all []Unwell) {
 	for _, s := range st.Sets {
 		if s.Why != "" {
@@ -188,6 +188,9 @@ func (st Status) Unwell() (all []Unwell) {
 		if d.Why != "" {
 			all = append(all, Unwell{"destination", d.Name, d.State, d.Why})
 		}
+	}
+	for _, f := range st.LeftOut {
+		all = append(all, Unwell{"declaration", f.Key, StateFailing, "it is left out: " + f.String()})
 	}
 	return all
 }
@@ -213,5 +216,6 @@ func (b *Bridge) Readiness(ctx context.Context) (ready bool, all []Unwell) {
 	if err != nil {
 		fault("state", "", err)
 	}
+	st.LeftOut, _ = b.cfg.LeftOut()
 	return len(all) == 0, append(all, st.Unwell()...)
 }

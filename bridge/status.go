@@ -26,9 +26,11 @@ import (
 type Status struct {
 	Sets         []SetStatus         `json:"sets"`
 	Destinations []DestinationStatus `json:"destinations"`
-	Disk         Disk                `json:"disk"`
-	Backup       *backup.Last        `json:"backup"` // the last one; null: none is known of
-	Time         time.Time           `json:"time"`
+	// LeftOut are faults of declarations of the API, which have no effect.
+	LeftOut []Finding    `json:"left_out,omitempty"`
+	Disk    Disk         `json:"disk"`
+	Backup  *backup.Last `json:"backup"` // the last one; null: none is known of
+	Time    time.Time    `json:"time"`
 }
 
 // BackupAt is the time of the last backup, nil for none.
@@ -115,6 +117,7 @@ func (b *Bridge) Status(ctx context.Context) (Status, error) {
 	if st.Destinations, err = b.DestinationStatuses(ctx); err != nil {
 		return st, err
 	}
+	st.LeftOut, _ = b.cfg.LeftOut()
 	st.Disk = diskOf(b.cfg)
 	if st.Backup, err = backup.LastOf(b.cfg.Folder()); err != nil {
 		b.log.Warn("the status tells of no backup", "error", err)

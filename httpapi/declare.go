@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/bridge/declared"
+	"github.com/rsbridge/rsbridge/internal/configfile"
 	"github.com/rsbridge/rsbridge/internal/jobs"
 )
 
@@ -40,7 +42,10 @@ func (a *api) declare(kind string) func(c *gin.Context) (any, error) {
 		}
 		out := Definition{Name: name, Declared: "api"}
 		var definition json.RawMessage
-		if c.Request.Method == http.MethodPut {
+		if c.Request.Method == http.MethodPut { // DELETE takes also a bad name, of a file of declarations made elsewhere
+			if err := checkName(name); err != nil {
+				return nil, err
+			}
 			body, err := readBody(c)
 			if err != nil {
 				return nil, err
@@ -89,6 +94,14 @@ func (a *api) declare(kind string) func(c *gin.Context) (any, error) {
 		c.Header("Location", "/api/v1/"+kind+"/"+name)
 		return out, nil
 	}
+}
+
+// checkName refuses what can be the name of no set and no destination.
+func checkName(name string) error {
+	if err := configfile.CheckName(name); err != nil {
+		return fail(http.StatusUnprocessableEntity, strconv.Quote(name)+" "+err.Error(), "")
+	}
+	return nil
 }
 
 func faulty(faults []declared.Fault) *Problem {

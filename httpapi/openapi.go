@@ -130,6 +130,9 @@ func refusals(r route) map[int]string {
 	if r.method != http.MethodGet {
 		out[http.StatusRequestEntityTooLarge], out[http.StatusRequestTimeout] = "the body is too long", "the body came too slowly"
 	}
+	if _, moves := r.body.(bridge.MoveArgs); moves {
+		out[http.StatusUnprocessableEntity] = "to is no name"
+	}
 	if r.status == http.StatusAccepted {
 		out[http.StatusConflict] = "a run of this kind is under way: it is in run and at Location; or there is nothing to do"
 	}
@@ -140,7 +143,7 @@ func (g *schemas) operation(r route, schema object) object {
 	content := object{"application/problem+json": object{"schema": schema}}
 	params := []object{}
 	for _, m := range pathParam.FindAllStringSubmatch(r.path, -1) {
-		schema := object{"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"}
+		schema := object{"type": "string", "pattern": configfile.NameForm}
 		if m[1] == "id" {
 			schema = object{"type": "integer", "minimum": 0, "maximum": 1 << 53}
 		}
@@ -167,7 +170,7 @@ func (g *schemas) operation(r route, schema object) object {
 	if _, is := r.result.(Definition); is && r.method != http.MethodGet {
 		responses["201"] = object{"description": "it is declared, and in effect", "content": done["content"]}
 		responses["202"] = object{"description": "it is declared, and waits for runs under way", "content": done["content"]}
-		responses["422"] = object{"description": "the declaration has faults; errors has all of them", "content": content}
+		responses["422"] = object{"description": "the name or the declaration has faults; errors has all of the declaration", "content": content}
 	}
 	if r.status == http.StatusAccepted {
 		at := object{"Location": object{"description": "address of the run", "schema": object{"type": "string"}}}

@@ -96,6 +96,8 @@ func (a *api) order(c *gin.Context, action string) (name string, args any, err e
 		want := new(bridge.MoveArgs)
 		if _, err = arguments(c, want); err == nil && want.To == "" {
 			err = fail(http.StatusBadRequest, "the body does not say where to", `{"to":"NAME"}`)
+		} else if err == nil {
+			err = checkName(want.To)
 		}
 		args = *want
 	default:

@@ -243,10 +243,11 @@ func Parse(raw []byte, file string) (*Config, error) { return parse(raw, file, d
 
 func parse(raw []byte, file string, more func(state string) (declared.Declarations, error)) (*Config, error) {
 	cfg, dir := &Config{apart: apart{file: raw}}, filepath.Dir(file)
-	lines, faults, err := configfile.Read(raw, file, cfg)
+	lines, own, err := configfile.Read(raw, file, cfg)
 	if err != nil {
 		return nil, err
 	}
+	faults := slices.Clone(own)
 	cfg.file, cfg.line = file, lines
 	at := *cfg // resolve makes it the folder of the configuration
 	at.place(dir)
@@ -254,13 +255,15 @@ func parse(raw []byte, file string, more func(state string) (declared.Declaratio
 	all, err := more(state)
 	if err == nil {
 		var wrong []Finding
-		wrong, err = cfg.apply(all)
+		wrong, err = cfg.apply(all, declared.File(state))
 		faults = append(faults, wrong...)
 	}
 	if err != nil {
 		faults = append(faults, Finding{File: declared.File(state), Key: "file", Message: err.Error()})
 	}
-	faults = cfg.leaveOut(cfg.andChecked(append(faults, cfg.resolve(dir)...)))
+	faults = cfg.andChecked(append(faults, cfg.resolve(dir)...))
+	// A bad name in the file, such as a.b, is no fault of a declaration a.
+	faults = append(own, cfg.leaveOut(faults[len(own):])...)
 	if len(cfg.apart.faults) > 0 {
 		faults = cfg.andChecked(faults) // parts of the file that need one of them
 	}

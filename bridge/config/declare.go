@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,32 +29,44 @@ var (
 	ErrNoFile  = errors.New("this bridge has no configuration file, and takes no declarations")
 )
 
-// apply adds the declarations of the API. The file is stronger: a name in both is the file's.
-func (c *Config) apply(all declared.Declarations) ([]Finding, error) {
-	raw, err := all.Document()
+// apply adds the declarations of the API, kept in a file. The configuration file is stronger: a name in both is its own.
+func (c *Config) apply(all declared.Declarations, file string) ([]Finding, error) {
+	c.apart.all, c.apart.used = all, map[string]bool{}
+	raw, err := c.named(all, file).Document()
 	if err != nil {
 		return nil, err
 	}
 	var more Config
-	_, faults, err := configfile.Read(raw, declared.File(c.Folder()), &more)
+	_, faults, err := configfile.Read(raw, file, &more)
 	if err != nil {
 		return nil, err
 	}
-	c.apart.all, c.apart.used = all, map[string]bool{}
 	add(c, declared.Sets, &c.Sets, more.Sets)
 	add(c, declared.Destinations, &c.Destinations, more.Destinations)
 	return slices.DeleteFunc(faults, func(f Finding) bool { return c.declaredAt(f.Key) == "" }), nil
 }
 
-// declaredAt is the path of the declaration of the API with a key, "" for a key of the file. A faulty name may
-// have a dot in it.
-func (c *Config) declaredAt(key string) (path string) {
-	for p := range c.apart.used {
-		if below(key, p) && len(p) > len(path) {
-			path = p
+// named gives the declarations without those of bad names, which are left out.
+func (c *Config) named(all declared.Declarations, file string) declared.Declarations {
+	for _, kind := range []string{declared.Sets, declared.Destinations} {
+		for _, name := range slices.Sorted(maps.Keys(all.Parts[kind])) {
+			if err := configfile.CheckName(name); err != nil {
+				all = all.With(kind, name, nil)
+				c.apart.faults = append(c.apart.faults, Finding{File: file, Key: kind + "." + name, Message: err.Error()})
+			}
 		}
 	}
-	return path
+	return all
+}
+
+// declaredAt is the path of the declaration of the API with a key, "" for a key of the file.
+func (c *Config) declaredAt(key string) string {
+	for path := range c.apart.used {
+		if below(key, path) {
+			return path
+		}
+	}
+	return ""
 }
 
 // below tells whether a key is a path, or below it.

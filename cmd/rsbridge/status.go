@@ -42,6 +42,7 @@ events or polling. held of a set: null, or the reason to wait for rsbridge accep
 
 --json: {"sets":[{"name","state","why","resources","sequence","last_change","last_scan","next_scan","held"}],
 "destinations":[{"name","state","why","in_sync","behind_seconds","behind_changes","live","resources","sequence","last_poll","last_sync","next_sync","last_audit","pending","last_error"}],
+"left_out":[{"file","key","value","message"}]: declarations of the API with faults, without effect
 "disk":{"records","published","temporary","stores"}: bytes, of embedded stores by name
 "backup":{"at","program"}}: the last backup of the state; null: none is known of
 "why": the reason of any state but ok; "held": a decision to make; "problems": some pending or
@@ -164,6 +165,9 @@ func sayStatus(out io.Writer, st bridge.Status) error {
 		if d.LastError != "" {
 			fmt.Fprintf(w, "  last error: %s\n", oneLine(d.LastError))
 		}
+	}
+	for _, f := range st.LeftOut {
+		fmt.Fprintf(w, "a declaration of the API is left out: %s\n", oneLine(f.String()))
 	}
 	fmt.Fprintf(w, "disk: records %s, published %s, temporary %s", size(st.Disk.Records), size(st.Disk.Published), size(st.Disk.Temporary))
 	for _, name := range slices.Sorted(maps.Keys(st.Disk.Stores)) {

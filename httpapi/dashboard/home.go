@@ -157,6 +157,9 @@ func (v view) head(troubles []Trouble) Head {
 	}
 	for _, t := range troubles {
 		h.Worst = worse(h.Worst, t.Tone)
+		if t.Kind == aDeclaration {
+			h.All++
+		}
 	}
 	switch {
 	case h.All == 0:
@@ -252,7 +255,10 @@ var (
 	destinationJobs = []string{"sync:", "audit:"}
 )
 
-// troubles are those of all sets and mirrors, the worst first.
+// aDeclaration is the kind of a declaration of the API that is left out.
+const aDeclaration = "declaration"
+
+// troubles are those of all sets, mirrors and declarations, the worst first.
 func (d *Dashboard) troubles(ctx context.Context, v view) (out []Trouble, err error) {
 	for _, s := range v.sets {
 		if !needs(s.State) {
@@ -316,6 +322,10 @@ func (d *Dashboard) troubles(ctx context.Context, v view) (out []Trouble, err er
 			}
 		}
 		out = append(out, t)
+	}
+	left, _ := d.b.Config().LeftOut()
+	for _, f := range left {
+		out = append(out, Trouble{Key: f.Key, Kind: aDeclaration, Name: f.Key, State: string(bridge.StateFailing), Tone: toneBad, Cause: "It is left out: " + sentence(f.Message)})
 	}
 	slices.SortStableFunc(out, func(a, b Trouble) int {
 		return cmp.Compare(slices.Index(weight, b.Tone), slices.Index(weight, a.Tone))

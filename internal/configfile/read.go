@@ -223,7 +223,21 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+// NameForm is the form of names, such as those of sets and destinations.
+const NameForm = `^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`
+
+var nameForm = regexp.MustCompile(NameForm)
+
+// ErrName tells the form of names in words.
+var ErrName = errors.New("is no name: letters, digits, - and _, at most 64; the first is a letter or a digit")
+
+// CheckName gives ErrName for a text out of the form.
+func CheckName(text string) error {
+	if !nameForm.MatchString(text) {
+		return ErrName
+	}
+	return nil
+}
 
 func (d *decoder) table(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind != yaml.MappingNode {
@@ -234,8 +248,8 @@ func (d *decoder) table(n *yaml.Node, v reflect.Value, path string) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, c := n.Content[i], n.Content[i+1]
 		p := join(path, k.Value)
-		if !nameForm.MatchString(k.Value) {
-			d.fault(k, p, "", "is no name: letters, digits, - and _, at most 64")
+		if err := CheckName(k.Value); err != nil {
+			d.fault(k, p, "", "%s", err)
 		}
 		if v.MapIndex(reflect.ValueOf(k.Value)).IsValid() {
 			d.fault(k, p, "", "stands here twice")

@@ -173,8 +173,13 @@ func TestLookReachesNothing(t *testing.T) {
 func TestWaiting(t *testing.T) {
 	step := make(chan attempts.Failed)
 	work := func(ctx context.Context, _ *jobs.Run) (any, error) {
+		request := attempts.Begin(ctx, "store a")
 		for f := range step {
-			attempts.Tell(ctx, f)
+			if f.Attempt > 0 {
+				request.Fail(f)
+			} else {
+				request.End(true)
+			}
 		}
 		return nil, nil
 	}

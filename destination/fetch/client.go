@@ -377,7 +377,13 @@ const mostSilent = 2
 // repeat calls attempt until it succeeds, fails for good, or the attempts are
 // used up. Pauses grow; Retry-After is honoured up to the longest pause, and
 // ends the attempts beyond it.
-func (f *Client) repeat(ctx context.Context, r Request, attempt func() (progress bool, err error)) error {
+func (f *Client) repeat(ctx context.Context, r Request, attempt func() (progress bool, err error)) (err error) {
+	place := r.URL
+	if u, wrong := webguard.Parse(r.URL); wrong == nil {
+		place = u.Host
+	}
+	request := attempts.Begin(ctx, "web "+place)
+	defer func() { request.End(err == nil) }()
 	most := r.Attempts
 	if most == 0 {
 		most = f.lim.Attempts
@@ -385,12 +391,9 @@ func (f *Client) repeat(ctx context.Context, r Request, attempt func() (progress
 	pause := f.lim.Pause
 	silent := 0 // attempts that nobody answered
 	for try := 1; ; try++ {
-		progress, err := attempt()
-		if err == nil {
+		var progress bool
+		if progress, err = attempt(); err == nil {
 			f.failures.Store(0)
-			if try > 1 {
-				attempts.Tell(ctx, attempts.Failed{})
-			}
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -419,7 +422,7 @@ func (f *Client) repeat(ctx context.Context, r Request, attempt func() (progress
 		}
 		f.log.Debug("fetch: again after a pause", "url", r.URL, "try", try, "pause", wait, "error", err)
 		wait += rand.N(wait/4 + 1)
-		attempts.Tell(ctx, attempts.Failed{Attempt: try + 1, At: f.now().Add(wait), Why: err.Error()})
+		request.Fail(attempts.Failed{Attempt: try + 1, At: f.now().Add(wait), Why: err.Error()})
 		if err := f.Sleep(ctx, wait); err != nil {
 			return err
 		}

@@ -69,7 +69,10 @@ type Run struct {
 	// ended.
 	Began  time.Time `json:"stage_began,omitzero"`
 	Stages []Stage   `json:"stages,omitempty"`
-	// Waiting tells of a failed request of the run, until it is answered.
+	// Plan names all stages in their order, if the job knows them. A stage without work may be left out.
+	Plan []string `json:"plan,omitempty"`
+	// Waiting tells of the failed request that has waited longest, until its server answers or the
+	// request is given up.
 	Waiting *Waiting        `json:"waiting,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
 	Error   string          `json:"error,omitempty"`

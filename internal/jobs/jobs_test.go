@@ -297,11 +297,15 @@ func TestStages(t *testing.T) {
 			time.Sleep(time.Second) // of the bubble
 			run.Progress("read", 10, 10)
 			time.Sleep(3 * time.Second) // of the bubble
-			attempts.Tell(ctx, attempts.Failed{Attempt: 4, At: time.Now().Add(5 * time.Second), Why: "refused"})
+			store := attempts.Begin(ctx, "store a")
+			store.Fail(attempts.Failed{Attempt: 4, At: time.Now().Add(5 * time.Second), Why: "refused"})
+			run.Progress("read", 10, 10) // as by fetchers that go on
+			attempts.Begin(ctx, "web b").End(true)
 			<-step
-			attempts.Tell(ctx, attempts.Failed{})
+			store.End(true)
 			<-step
-			attempts.Tell(ctx, attempts.Failed{Attempt: 5, Why: "refused"})
+			store.Fail(attempts.Failed{Attempt: 5, Why: "refused"})
+			store.End(false)
 			run.Progress("write", 2, 0)
 			<-step
 			return nil, nil

@@ -352,7 +352,7 @@ func (r *Runner) work(ctx context.Context, a *active) (any, error) {
 		stage = webguard.MaskedText(stage)
 		r.update(a, func(run *Run) {
 			run.enter(stage, r.now().UTC())
-			run.Done, run.Total, run.Waiting = done, total, nil
+			run.Done, run.Total = done, total
 		}, false)
 	}
 	ctx = attempts.With(ctx, func(f attempts.Failed) {

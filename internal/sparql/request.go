@@ -67,14 +67,13 @@ func comesBefore(ctx context.Context, wait time.Duration) bool {
 
 // retry runs try until it succeeds, fails for good, or the tries are used up. try must have no
 // effect if it returns a repeatable error.
-func (c *connection) retry(ctx context.Context, try func() error) error {
+func (c *connection) retry(ctx context.Context, try func() error) (err error) {
+	request := attempts.Begin(ctx, "store "+c.endpoint.Name+" "+c.endpoint.Query)
+	defer func() { request.End(err == nil) }()
 	pause := c.endpoint.RetryPause
 	for n := 0; ; n++ {
-		err := try()
+		err = try()
 		var e *Error
-		if err == nil && n > 0 {
-			attempts.Tell(ctx, attempts.Failed{})
-		}
 		if err == nil || !errors.As(err, &e) || !e.Temporary || ctx.Err() != nil {
 			return err
 		}
@@ -89,7 +88,7 @@ func (c *connection) retry(ctx context.Context, try func() error) error {
 		}
 		wait = max(wait, e.retryAfter)
 		c.log.Warn("request failed, will be tried again", "err", err, "pause", wait)
-		attempts.Tell(ctx, attempts.Failed{Attempt: n + 2, At: time.Now().Add(wait), Why: err.Error()})
+		request.Fail(attempts.Failed{Attempt: n + 2, At: time.Now().Add(wait), Why: err.Error()})
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:

@@ -121,6 +121,44 @@ func TestStates(t *testing.T) {
 	b.Sees("Sets and mirrors")
 }
 
+// asks loses the daemon in front of a page, fires its timers seven times, and tells their pauses. Then it hides
+// the page, and tells how many timers and requests come.
+const asks = `(async () => {
+  const real = setTimeout, now = Date.now, timers = [], told = [];
+  let asked = 0, ids = 0, later = 0;
+  window.setTimeout = (f, ms) => { timers.push({ id: ++ids, f, ms }); return ids };
+  window.clearTimeout = id => { const i = timers.findIndex(t => t.id === id); if (i >= 0) timers.splice(i, 1) };
+  window.fetch = async () => { asked++; throw new TypeError("lost") };
+  Date.now = () => now() + later;
+  const turn = () => new Promise(done => real(done));
+  const see = async hidden => {
+    Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+    await turn();
+  };
+  await see(false);
+  for (let i = 0; i < 7; i++) {
+    told.push(timers.map(t => t.ms).join("+"));
+    const due = timers.splice(0);
+    later += due[0].ms;
+    for (const t of due) t.f();
+    await turn();
+  }
+  told.push(asked);
+  await see(true);
+  return told.join(" ") + ", hidden " + timers.length + " " + asked;
+})()`
+
+// TestLost: a page without its daemon has one timer, with pauses that grow to ten seconds. A hidden one asks
+// nothing.
+func TestLost(t *testing.T) {
+	b, w := browsertest.Open(t), newWorld(t, nil)
+	b.Do(chromedp.Navigate(w.srv.URL), browsertest.Shown(`//h2[contains(., "First steps")]`))
+	if got, want := browsertest.Eval[string](b, asks), "1500 3000 6000 10000 10000 10000 10000 8, hidden 0 8"; got != want {
+		t.Errorf("its pauses, and requests: %s, want %s", got, want)
+	}
+}
+
 // TestStoreKilled: a store dies in the middle of a scan, and the page says so within five seconds.
 func TestStoreKilled(t *testing.T) {
 	b := browsertest.Open(t)

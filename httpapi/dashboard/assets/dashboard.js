@@ -38,7 +38,8 @@
     if (t) t.title = new Date(t.dateTime).toLocaleString();
   });
 
-  let asOf = new Date(), isLost = false, busy = false, again = false, timer = 0, last = 0;
+  const usual = 10000; // ms between two looks
+  let asOf = new Date(), isLost = false, busy = false, again = false, timer = 0, due = 0, last = 0, pause = 0;
 
   function reloaded() { // once a minute: it may not help
     const before = Number(sessionStorage.getItem("reloaded") || 0);
@@ -50,6 +51,7 @@
 
   async function refresh() {
     if (busy) { again = true; return }
+    rest();
     busy = true; last = Date.now();
     try {
       const r = await fetch(plain(location.href), { headers: { Accept: "text/html" }, cache: "no-store", signal: AbortSignal.timeout(5000) });
@@ -66,25 +68,31 @@
       asOf = new Date();
     } catch (e) { lost() }
     busy = false;
-    if (again) { again = false; soon() }
+    if (again && !isLost) soon(); else look(isLost ? pause : usual);
+    again = false;
   }
 
-  function soon() { // at most once a second
-    if (timer || document.hidden) return;
-    timer = setTimeout(() => { timer = 0; refresh() }, Math.max(150, last + 1000 - Date.now()));
+  // One timer leads to the next look. A hidden tab has none.
+  function look(after) {
+    const at = Date.now() + after;
+    if (document.hidden || timer && due <= at) return;
+    rest();
+    due = at;
+    timer = setTimeout(refresh, after);
   }
+  function rest() { clearTimeout(timer); timer = 0 }
+  function soon() { look(Math.max(150, last + 1000 - Date.now())) } // at most once a second
 
   const cross = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><rect width='16' height='16' rx='3' fill='%23666'/><path d='M4 4l8 8M12 4l-8 8' stroke='white' stroke-width='2.5'/></svg>";
   function lost() {
-    if (!isLost) {
-      isLost = true;
-      page.classList.add("lost");
-      document.title = "✖ lost · rsbridge";
-      $("icon").href = cross;
-      $("lost").hidden = false;
-      $("lost").textContent = "The daemon does not answer. This page is as of " + asOf.toLocaleTimeString() + ".";
-    }
-    setTimeout(() => { if (isLost && !document.hidden) refresh() }, 1500);
+    pause = Math.min(isLost ? 2 * pause : 1500, usual);
+    if (isLost) return;
+    isLost = true;
+    page.classList.add("lost");
+    document.title = "✖ lost · rsbridge";
+    $("icon").href = cross;
+    $("lost").hidden = false;
+    $("lost").textContent = "The daemon does not answer. This page is as of " + asOf.toLocaleTimeString() + ".";
   }
   function found() {
     if (!isLost) return;
@@ -93,23 +101,20 @@
     $("lost").hidden = true;
   }
 
-  // One stream of events for all tabs, open while one of them is seen.
-  let tell, stream = null;
-  if (window.SharedWorker) {
-    const { port } = new SharedWorker(base + "assets/stream.js?" + assets, { name: "rsbridge" });
-    port.onmessage = soon;
-    tell = seen => port.postMessage(seen);
-  } else {
-    tell = seen => {
-      if (seen && !stream) { stream = new EventSource(base + "api/v1/events"); stream.addEventListener("run", soon); stream.onerror = () => { soon(); if (stream.readyState === EventSource.CLOSED) stream = null } }
-      if (!seen && stream) { stream.close(); stream = null }
-    };
-  }
-  document.addEventListener("visibilitychange", () => { tell(!document.hidden); if (!document.hidden) refresh() });
-  addEventListener("pagehide", () => tell(false));
-  addEventListener("pageshow", e => { if (e.persisted) { tell(!document.hidden); refresh() } });
-  tell(!document.hidden);
-  setInterval(() => { if (!document.hidden && Date.now() - last > 9500) { tell(true); refresh() } }, 1000);
+  // One stream of events for all tabs, open while one of them is seen. A browser without shared workers
+  // has one a tab.
+  const worker = base + "assets/stream.js?" + assets;
+  const stream = window.SharedWorker ? new SharedWorker(worker, { name: "rsbridge" }).port : new Worker(worker);
+  stream.onmessage = e => { if (!isLost || e.data === "run") if (busy) again = true; else soon() }; // a lost daemon has its own pauses
+  const seen = is => {
+    stream.postMessage(is);
+    if (is) refresh(); else rest();
+  };
+  document.addEventListener("visibilitychange", () => seen(!document.hidden));
+  addEventListener("pagehide", () => seen(false));
+  addEventListener("pageshow", e => { if (e.persisted) seen(!document.hidden) });
+  stream.postMessage(!document.hidden);
+  look(usual);
 
   function say(text, to) {
     $("say").textContent = text;

@@ -56,6 +56,7 @@ type Dashboard struct {
 	version string // of the assets, in their addresses
 	past    past
 	labels  labels
+	counter counter
 }
 
 // look is a template, for users that may act or may read alone.

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge"
@@ -18,20 +16,12 @@ type Held struct {
 	Kind, Name, Link string // the set or mirror
 	*bridge.Held
 	Percent int
-	Classes []Class
-	Sampled int
+	Classes *Classes // nil: not on this page
 	Items   []HeldItem
 	Next    string // address of the next page
 	First   bool
 	Fault   string // of the number that was typed
 	Typed   string
-}
-
-// Class is a class of deleted entities, and some of them.
-type Class struct {
-	Name, IRI string
-	Count     int
-	Examples  []string
 }
 
 // HeldItem is a deletion beside the last state of its entity.
@@ -42,9 +32,8 @@ type HeldItem struct {
 }
 
 const (
-	heldPage    = 25
-	heldSampled = 200 // descriptions that are read for the classes
-	heldShown   = 12  // statements of an item
+	heldPage  = 25
+	heldShown = 12 // statements of an item
 )
 
 func (d *Dashboard) setHeld(r *http.Request) (*page, error) {
@@ -70,16 +59,18 @@ func (d *Dashboard) destinationHeld(r *http.Request) (*page, error) {
 	return d.heldPage(r, Held{Kind: "mirror", Name: name, Link: "destinations/" + name}, page, describe)
 }
 
-func (d *Dashboard) heldPage(r *http.Request, p Held, read func(context.Context, string, int) (*bridge.Held, error), describe func(context.Context, string) (Description, error)) (*page, error) {
+func (d *Dashboard) heldPage(r *http.Request, p Held, read readHeld, describe readEntity) (*page, error) {
 	ctx, after := r.Context(), r.URL.Query().Get("after")
 	var err error
 	if p.Held, err = read(ctx, after, heldPage); err != nil {
 		return nil, err
 	}
 	if p.First = after == ""; p.First {
-		if err := p.sample(ctx, read, describe); err != nil {
+		classes, err := d.counter.classes(ctx, p.Link, p.Held.ID, read, describe)
+		if err != nil {
 			return nil, err
 		}
+		p.Classes = &classes
 	}
 	if p.Of > 0 {
 		p.Percent = int(100 * p.Deletions / p.Of)
@@ -107,42 +98,4 @@ func (d *Dashboard) heldPage(r *http.Request, p Held, read func(context.Context,
 		p.Fault = "Nothing is accepted: " + strconv.Quote(p.Typed) + " is not the number of deletions."
 	}
 	return &page{name: "held", Title: "Held: " + p.Kind + " " + p.Name, Body: p}, nil
-}
-
-// sample counts the classes of the first deletions.
-func (p *Held) sample(ctx context.Context, read func(context.Context, string, int) (*bridge.Held, error), describe func(context.Context, string) (Description, error)) error {
-	first, err := read(ctx, "", heldSampled)
-	if err != nil {
-		return err
-	}
-	found := map[string]*Class{}
-	for _, it := range first.Items {
-		if it.File || it.Entity == "" {
-			continue
-		}
-		desc, err := describe(ctx, it.Entity)
-		if err != nil {
-			continue // its line tells why
-		}
-		p.Sampled++
-		if len(desc.Types) == 0 {
-			desc.Types = []string{""}
-		}
-		for _, iri := range desc.Types {
-			c := found[iri]
-			if c == nil {
-				c = &Class{Name: cmp.Or(localName(iri), "without a class"), IRI: iri}
-				found[iri] = c
-			}
-			if c.Count++; len(c.Examples) < 3 {
-				c.Examples = append(c.Examples, cmp.Or(it.Label, desc.Label, localName(it.Entity)))
-			}
-		}
-	}
-	for _, c := range found {
-		p.Classes = append(p.Classes, *c)
-	}
-	slices.SortFunc(p.Classes, func(a, b Class) int { return cmp.Or(b.Count-a.Count, strings.Compare(a.Name, b.Name)) })
-	p.Classes = p.Classes[:min(len(p.Classes), 12)]
-	return nil
 }

@@ -69,6 +69,9 @@ type Held struct {
 	// Addresses: only new addresses wait, set by the publisher; scans go on.
 	Addresses bool `json:"addresses,omitempty"`
 	// Files: only deletions of files wait, set by the follower of files.
+// OfScan tells whether what the last scan found is held. nil: nothing is.
+func (h *Held) OfScan() bool { return h != nil && !h.Files && !h.Addresses }
+
 	Files bool `json:"files,omitempty"`
 }
 

@@ -82,7 +82,7 @@ func described(s bridge.SetStatus) string {
 	if s.Constructed > 0 {
 		text = fmt.Sprintf("%d triples, made from %d", s.Constructed, s.Triples)
 	}
-	if s.Counted < s.Sequence {
+	if s.Counted < s.Sequence || s.Held.OfScan() { // a held scan counts for nothing
 		text += fmt.Sprintf(" at change %d", s.Counted)
 	}
 	return text

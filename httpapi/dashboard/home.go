@@ -567,6 +567,16 @@ func (d *Dashboard) setRow(ctx context.Context, s bridge.SetStatus, now time.Tim
 		if s.Covered < s.Triples {
 			row.ProofTone = toneIdle
 		}
+		if s.Held.OfScan() { // these numbers are of the scan before
+			at, err := d.looked(ctx, s)
+			if err != nil {
+				return row, err
+			}
+			row.Proof, row.ProofTone, row.ProofAt = row.Proof+", before what is held", toneIdle, nil
+			if !at.IsZero() {
+				row.ProofAt = &at
+			}
+		}
 	}
 	return row, d.ofRuns(ctx, &row, []string{"scan:", "hint:"}, "set:", now)
 }
@@ -608,6 +618,8 @@ func (d *Dashboard) destinationRow(ctx context.Context, s bridge.DestinationStat
 
 // ofRuns fills in the last change, the last run and the day of a row.
 func (d *Dashboard) ofRuns(ctx context.Context, row *Row, kinds []string, subject string, now time.Time) error {
+	var last *time.Time
+	busy := false
 	for _, kind := range kinds {
 		t, err := d.past.of(ctx, kind+row.Name)
 		if err != nil {
@@ -616,9 +628,14 @@ func (d *Dashboard) ofRuns(ctx context.Context, row *Row, kinds []string, subjec
 		if t.changed != nil && (row.Changed == nil || row.Changed.At.Before(t.changed.At)) {
 			row.Changed = t.changed
 		}
-		if t.last != nil && (row.Last == nil || row.Last.Before(t.last.Ended)) {
-			row.Last = &t.last.Ended
+		if t.last != nil && (last == nil || last.Before(t.last.Ended)) {
+			last = &t.last.Ended
 		}
+		_, is := d.b.Runner().Busy(kind + row.Name)
+		busy = busy || is
+	}
+	if last != nil || busy { // what a run under way did is no last run yet
+		row.Last = last
 	}
 	samples, err := d.samples(ctx, subject+row.Name, now.Add(-24*time.Hour))
 	row.Spark = spark(samples, now)

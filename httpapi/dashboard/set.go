@@ -196,6 +196,9 @@ func (d *Dashboard) setFacts(s bridge.SetStatus, row Row) []Fact {
 		if s.Covered != s.Triples {
 			described.Value = number(s.Covered) + " of " + plural(s.Triples, "triple", "triples")
 		}
+		if s.Held.OfScan() {
+			described.Value, described.Time = described.Value+", before what is held", row.ProofAt
+		}
 		facts = append(facts, described)
 	}
 	if s.Failed > 0 {

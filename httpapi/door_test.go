@@ -103,6 +103,30 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// TestNothingThere: a browser gets a page about an address without any, a program a problem. The sign of the tab
+// is there for everybody.
+func TestNothingThere(t *testing.T) {
+	const browser = "text/html,application/xhtml+xml,*/*;q=0.8"
+	for _, token := range []string{"", "secret-of-sixteen"} {
+		w := newWorld(t, httpapi.Options{Token: token})
+		if a := w.do("GET", "/favicon.ico", "", "Accept", "image/*"); a.StatusCode != 200 || a.Header.Get("Content-Type") != "image/svg+xml" {
+			t.Errorf("the icon: %s %s", a.Status, a.Header.Get("Content-Type"))
+		}
+		for _, path := range []string{"/nope", "/nope/below", "/setsx"} {
+			if token != "" {
+				if a := w.do("GET", path, "", "Accept", browser); !strings.HasSuffix(a.Request.URL.Path, "/login") {
+					t.Errorf("%s leads a stranger to %s", path, a.Request.URL)
+				}
+			}
+			a := w.do("GET", path, "", "Accept", browser, "Authorization", "Bearer "+token)
+			if a.StatusCode != 404 || a.Header.Get("Content-Type") != "text/html; charset=utf-8" || !strings.Contains(string(a.body), "There is no such page.") {
+				t.Errorf("%s in a browser: %s %s", path, a.Status, a.body)
+			}
+			w.problem(w.do("GET", path, ""), 404, "/openapi.json")
+		}
+	}
+}
+
 // TestToken: with a token nobody gets in without it; a page of another origin
 // cannot use one that a browser remembers.
 func TestToken(t *testing.T) {

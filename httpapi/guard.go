@@ -82,9 +82,7 @@ func (a *api) stranger(c *gin.Context, given string) {
 	if given != "" && !a.slowed(c) {
 		return
 	}
-	read := c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead
-	best, _ := accept.Best(c.Request.Header.Values("Accept"), []string{"application/json"}, []string{"text/html"})
-	if read && given == "" && best == 1 && !strings.HasPrefix(c.Request.URL.Path, "/api/") {
+	if given == "" && byPerson(c) {
 		c.Header("Location", toRoot(c.Request.URL.Path)+"login?next="+url.QueryEscape(c.Request.URL.RequestURI()))
 		c.Header("Cache-Control", "no-store")
 		c.AbortWithStatus(http.StatusSeeOther)
@@ -92,6 +90,13 @@ func (a *api) stranger(c *gin.Context, given string) {
 	}
 	c.Header("WWW-Authenticate", `Bearer realm="rsbridge"`)
 	writeProblem(c, fail(http.StatusUnauthorized, "the token is missing or wrong", "send Authorization: Bearer TOKEN, or the token as the password of basic authentication; rsbridge token create makes one"))
+}
+
+// byPerson tells whether a browser asks for a page.
+func byPerson(c *gin.Context) bool {
+	read := c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead
+	best, _ := accept.Best(c.Request.Header.Values("Accept"), []string{"application/json"}, []string{"text/html"})
+	return read && best == 1 && !strings.HasPrefix(c.Request.URL.Path, "/api/")
 }
 
 // toRoot leads from a path to the root, whatever a proxy has taken away before it.

@@ -79,13 +79,6 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 		a.log.Error("handler panicked", "path", c.Request.URL.Path, "panic", fmt.Sprint(p))
 		writeProblem(c, fail(http.StatusInternalServerError, "the handler panicked", "the log of the bridge tells more"))
 	}))
-	g.NoRoute(func(c *gin.Context) {
-		if path := c.Request.URL.Path; path == storesPath || strings.HasPrefix(path, storesPath+"/") {
-			writeProblem(c, fail(http.StatusNotFound, "stores are declared in the configuration file alone", "change the file, and send the daemon SIGHUP; /api/v1/sets and /api/v1/destinations take declarations"))
-			return
-		}
-		writeProblem(c, fail(http.StatusNotFound, "there is nothing at "+c.Request.URL.Path, "GET /openapi.json lists the addresses"))
-	})
 	g.NoMethod(func(c *gin.Context) {
 		writeProblem(c, fail(http.StatusMethodNotAllowed, c.Request.Method+" is not for "+c.Request.URL.Path, "GET /openapi.json lists the addresses"))
 	})
@@ -96,6 +89,7 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 	}
 	get(g, "/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	get(g, "/readyz", a.readyz)
+	get(g, "/favicon.ico", func(c *gin.Context) { c.Data(http.StatusOK, "image/svg+xml", dashboard.Icon()) }) // asked for beside any answer
 	get(g, "/login", a.loginForm)
 	g.POST("/login", a.login)
 	g.POST("/logout", a.standsBy, a.logout) // sessions that were left are the leader's
@@ -117,6 +111,19 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 		}
 		board.ServeHTTP(c.Writer, c.Request)
 	}
+	g.NoRoute(func(c *gin.Context) {
+		path := c.Request.URL.Path
+		switch {
+		case byPerson(c):
+			if a.guard(c, access.Read); !c.IsAborted() {
+				pages(c) // with links to what is there
+			}
+		case path == storesPath || strings.HasPrefix(path, storesPath+"/"):
+			writeProblem(c, fail(http.StatusNotFound, "stores are declared in the configuration file alone", "change the file, and send the daemon SIGHUP; /api/v1/sets and /api/v1/destinations take declarations"))
+		default:
+			writeProblem(c, fail(http.StatusNotFound, "there is nothing at "+path, "GET /openapi.json lists the addresses"))
+		}
+	})
 	for _, pattern := range dashboard.Patterns {
 		if pattern != "/" && strings.HasSuffix(pattern, "/") {
 			pattern += "*rest"

@@ -108,6 +108,12 @@ func New(b *bridge.Bridge, log *slog.Logger) *Dashboard {
 	return d
 }
 
+// Icon is the sign of a tab without a page of the dashboard, as SVG.
+func Icon() []byte {
+	data, _ := assetFiles.ReadFile("assets/icon-idle.svg") // it is embedded
+	return data
+}
+
 func assetNames() (names []string) {
 	all, _ := assetFiles.ReadDir("assets") // it is embedded
 	for _, f := range all {

@@ -249,6 +249,11 @@ func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
 				b.forms.push.Changed(set)
 			}
 		},
+		Progress: func(set string, done, total int64) {
+			if s := b.sets[set]; s != nil {
+				s.wrote(done, total)
+			}
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("open the publication: %w", err)

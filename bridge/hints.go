@@ -331,7 +331,7 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run, told *named.Told) 
 			return everything(fmt.Sprintf("they name %d of %d entities", n, known))
 		}
 	}
-	res, err := s.log.Scan(ctx, list.Descriptions(ctx), s.scanOptions(ctx, "hint", changetrack.ScanOptions{Partial: true, Confirm: s.source.Describe}, run))
+	res, err := s.log.Scan(ctx, list.Descriptions(ctx), s.scanOptions(ctx, "hint", changetrack.ScanOptions{Partial: true, Confirm: s.source.Describe}))
 	if errors.Is(err, changetrack.ErrFingerprint) {
 		return everything("the configuration has changed")
 	}
@@ -374,11 +374,10 @@ func (s *set) lookAtHints(ctx context.Context, run *jobs.Run, told *named.Told) 
 }
 
 // scanOptions are the common options of all scans of a set.
-func (s *set) scanOptions(ctx context.Context, finder string, o changetrack.ScanOptions, run *jobs.Run) changetrack.ScanOptions {
+func (s *set) scanOptions(ctx context.Context, finder string, o changetrack.ScanOptions) changetrack.ScanOptions {
 	of := s.formatOptions()
 	o.Finder, o.Format, o.MD5, o.SHA1 = finder, of.Format, of.MD5, of.SHA1
 	o.MaxDeleteRatio, o.Fingerprint = s.cfg.MaxDeleteRatio, s.fingerprint(ctx)
-	o.Progress = func(done, total int64) { run.Progress("compare", done, total) }
 	return o
 }
 

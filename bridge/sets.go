@@ -43,8 +43,9 @@ type set struct {
 	due   *named.Queue
 	begun chan struct{} // of the followers of its store's log
 
-	mu  sync.Mutex // guards run
-	run *jobs.Run  // of the scan under way, for progress
+	mu      sync.Mutex // guards the runs below
+	run     *jobs.Run  // of the scan under way, for progress
+	dumping *jobs.Run  // that writes a dump, for progress
 }
 
 // ScanReport is one set of `scan --json`.
@@ -131,6 +132,16 @@ func (s *set) progress(stage string, done, total int64) {
 	}
 }
 
+// wrote tells how far a dump under way is.
+func (s *set) wrote(done, total int64) {
+	s.mu.Lock()
+	run := s.dumping
+	s.mu.Unlock()
+	if run != nil {
+		run.Progress("dump", done, total)
+	}
+}
+
 func (s *set) during(run *jobs.Run) func() {
 	s.mu.Lock()
 	s.run = run
@@ -176,6 +187,18 @@ type scanArgs struct {
 	Hinted bool   `json:"hinted,omitempty"` // hints led to it
 }
 
+// stages are those of a scan. The first one makes the first dump.
+func (s *set) stages() []string {
+	out := []string{"read", "group", "describe", "publish"}
+	if _, dumped := s.bridge.pub.ResourceDump(s.name); !dumped && slices.Contains(s.cfg.Publish, "resourcedump") {
+		out = append(out, "dump")
+	}
+	if s.follower != nil {
+		out = append(out, "files")
+	}
+	return out
+}
+
 // scan looks for changes, logs and publishes them.
 func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	defer s.during(run)()
@@ -188,6 +211,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 			return nil, fmt.Errorf("scan %s: arguments: %w", s.name, err)
 		}
 	}
+	run.Plans(s.stages()...)
 	began := s.bridge.now()
 	due, err := s.due.Due(ctx)
 	if err != nil {
@@ -239,7 +263,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 	if found.Same() {
 		o.Same = &known
 	}
-	res, err := s.log.Scan(ctx, counts.Through(found.Descriptions()), s.scanOptions(ctx, "scan", o, run))
+	res, err := s.log.Scan(ctx, counts.Through(found.Descriptions()), s.scanOptions(ctx, "scan", o))
 	if err != nil {
 		return nil, fmt.Errorf("scan %s: %w", s.name, err)
 	}
@@ -445,6 +469,13 @@ func (s *set) dumpsChanges() bool {
 
 func (s *set) dump(ctx context.Context, run *jobs.Run) error {
 	run.Progress("dump", 0, 0)
+	is := func(run *jobs.Run) {
+		s.mu.Lock()
+		s.dumping = run
+		s.mu.Unlock()
+	}
+	is(run)
+	defer is(nil)
 	if err := s.bridge.pub.Dump(ctx, s.name); err != nil {
 		return fmt.Errorf("dump %s: %w", s.name, err)
 	}

@@ -92,9 +92,6 @@ func (s *scan) compare(ctx context.Context, found iter.Seq2[rdfres.Description, 
 	if err == nil {
 		err = outer.Err()
 	}
-	if err == nil && s.o.Progress != nil {
-		s.o.Progress(p.count, max(p.count, s.view.head.resources))
-	}
 	return err
 }
 
@@ -243,7 +240,7 @@ func (p *producer) some(ctx context.Context, found iter.Seq2[rdfres.Description,
 	return nil
 }
 
-// step counts and looks whether to stop.
+// step looks whether to stop.
 func (p *producer) step(d rdfres.Description) error {
 	if err := p.ctx.Err(); err != nil {
 		return context.Cause(p.ctx)
@@ -252,9 +249,6 @@ func (p *producer) step(d rdfres.Description) error {
 		return errors.New("a description has no entity")
 	}
 	p.count++
-	if p.s.o.Progress != nil && p.count%1024 == 0 {
-		p.s.o.Progress(p.count, max(p.count, p.s.view.head.resources))
-	}
 	return nil
 }
 

@@ -44,9 +44,6 @@ type ScanOptions struct {
 	// the sequence, for entities missing in it. The caller knows the reason: they are not among the
 	// Failures of the result.
 	Failed func(entity string) bool
-	// Progress is told, now and then, how many entities were compared; total is
-	// how many are known, 0 at first.
-	Progress func(done, total int64)
 	// Extra is called after the end of the sequence; its result (JSON, such as the coverage) is
 	// stored with the scan's. May be nil.
 	Extra func() json.RawMessage
@@ -69,11 +66,11 @@ type Held struct {
 	// Addresses: only new addresses wait, set by the publisher; scans go on.
 	Addresses bool `json:"addresses,omitempty"`
 	// Files: only deletions of files wait, set by the follower of files.
-// OfScan tells whether what the last scan found is held. nil: nothing is.
-func (h *Held) OfScan() bool { return h != nil && !h.Files && !h.Addresses }
-
 	Files bool `json:"files,omitempty"`
 }
+
+// OfScan tells whether what the last scan found is held. nil: nothing is.
+func (h *Held) OfScan() bool { return h != nil && !h.Files && !h.Addresses }
 
 // ScanResult is the result of a scan. Held nil: it is in the log. Otherwise nothing of it is:
 // Created, Updated and Deleted would be its changes, and Resources and Triples are the present

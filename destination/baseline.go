@@ -557,9 +557,13 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, when feed.When, wanted 
 	d.opt.Progress("packages", read, int64(len(packages)))
 	for p, err := range dump.Open(ctx) {
 		if err == nil {
+			total := int64(len(p.ZIP.Names())) - 1 // without the manifest
 			err = r.loadPackage(ctx, p, listed, func(out *apply.Outcome) error {
-				if n++; n%1000 == 0 {
-					d.opt.Progress("resources", n, 0)
+				if n++; n%1000 == 0 && len(packages) == 1 { // several are counted as packages
+					if n > total { // some have no member of their own
+						total = 0
+					}
+					d.opt.Progress("resources", n, total)
 				}
 				r.note(out)
 				dump.Inventory.Look(out.Item)
@@ -572,8 +576,9 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, when feed.When, wanted 
 				return b.Take(ctx, out)
 			})
 		}
-		read++
-		d.opt.Progress("packages", read, int64(len(packages)))
+		if read++; len(packages) > 1 {
+			d.opt.Progress("packages", read, int64(len(packages)))
+		}
 		if err == nil {
 			inRow = 0
 			continue

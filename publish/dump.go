@@ -149,12 +149,16 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 		m.entry, err = s.entries.resourceEntry(ctx, view, &st)
 		return m, err
 	})
+	done := int64(0)
 	for m, err := range members {
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
 			return err
+		}
+		if done++; done%1000 == 0 {
+			s.p.o.Progress(s.cfg.Name, done, snap.view.Resources())
 		}
 		f, err := out.Room(ctx, int64(len(m.blob.Deflated)))
 		if err != nil {

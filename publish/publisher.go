@@ -105,6 +105,9 @@ type Options struct {
 	Names                  kv.Store         // the indexes of names, made again where they are lost; nil: with the other records
 	Reading                bool             // the store takes no writes: only Location answers
 	Dry                    bool             // nothing in Dir is made or removed
+
+	// Progress is called now and then by a Resource Dump under way: resources written, of all. May be nil.
+	Progress func(set string, done, total int64)
 }
 
 // Publisher publishes all sets of one base URL. Safe for concurrent use.
@@ -273,6 +276,9 @@ func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Pu
 	}
 	if p.o.Changed == nil {
 		p.o.Changed = func(string) {}
+	}
+	if p.o.Progress == nil {
+		p.o.Progress = func(string, int64, int64) {}
 	}
 	if p.o.Names == nil {
 		p.o.Names = store

@@ -160,7 +160,9 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 				return err
 			}
 		}
-		sc.cfg.Progress("describe", st.Entities, 0)
+		if st.Entities%128 == 0 {
+			sc.cfg.Progress("describe", st.Triples, max(st.Triples, sc.group.rows))
+		}
 		if !yield(described, nil) {
 			return errStopped
 		}
@@ -252,6 +254,7 @@ func (sc *Scan) read(yield func(rdfres.Description, error) bool) (err error) {
 	if err := end(); err != nil {
 		return err
 	}
+	sc.cfg.Progress("describe", st.Triples, st.Triples)
 	if sc.verify != nil {
 		if err := sc.verify(st.Triples, &twice); err != nil {
 			return err

@@ -43,7 +43,7 @@ type Config struct {
 	Known                 func(context.Context) (triples int64, err error) // Stats.Triples of the last scan, 0: not known; an answer that brings fewer is always counted. nil: not known
 	Names                 settings.Names                                   // of the settings in hints
 	Logger                *slog.Logger
-	Progress              func(stage string, done, total int64) // stages: "read", "group", "describe"; total 0: not known
+	Progress              func(stage string, done, total int64) // stages: "read", "group", "describe", all in triples ("describe" of named entities: in entities); total 0: not known
 }
 
 // Findings keep what a probe found for the next process; nil keeps nothing.

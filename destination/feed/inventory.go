@@ -330,7 +330,8 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, when When, loo
 	if !h.Index && (v.list.past || !v.list.Fresh && item.Lasts(v.list.At) < time.Minute) {
 		v.list.Size = dl.length()
 	}
-	n := int64(0)
+	var parts []part
+	n, read := int64(0), int64(0) // entries, parts
 	served := fetch.ServedAt(dl.Header, src.Docs.opt.Now())
 	each := func(r *resourcesync.Reader, address string) error {
 		v.Unread.reads(r)
@@ -339,7 +340,7 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, when When, loo
 			it.Change = ""
 			v.Unread.See(e, it)
 			v.list.Vague = v.list.Vague || it.Vague(served)
-			if n++; n%10_000 == 0 {
+			if n++; n%10_000 == 0 && len(parts) == 0 {
 				src.Docs.opt.Progress("list", n, 0)
 			}
 			if err := look(it); err != nil {
@@ -349,11 +350,15 @@ func (src *Source) ReadInventoryOf(ctx context.Context, o *Offer, when When, loo
 		})
 	}
 	if h.Index {
-		parts, perr := src.Docs.parts(ctx, dl, r, resourcesync.ResourceList)
-		if perr != nil {
-			return nil, perr
+		if parts, err = src.Docs.parts(ctx, dl, r, resourcesync.ResourceList); err != nil {
+			return nil, err
 		}
-		err = src.Docs.eachPartNoted(ctx, parts, resourcesync.ResourceList, &v.list.Parts, func(p part, pdl *Download, pr *resourcesync.Reader) error {
+		err = src.Docs.eachPartNoted(ctx, parts, resourcesync.ResourceList, &v.list.Parts, func(_ part, pdl *Download, pr *resourcesync.Reader) error {
+			total := int64(len(parts))
+			if read++; read > total { // it has indexes below
+				total = 0
+			}
+			src.Docs.opt.Progress("parts", read-1, total)
 			return each(pr, pdl.URL)
 		})
 	} else {

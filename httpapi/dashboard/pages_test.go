@@ -18,6 +18,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/httpapi"
+	"github.com/rsbridge/rsbridge/internal/jobs"
 )
 
 // world is a bridge with one set of an embedded store, and one mirror of it in another. Its admin
@@ -261,6 +262,56 @@ func TestPages(t *testing.T) {
 	w.sees(w.get("/runs/1", 200), "Scan of books", "Stages", "read the store", "publish", "created", "scanned", "resources=60")
 	w.sees(w.get("/sets/none", 404), "There is no set none.")
 	w.sees(w.get("/check", 200), "store local", "destination copy", "✔")
+}
+
+// TestProgress: a scan tells its stages before it is through them. Its stages, those of the dump and of the mirror
+// end with totals.
+func TestProgress(t *testing.T) {
+	w := newWorld(t, nil)
+	w.update("local", books(0, 1200, "Book"))
+	w.do("scan", "books", nil)
+	w.do("sync", "copy", nil)
+	stages := func(job string) (jobs.Run, map[string]string) {
+		for run, err := range w.b.Runner().Runs(t.Context(), job) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := map[string]string{}
+			for _, s := range run.Stages {
+				told[s.Name] = fmt.Sprintf("%d of %d", s.Done, s.Total)
+			}
+			return run, told
+		}
+		t.Fatalf("%s has no runs", job)
+		return jobs.Run{}, nil
+	}
+	scan, told := stages("scan:books")
+	if want := "read group describe publish dump"; strings.Join(scan.Plan, " ") != want || told["describe"] != "3600 of 3600" || told["dump"] != "1000 of 1200" || len(told) != 4 {
+		t.Errorf("the scan plans %v, want %s, and has %v", scan.Plan, want, told)
+	}
+	if _, told := stages("sync:copy"); told["resources"] != "1000 of 1200" {
+		t.Errorf("the sync has %v", told)
+	}
+	w.sees(w.get(fmt.Sprintf("/runs/%d", scan.ID), 200), "3600 of 3600 triples", "1000 of 1200")
+}
+
+// TestHeldProof: while a scan is held the page tells the proof of the scan before it, with its time, and counts all
+// deletions by their classes.
+func TestHeldProof(t *testing.T) {
+	now := time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)
+	w := newWorldAt(t, func() time.Time { return now }, nil)
+	w.update("local", books(0, 300, "Book"))
+	w.do("scan", "books", nil)
+	w.sees(w.get("/", 200), "100 % described</span>")
+	now = now.Add(3 * time.Hour)
+	w.update("local", `DELETE { ?s ?p ?o } WHERE { ?s ?p ?o FILTER(?s != <http://example.org/book7>) }`)
+	w.do("scan", "books", nil)
+	proof := regexp.MustCompile(`100 % described, before what is held</span> <span class="meta"><time [^>]*>3 h ago<`)
+	if page := w.get("/", 200); !proof.MatchString(page) {
+		t.Errorf("the proof is not that of the scan before: %s", page)
+	}
+	w.sees(w.get("/sets/books", 200), "all 900 triples, before what is held <time")
+	w.sees(w.get("/sets/books/held", 200), `<strong>299</strong> <span title="http://example.org/Book">Book</span>`)
 }
 
 // TestForms: what a person may do is done by forms, from our own pages alone. Held deletions go

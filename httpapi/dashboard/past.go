@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -157,17 +158,26 @@ func jobName(job string) string {
 // stageWords are the stages of runs in words.
 var stageWords = map[string]string{
 	"read": "read the store", "group": "group blank nodes", "describe": "describe entities", "compare": "compare", "publish": "publish", "dump": "write the dump",
-	"files": "look at files", "list": "read the list", "packages": "read dump packages", "resources": "write resources", "changes": "read changes", "retry": "try pending resources again",
+	"files": "look at files", "list": "read the list", "parts": "read the parts of the list", "packages": "read dump packages", "resources": "write resources", "changes": "read changes", "retry": "try pending resources again",
 	"confirm": "confirm", "inventory": "compare inventories", "subjects": "compare subjects", "mirror": "read the mirror", "ownership": "look who owns the graph", "remove": "remove resources",
 	"archive": "write archives", "records": "read records",
 }
 
 func stageName(stage string) string { return cmp.Or(stageWords[stage], stage, "begins") }
 
+// unit is of the counts of a stage with another one than its name says, "" for none.
+func unit(job, stage string) string {
+	if kindOf(job) == "scan" && stage == "describe" {
+		return " triples"
+	}
+	return ""
+}
+
 // Running is a run under way, or a queued one.
 type Running struct {
 	jobs.Run
 	What, Link, Stage string
+	Unit              string  // of Total
 	At, Of            int     // stage At of Of; Of 0: not known
 	Part              float64 // of the whole, 0 to 1; below 0: not known
 	Percent           int
@@ -183,12 +193,22 @@ func running(run jobs.Run, before *jobs.Run, now time.Time) Running {
 	if run.State == jobs.Queued {
 		return out
 	}
+	out.Unit = unit(run.Job, run.Stage)
 	out.Stage, out.Elapsed = stageName(run.Stage), now.Sub(run.Started).Seconds()
 	if w := run.Waiting; w != nil {
 		out.Retry, out.Why = "Attempt "+number(w.Attempt)+" "+ago(w.At, now)+".", unanswered(w.Why)
 		if w.At.Before(now) {
 			out.Retry = "Attempt " + number(w.Attempt) + " is under way."
 		}
+	}
+	names := run.Plan
+	if len(names) == 0 && before != nil {
+		for _, s := range before.Stages {
+			names = append(names, s.Name)
+		}
+	}
+	if i := slices.Index(names, run.Stage); i >= 0 {
+		out.At, out.Of = i+1, len(names)
 	}
 	spent := 0.0
 	if !run.Began.IsZero() {
@@ -217,13 +237,12 @@ func running(run jobs.Run, before *jobs.Run, now time.Time) Running {
 		return out
 	}
 	all, done, later, found := 0.0, 0.0, 0.0, false
-	for i, s := range before.Stages {
+	for _, s := range before.Stages {
 		weight := max(s.Seconds, 0.02)
 		all += weight
 		switch {
 		case s.Name == run.Stage:
 			found = true
-			out.At = i + 1
 			if part < 0 {
 				part = min(spent/weight, 0.95)
 			}
@@ -241,7 +260,7 @@ func running(run jobs.Run, before *jobs.Run, now time.Time) Running {
 		out.Part, out.Percent = part, int(100*max(part, 0))
 		return out
 	}
-	out.Of, out.Part = len(before.Stages), min(done/all, 1)
+	out.Part = min(done/all, 1)
 	out.Percent = int(100 * out.Part)
 	if left >= 0 {
 		out.Left = seconds(left+later) + " left"

@@ -79,7 +79,7 @@ func stages(run jobs.Run, now time.Time) (out []Stage) {
 			}
 		}
 		if s.Total > 0 {
-			l.Done += " of " + number(s.Total)
+			l.Done += " of " + number(s.Total) + unit(run.Job, s.Name)
 			l.Percent = int(100 * min(s.Done, s.Total) / s.Total)
 		}
 		return l

@@ -81,6 +81,7 @@ type Run struct {
 	Unreachable bool `json:"unreachable,omitempty"`
 
 	progress func(stage string, done, total int64)
+	plan     func(stages []string)
 }
 
 // Stage is a past stage of a run. One that came several times stands at its first place.
@@ -136,6 +137,14 @@ func (r Run) Over() bool { return r.State != Queued && r.State != Running }
 func (r *Run) Progress(stage string, done, total int64) {
 	if r.progress != nil {
 		r.progress(stage, done, total)
+	}
+}
+
+// Plans records the names of all stages in their order, before the first of them. A stage without
+// work may be left out.
+func (r *Run) Plans(stages ...string) {
+	if r.plan != nil {
+		r.plan(stages)
 	}
 }
 

@@ -251,7 +251,7 @@ func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
 		},
 		Progress: func(set string, done, total int64) {
 			if s := b.sets[set]; s != nil {
-				s.wrote(done, total)
+				s.dumping.wrote(done, total)
 			}
 		},
 	})

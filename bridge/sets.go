@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge/lastruns"
@@ -43,9 +44,20 @@ type set struct {
 	due   *named.Queue
 	begun chan struct{} // of the followers of its store's log
 
-	mu      sync.Mutex // guards the runs below
-	run     *jobs.Run  // of the scan under way, for progress
-	dumping *jobs.Run  // that writes a dump, for progress
+	mu  sync.Mutex // guards run
+	run *jobs.Run  // of the scan under way, for progress
+
+	dumping dumping
+}
+
+// dumping is the run that writes a dump, for progress.
+type dumping struct{ run atomic.Pointer[jobs.Run] }
+
+// wrote tells how far it is.
+func (d *dumping) wrote(done, total int64) {
+	if run := d.run.Load(); run != nil {
+		run.Progress("dump", done, total)
+	}
 }
 
 // ScanReport is one set of `scan --json`.
@@ -132,16 +144,6 @@ func (s *set) progress(stage string, done, total int64) {
 	}
 }
 
-// wrote tells how far a dump under way is.
-func (s *set) wrote(done, total int64) {
-	s.mu.Lock()
-	run := s.dumping
-	s.mu.Unlock()
-	if run != nil {
-		run.Progress("dump", done, total)
-	}
-}
-
 func (s *set) during(run *jobs.Run) func() {
 	s.mu.Lock()
 	s.run = run
@@ -187,8 +189,8 @@ type scanArgs struct {
 	Hinted bool   `json:"hinted,omitempty"` // hints led to it
 }
 
-// stages are those of a scan. The first one makes the first dump.
-func (s *set) stages() []string {
+// stagesOf are those of a scan. The first one makes the first dump.
+func stagesOf(s *set) []string {
 	out := []string{"read", "group", "describe", "publish"}
 	if _, dumped := s.bridge.pub.ResourceDump(s.name); !dumped && slices.Contains(s.cfg.Publish, "resourcedump") {
 		out = append(out, "dump")
@@ -211,7 +213,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 			return nil, fmt.Errorf("scan %s: arguments: %w", s.name, err)
 		}
 	}
-	run.Plans(s.stages()...)
+	run.Plans(stagesOf(s)...)
 	began := s.bridge.now()
 	due, err := s.due.Due(ctx)
 	if err != nil {
@@ -469,13 +471,8 @@ func (s *set) dumpsChanges() bool {
 
 func (s *set) dump(ctx context.Context, run *jobs.Run) error {
 	run.Progress("dump", 0, 0)
-	is := func(run *jobs.Run) {
-		s.mu.Lock()
-		s.dumping = run
-		s.mu.Unlock()
-	}
-	is(run)
-	defer is(nil)
+	s.dumping.run.Store(run)
+	defer s.dumping.run.Store(nil)
 	if err := s.bridge.pub.Dump(ctx, s.name); err != nil {
 		return fmt.Errorf("dump %s: %w", s.name, err)
 	}

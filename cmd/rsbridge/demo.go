@@ -68,7 +68,7 @@ code 0 only for a mirror proven equal.
 				}
 				fmt.Fprintf(t.out, "\nStill serving, and scanning and syncing every minute. Interrupt to end.\n  source     %s/\n  dashboard  http://%s/\n  admin API  http://%s/api/v1/status\n  queries    http://%s/stores/mirror/query\n",
 					cfg.Public.BaseURL, cfg.Admin.Listen, cfg.Admin.Listen, cfg.Admin.Listen)
-				sayNext(t.out, os.Args[0], file, cfg.Admin.Listen)
+				sayNext(t.out, called(os.Args[0]), file, cfg.Admin.Listen)
 				return nil
 			})
 			if err == nil && !proven { // it was stopped before
@@ -79,6 +79,14 @@ code 0 only for a mirror proven equal.
 	c.Flags().BoolVar(&once, "once", false, "end when the mirror is proven equal")
 	c.Flags().StringVar(&dir, "dir", "", "keep the stores and the state in this `DIR` (default: a temporary one, removed at the end)")
 	return c
+}
+
+// called is the program as another terminal finds it: a path from the root, or a name in the PATH.
+func called(program string) string {
+	if strings.ContainsRune(program, filepath.Separator) {
+		return absolute(program)
+	}
+	return program
 }
 
 // sayNext tells what to try in another terminal.

@@ -56,7 +56,8 @@ func (b *behind) startWaiting() {
 	})
 }
 
-// waits tells whether the source is a set of this bridge without a publication.
+// waits tells whether the source is a set of this bridge without a publication, or with its first dump
+// under way: a baseline from the dump costs both sides least.
 func (m *mirror) waits() bool {
 	b := m.bridge
 	if b.pub == nil || b.cfg.Public.BaseURL == "" || !strings.HasPrefix(m.cfg.Source+"/", b.cfg.Public.BaseURL+"/") {
@@ -65,7 +66,8 @@ func (m *mirror) waits() bool {
 	_, one := b.sets[m.cfg.Set]
 	return !slices.ContainsFunc(b.Sets(), func(name string) bool {
 		_, published := b.pub.Generation(name)
-		return published && (!one || name == m.cfg.Set)
+		_, scanning := b.runner.Busy("scan:" + name)
+		return published && (!one || name == m.cfg.Set) && !(scanning && b.sets[name].lacksDump())
 	})
 }
 

@@ -6,10 +6,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // TestUnblocked: a file in the place of the published folder makes the jobs with files fail. Once it
@@ -130,6 +133,64 @@ func TestUnblocked(t *testing.T) {
 	b = mustOpen(t, cfg)
 	if got := word(); got != "ok " {
 		t.Errorf("a job that is no more: %s", got)
+	}
+}
+
+// TestWaitsForFirstDump: the first sync of a set of ours waits for the dump at the end of the first scan, and no longer
+// than this scan.
+func TestWaitsForFirstDump(t *testing.T) {
+	free := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		<-free
+		w.WriteHeader(http.StatusBadRequest)
+	}))
+	defer srv.Close()
+	cfg := small(t.TempDir())
+	store := NewStore()
+	store.Query = srv.URL
+	cfg.Stores["source"] = store
+	b := mustOpen(t, cfg)
+	defer b.Close()
+	m := b.dests["copy"]
+	waits := func(when string, want bool) {
+		t.Helper()
+		if m.waits() != want {
+			t.Errorf("%s the mirror waits: %t", when, !want)
+		}
+	}
+	waits("before the publication", true)
+	none := func(func(rdfres.Description, error) bool) {}
+	if _, err := b.sets["data"].log.Scan(t.Context(), none, changetrack.ScanOptions{Format: rdfres.JSONLD}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.pub.Publish(t.Context(), "data"); err != nil {
+		t.Fatal(err)
+	}
+	waits("published without a dump", false)
+	run, _, err := b.runner.Start("scan:data", "command", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits("during the scan", true)
+	close(free)
+	if _, err := b.runner.Wait(t.Context(), run.ID); err != nil {
+		t.Fatal(err)
+	}
+	waits("after a failed scan", false)
+}
+
+// TestNamesAreMade: after a scan the index of names is made, and nobody has asked.
+func TestNamesAreMade(t *testing.T) {
+	cfg := small(t.TempDir())
+	b := mustOpen(t, cfg)
+	defer b.Close()
+	fill(t, b, "source", "<http://e.example/a> <http://e.example/p> \"1\" .\n")
+	do[ScanReport](t, b, "scan", "data")
+	for letters := []string{}; len(letters) == 0; runtime.Gosched() {
+		var err error
+		if letters, err = Names(b, "data").Letters(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package bridge
 
-import "github.com/rsbridge/rsbridge/publish/search"
+import (
+	"context"
+
+	"github.com/rsbridge/rsbridge/publish/search"
+)
 
 // Names is the index of the names in a set, nil for an unknown set. It ends with the bridge.
 func Names(b *Bridge, set string) *search.Index {
@@ -8,4 +12,14 @@ func Names(b *Bridge, set string) *search.Index {
 		return nil
 	}
 	return b.pub.Names(set)
+}
+
+// makeNames begins the index of the names in a published set: the first question finds it.
+func (s *set) makeNames(ctx context.Context) {
+	if _, published := s.bridge.pub.Generation(s.name); !published || s.bridge.o.dry {
+		return
+	}
+	if err := s.bridge.pub.Names(s.name).Make(ctx); err != nil {
+		s.bridge.log.Error("the index of names is not begun; the first question does it", "set", s.name, "error", err)
+	}
 }

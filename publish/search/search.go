@@ -4,8 +4,8 @@
 // Names are labels and local names, without case and accents. Each of their words leads to the
 // entity, so a search by the beginning of a word reads a few neighbouring keys, in a set of any
 // size. A capital inside a word, and a digit beside a letter, begin words too: hasPart2 is found by
-// "part" and "2". The index follows the log: it reads each present description once, in the background, from
-// the first question on. Nothing is made for a set nobody asks about.
+// "part" and "2". The index follows the log: it reads each present description once, in the background. A
+// set of more than a million resources is read from the first question on.
 //
 // # Records
 //
@@ -43,7 +43,8 @@ const (
 	mostWords  = 8       // of a name; as many again inside of its words
 	mostBytes  = 1 << 20 // of a description read for its labels
 	batchBytes = 2 << 20
-	mostSteps  = 5000 // keys read for an answer
+	mostSteps  = 5000    // keys read for an answer
+	mostMade   = 1000000 // resources of a set read before the first question
 	keyBytes   = len(rdfres.Digest{})
 )
 
@@ -93,6 +94,21 @@ func (x *Index) Follow(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return err
+	}
+	x.begin()
+	return nil
+}
+
+// Make begins the index of a set before anybody asks, in the background. A large set waits for the first question:
+// its index takes as much room as its log.
+func (x *Index) Make(ctx context.Context) error {
+	view := x.log.View(ctx)
+	n := view.Resources()
+	if err := errors.Join(view.Err(), view.Close()); err != nil {
+		return err
+	}
+	if n > mostMade {
+		return nil
 	}
 	x.begin()
 	return nil

@@ -159,6 +159,17 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestMade: the index is made before anybody asks.
+func TestMade(t *testing.T) {
+	w := newWorld(t)
+	w.scan(false, map[string]string{"http://e.example/a": "Alpha"})
+	w.must(w.index.Make(t.Context()))
+	<-w.index.begin()
+	if got := fmt.Sprint(w.browse("")); got != "[Alpha]" {
+		t.Errorf("made: %s", got)
+	}
+}
+
 // TestInnerWords: a capital inside a word, and a digit beside a letter, begin words. Other parts of a word are not found.
 func TestInnerWords(t *testing.T) {
 	for name, want := range map[string]string{

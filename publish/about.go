@@ -60,7 +60,7 @@ func (s *set) serveAbout(w http.ResponseWriter, r *http.Request, snap *snapshot,
 	formats := []rdfres.Format{rdfres.Turtle, rdfres.JSONLD, rdfres.NTriples, rdfres.RDFXML, offer.HTML}
 	if format == "" {
 		var ok bool
-		w.Header().Add("Vary", "Accept")
+		vary(w.Header(), "Accept")
 		if format, ok = offer.Negotiate(r.Header["Accept"], formats); !ok {
 			return notAcceptable(s.at.about(), formats)
 		}
@@ -92,7 +92,7 @@ func (p *Publisher) serveSourceAbout(w http.ResponseWriter, r *http.Request, pat
 	about := p.base + "/about"
 	if format == "" {
 		var ok bool
-		w.Header().Add("Vary", "Accept")
+		vary(w.Header(), "Accept")
 		if format, ok = offer.Negotiate(r.Header["Accept"], formats); !ok {
 			return notAcceptable(about, formats)
 		}

@@ -39,8 +39,12 @@ func (s *set) find(ctx context.Context, snap *snapshot, name string) (changetrac
 		if err := s.at.formerly(ctx, snap, name); err != nil {
 			return st, err
 		}
+		without := ""
+		if s.at.Prefix != "" {
+			without = fmt.Sprintf(" without %q", s.at.Prefix)
+		}
 		return st, notFound("%q is not the name of an entity.", clip.Middle(name)).
-			hint("A name is the entity's IRI without %q, with ~XX for what does not stand for itself.", s.at.Prefix)
+			hint("A name is the entity's IRI%s, with ~XX for what does not stand for itself.", without)
 	default:
 		st, err = snap.view.Entity(ctx, entity)
 	}
@@ -152,7 +156,7 @@ func (s *set) linked(ctx context.Context, snap *snapshot, name, suffix string, s
 // negotiated answers at the address without suffix (RFC 9110, section 12).
 func (s *set) negotiated(w http.ResponseWriter, r *http.Request, snap *snapshot, name string) error {
 	version, h := r.URL.Query().Get("version"), w.Header()
-	h.Add("Vary", "Accept")
+	vary(h, "Accept")
 	st, v, err := s.choose(r.Context(), snap, name, "", version)
 	if page, named := accept.Weight(r.Header["Accept"], "text/html"); err != nil && named && page > 0 {
 		return s.servePage(w, r, snap, name, "") // a deleted one has a page

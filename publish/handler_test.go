@@ -181,9 +181,36 @@ func TestAnswersThatAreErrors(t *testing.T) {
 	if rec.Code != 405 || rec.Header().Get("Allow") == "" {
 		t.Errorf("POST: %d", rec.Code)
 	}
+	if res := w.get(w.url("r/gone")); res.Code != 410 || strings.Count(strings.Join(res.Header()["Vary"], ", ")+", ", "Accept, ") != 1 {
+		t.Errorf("a negotiated error: %d %v", res.Code, res.Header())
+	}
 	page := w.get(w.url("r/%3Cscript%3E"), "Accept", "text/html").Body.String()
 	if strings.Contains(page, "<script>") || !strings.Contains(page, "<main ") {
 		t.Errorf("error page: %s", page)
+	}
+}
+
+// TestNameWithoutPrefix: the advice on names tells no prefix where there is none.
+func TestNameWithoutPrefix(t *testing.T) {
+	w := newWorld(t, SetConfig{Format: rdfres.NTriples})
+	w.scan(map[string]int{"http://example.org/a": 1}, false, rdfres.NTriples)
+	w.publish()
+	if p := w.problem(w.get(w.url("r/%FF"))); p.Hint != "A name is the entity's IRI, with ~XX for what does not stand for itself." {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestRefuse: a reader without leave gets a page of the set or a problem document, and no cache keeps it.
+func TestRefuse(t *testing.T) {
+	w := small(t)
+	for accept, want := range map[string]string{browserAccept: "<p>Only some.</p>\n<p class=\"dim\">Ask.</p>", "*/*": `"detail":"Only some.","hint":"Ask."`} {
+		r := httptest.NewRequest("GET", w.url("r/Berlin"), nil)
+		r.Header.Set("Accept", accept)
+		rec := httptest.NewRecorder()
+		w.pub.Refuse(rec, r, 401, "Only some.", "Ask.")
+		if h := rec.Header(); rec.Code != 401 || h.Get("Cache-Control") != "no-store" || !strings.Contains(rec.Body.String(), want) {
+			t.Errorf("%s: %d %v %s", accept, rec.Code, h, rec.Body)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/publish/days"
@@ -239,6 +240,12 @@ func TestSearchPages(t *testing.T) {
 	}
 	if body := w.get(w.url("search?q=%3Cscript%3E")).Body.String(); strings.Contains(body, "<script") || !strings.Contains(body, "Nothing is found") {
 		t.Errorf("nothing:\n%s", body)
+	}
+	if body := w.get(w.url("search?q=")).Body.String(); !strings.Contains(body, `<p class="note">Search finds whole IRIs`) {
+		t.Errorf("no words:\n%s", body)
+	}
+	if body := w.get(w.url("search?q=%ff")).Body.String(); !utf8.ValidString(body) {
+		t.Errorf("no text:\n%q", body)
 	}
 	found := map[string]bool{}
 	for address := w.url("browse?letter=l"); address != ""; {

@@ -1,12 +1,14 @@
 package publish
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"html"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +30,7 @@ type statusError struct {
 	detail []string // advice, line by line
 
 	location, link string // headers, or ""
+	cache          string // Cache-Control; "": no-cache
 	page           []byte // for people, instead of the reason; nil: none
 }
 
@@ -169,8 +172,8 @@ func (p *Publisher) fail(w http.ResponseWriter, r *http.Request, err error) {
 	for _, name := range []string{"Etag", "Last-Modified", "Content-Length", "Content-Encoding", "Cache-Control", "Memento-Datetime"} {
 		h.Del(name)
 	}
-	h.Set("Cache-Control", "no-cache")
-	h.Add("Vary", "Accept")
+	h.Set("Cache-Control", cmp.Or(se.cache, "no-cache"))
+	vary(h, "Accept")
 	if se.location != "" {
 		h.Set("Location", se.location)
 	}
@@ -193,6 +196,23 @@ func (p *Publisher) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Method != http.MethodHead {
 		w.Write(body)
 	}
+}
+
+// vary names a header of the request that an answer depends on, once.
+func vary(h http.Header, name string) {
+	if !slices.Contains(h["Vary"], name) {
+		h.Add("Vary", name)
+	}
+}
+
+// Refuse answers a reader without leave for a set, in the form of all errors. No cache keeps it.
+func (p *Publisher) Refuse(w http.ResponseWriter, r *http.Request, status int, reason, hint string) {
+	e := &statusError{code: status, reason: reason, cache: "no-store"}
+	if hint != "" {
+		e.hint("%s", hint)
+	}
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	p.fail(w, r, e)
 }
 
 // errorPage is an error for people. Below a set it has the way to the set, and its search.

@@ -2,7 +2,6 @@ package publish
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -42,9 +41,7 @@ func (s *set) services(w http.ResponseWriter, r *http.Request, snap *snapshot) [
 // staysStatic tells whether the client wants an answer without services, as the maker of a static
 // site does, and says so in the answer.
 func staysStatic(w http.ResponseWriter, r *http.Request) bool {
-	if h := w.Header(); !slices.Contains(h["Vary"], "Prefer") {
-		h.Add("Vary", "Prefer")
-	}
+	vary(w.Header(), "Prefer")
 	for _, line := range r.Header.Values("Prefer") {
 		for p := range strings.SplitSeq(line, ",") {
 			if strings.EqualFold(strings.TrimSpace(p), preferStatic) {

@@ -45,6 +45,7 @@ type Names struct {
 	Next    string // address of the following names
 	First   string // address of the beginning
 	Making  string // the index is being made, so far; "": it is there
+	Search  bool   // the page of a search
 	Asked   bool   // a search was made
 	Cut     bool   // there may be more than those found
 }
@@ -94,16 +95,18 @@ func (s *Set) Search(ctx context.Context, index *search.Index, query string) (pa
 			return nil, s.Generic(st.Entity) + ".html", false, nil
 		}
 	}
-	p := &Names{Heading: "Search in " + s.Title, Asked: query != ""}
-	whole, err := s.ready(ctx, p, index)
-	if err == nil && whole && p.Asked {
-		var hits []search.Hit
-		if hits, p.Cut, err = index.Find(ctx, query, mostFound); err == nil {
-			err = s.list(ctx, p, hits)
+	p := &Names{Heading: "Search in " + s.Title, Search: true, Asked: query != ""}
+	if p.Asked {
+		whole, err := s.ready(ctx, p, index)
+		if err == nil && whole {
+			var hits []search.Hit
+			if hits, p.Cut, err = index.Find(ctx, query, mostFound); err == nil {
+				err = s.list(ctx, p, hits)
+			}
 		}
-	}
-	if err != nil {
-		return nil, "", false, err
+		if err != nil {
+			return nil, "", false, err
+		}
 	}
 	page, making, err = s.names(p, query)
 	return page, "", making, err

@@ -116,13 +116,13 @@ func (s *Set) frame(title string, links ...HeadLink) Frame {
 	return f
 }
 
-// write renders a page.
+// write renders a page. An address may hold bytes of no text.
 func write(name string, data any) ([]byte, error) {
 	var b bytes.Buffer
 	if err := templates.ExecuteTemplate(&b, name, data); err != nil {
 		return nil, err
 	}
-	return b.Bytes(), nil
+	return bytes.ToValidUTF8(b.Bytes(), []byte("\ufffd")), nil
 }
 
 var addressInText = regexp.MustCompile(`https?://[^\s<>"]*[^\s<>".,;]`)

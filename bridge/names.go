@@ -15,7 +15,7 @@ func Names(b *Bridge, set string) *search.Index {
 }
 
 // makeNames begins the index of the names in a published set: the first question finds it.
-func (s *set) makeNames(ctx context.Context) {
+func makeNames(ctx context.Context, s *set) {
 	if _, published := s.bridge.pub.Generation(s.name); !published || s.bridge.o.dry {
 		return
 	}

@@ -414,7 +414,7 @@ func (s *set) thenAgain(look func(context.Context, *jobs.Run) (any, error)) func
 			return rep, err
 		}
 		s.bridge.behind.startWaiting()
-		s.makeNames(ctx)
+		makeNames(ctx, s)
 		within := func(job, cause string) error {
 			_, err := s.bridge.runner.Within(ctx, job, cause)
 			return err

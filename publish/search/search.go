@@ -5,7 +5,7 @@
 // entity, so a search by the beginning of a word reads a few neighbouring keys, in a set of any
 // size. A capital inside a word, and a digit beside a letter, begin words too: hasPart2 is found by
 // "part" and "2". The index follows the log: it reads each present description once, in the background. A
-// set of more than a million resources is read from the first question on.
+// set of more than 200,000 resources is read from the first question on.
 //
 // # Records
 //
@@ -44,7 +44,7 @@ const (
 	mostBytes  = 1 << 20 // of a description read for its labels
 	batchBytes = 2 << 20
 	mostSteps  = 5000    // keys read for an answer
-	mostMade   = 1000000 // resources of a set read before the first question
+	mostMade   = 200_000 // resources of a set read before the first question
 	keyBytes   = len(rdfres.Digest{})
 )
 

@@ -339,6 +339,11 @@ func (m *model) scan(s source, names []string, o ScanOptions, failed map[string]
 		want.Resources, want.Triples = int64(len(m.current)), m.triples()
 		return want, nil
 	}
+	for _, st := range deletions {
+		if o.Accept != "" && m.held[st.entity] {
+			want.Accepted++
+		}
+	}
 	if names == nil || o.Accept != "" {
 		m.held = nil
 	}

@@ -88,7 +88,7 @@ func TestAbout(t *testing.T) {
 		}
 	}
 	page = w.get(w.url("about"), "Accept", "text/html").Body.String()
-	for _, want := range []string{"Of all sorts", "http://licence.example/", "http://publisher.example/", "1 classes, 3 properties", "2026-05-01 15:00:00", "Resource Dump", "Change Dump"} {
+	for _, want := range []string{"Of all sorts", "http://licence.example/", "http://publisher.example/", "1 class, 3 properties", "2026-05-01 15:00:00", "Resource Dump", "Change Dump"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}

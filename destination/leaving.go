@@ -194,7 +194,7 @@ func resourcesAre(n int64) string {
 	return fmt.Sprintf("%d resources are", n)
 }
 
-// depart lets the leaving resources go, or holds them: finish records that. free lets go everything but those missing from an
+// depart lets the leaving resources go, or holds them. free lets go everything but those missing from an
 // empty list: it is for a mirror of a point in time.
 func (r *run) depart(ctx context.Context, free bool) error {
 	d := r.d
@@ -243,16 +243,18 @@ func (r *run) depart(ctx context.Context, free bool) error {
 	if r.c.Deleted+r.c.Updated > before {
 		r.mode("incremental")
 	}
-	if r.departs.weighed = true; hold.why == "" {
+	if hold.why == "" && m.HeldDeletions == nil {
 		return nil
 	}
-	held := &ledger.Deletions{ID: w.id, Reason: hold.why, Deletions: w.leaving, Of: w.of, Implied: w.implied, Since: d.opt.Now().UTC()}
-	if m.HeldDeletions != nil && m.HeldDeletions.ID == w.id {
-		held.Since = m.HeldDeletions.Since
+	var held *ledger.Deletions
+	if hold.why != "" {
+		held = &ledger.Deletions{ID: w.id, Reason: hold.why, Deletions: w.leaving, Of: w.of, Implied: w.implied, Since: d.opt.Now().UTC()}
+		if m.HeldDeletions != nil && m.HeldDeletions.ID == w.id {
+			held.Since = m.HeldDeletions.Since
+		}
+		d.mem.Log.Warn("deletions are held", "id", held.ID, "reason", hold.why)
 	}
-	r.departs.held = held
-	d.mem.Log.Warn("deletions are held", "id", held.ID, "reason", hold.why)
-	return nil
+	return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.HeldDeletions = held })
 }
 
 // planDepart is depart for a dry run.

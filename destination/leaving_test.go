@@ -1,13 +1,9 @@
 package destination
 
 import (
-	"context"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
 // TestStatusWhileLeaving: whenever a mirror says that it is in sync, it has everything up to its
@@ -39,55 +35,5 @@ func TestStatusWhileLeaving(t *testing.T) {
 	b.mir.hook = nil
 	if st, err := b.d.Status(t.Context()); err != nil || !st.InSync || !rep.InSync || rep.Deleted != 1 || looks == 0 {
 		t.Errorf("%+v %+v %v, %d looks", st, rep, err, looks)
-	}
-}
-
-// seen looks whenever a batch begins.
-type seen struct {
-	kv.Store
-	look func()
-}
-
-func (s seen) Batch() kv.Batch {
-	s.look()
-	return s.Store.Batch()
-}
-
-// TestNoFaultBeforeHeld: between any two records of a run that holds deletions, and of the one that lets them go,
-// the mirror is behind or waits for a person. It is never out of sync without a reason, and never too far behind.
-func TestNoFaultBeforeHeld(t *testing.T) {
-	b := newBench(t)
-	b.src.ours, b.window, b.stays = true, 7, true
-	looks, what := -1, ""
-	b.store = seen{b.store, func() {
-		if looks < 0 {
-			return
-		}
-		looks++
-		st, err := b.d.Status(t.Context())
-		switch {
-		case err != nil:
-			t.Error(err)
-		case !st.InSync && !st.Behind && st.Held == "":
-			t.Errorf("%s: out of sync for no reason: %+v", what, st)
-		case st.BehindChanges != nil && *st.BehindChanges > 30:
-			t.Errorf("%s: behind by %d changes of 30: %+v", what, *st.BehindChanges, st)
-		}
-	}}
-	fill(b.src, 100)
-	b.sync()
-	for i := range 30 {
-		b.src.remove(fmt.Sprintf("e%d.nt", i))
-	}
-	looks, what = 0, "held"
-	rep := b.sync()
-	held, err := b.d.Held(t.Context(), "", 1)
-	if err != nil || held == nil || held.Deletions != 30 || rep.InSync || looks == 0 {
-		t.Fatalf("%+v %+v %v, %d looks", rep, held, err, looks)
-	}
-	what = "accepted"
-	rep, err = b.d.Sync(context.Background(), SyncOptions{Accept: held.ID})
-	if looks = -1; err != nil || !rep.InSync || rep.Deleted != 30 {
-		t.Errorf("%+v %v", rep, err)
 	}
 }

@@ -57,19 +57,12 @@ type run struct {
 	notRDF   int64
 	complete bool // the source was read up to its newest change
 	compared bool // with a list or dump
-	departs  departing
+	departs  bool // the deletions are weighed at the end
 	way      way
 	gap      runGap
 	leftOut  int64 // files missing from the dump that was read
 	lacks    runLacks
 	list     runList
-}
-
-// departing is the end of the leaving resources.
-type departing struct {
-	due     bool              // they are weighed at the end
-	weighed bool              // they were
-	held    *ledger.Deletions // those that wait then; nil: none
 }
 
 // runList is of the list or dump compared last.
@@ -125,7 +118,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 		d, r.d = s, s
 	}
 	err := r.sync(ctx)
-	if r.departs.due && ctx.Err() == nil && (err == nil || !d.ownFailure(err)) {
+	if r.departs && ctx.Err() == nil && (err == nil || !d.ownFailure(err)) {
 		// Nobody relies yet on the result of the first run.
 		err = errors.Join(err, r.depart(ctx, !r.until.IsZero() || d.mem.SnapshotMeta().LastSync.IsZero()))
 	}
@@ -283,7 +276,7 @@ func (r *run) sync(ctx context.Context) error {
 	if err := r.recheckHeld(ctx, offer, &m); err != nil {
 		return err
 	}
-	r.departs.due = !r.dry
+	r.departs = !r.dry
 	if err := r.increment(ctx, offer, 0); err != nil {
 		return err
 	}
@@ -577,9 +570,6 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 		}
 	}
 	m := d.mem.SnapshotMeta()
-	if r.departs.weighed {
-		m.HeldDeletions = r.departs.held
-	}
 	if why := m.NotPublished(); why != "" {
 		if r.why("%s", why); oldest.IsZero() || m.Unpublished.Since.Before(oldest) {
 			oldest = m.Unpublished.Since
@@ -611,9 +601,6 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 		return nil
 	}
 	err := d.mem.SaveMeta(ctx, func(m *keep.Meta) {
-		if r.departs.weighed { // no status sees it beside the end of the run before
-			m.HeldDeletions = r.departs.held
-		}
 		m.InSync = rep.InSync && r.until.IsZero()
 		if m.HeldDeletions == nil && now.Sub(m.Recheck.Next) >= feed.DoubtLasts {
 			m.At.TrustList()

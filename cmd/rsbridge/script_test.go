@@ -54,6 +54,16 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Values[proxiesKey{}] = proxies{}
 			env.Setenv("GORACE", os.Getenv("GORACE"))
+			env.Defer(func() { // what the daemons of a failed script have logged
+				if t, ok := env.T().(interface{ Failed() bool }); !ok || !t.Failed() {
+					return
+				}
+				logs, _ := filepath.Glob(filepath.Join(env.WorkDir, "*log*"))
+				for _, file := range logs {
+					text, err := os.ReadFile(file)
+					env.T().Log(file, err, "\n", string(text[max(0, len(text)-20_000):]))
+				}
+			})
 			return nil
 		},
 	})

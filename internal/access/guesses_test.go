@@ -61,10 +61,12 @@ func TestGuesses(t *testing.T) {
 		if at := time.Now(); !l.Failed(gone, "192.0.2.1:3") || time.Since(at) != 0 {
 			t.Error("it waits for a client that has gone")
 		}
+		synctest.Wait() // for what is being logged
 		if n := strings.Count(log.String(), "wrong tokens"); n < 2 || n > 4 {
 			t.Errorf("the log has %d lines:\n%s", n, &log)
 		}
 		time.Sleep(forgetAfter)
+		synctest.Wait()
 		told := int64(0) // at the end of a minute all are, without another guess
 		for _, m := range regexp.MustCompile(`client=192\.0\.2\.1 count=(\d+)`).FindAllStringSubmatch(log.String(), -1) {
 			n, _ := strconv.ParseInt(m[1], 10, 64)

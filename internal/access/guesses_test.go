@@ -21,6 +21,11 @@ func TestGuesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		l := NewGuesses("wrong tokens", slog.New(slog.NewTextHandler(&log, nil)))
+		logged := func() string { // a timer logs too, and holds the lock
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return log.String()
+		}
 		began := time.Now()
 		for i := range 4 {
 			if !l.Failed(t.Context(), "192.0.2.1:1") {
@@ -61,19 +66,17 @@ func TestGuesses(t *testing.T) {
 		if at := time.Now(); !l.Failed(gone, "192.0.2.1:3") || time.Since(at) != 0 {
 			t.Error("it waits for a client that has gone")
 		}
-		synctest.Wait() // for what is being logged
-		if n := strings.Count(log.String(), "wrong tokens"); n < 2 || n > 4 {
-			t.Errorf("the log has %d lines:\n%s", n, &log)
+		if n := strings.Count(logged(), "wrong tokens"); n < 2 || n > 4 {
+			t.Errorf("the log has %d lines:\n%s", n, logged())
 		}
 		time.Sleep(forgetAfter)
-		synctest.Wait()
 		told := int64(0) // at the end of a minute all are, without another guess
-		for _, m := range regexp.MustCompile(`client=192\.0\.2\.1 count=(\d+)`).FindAllStringSubmatch(log.String(), -1) {
+		for _, m := range regexp.MustCompile(`client=192\.0\.2\.1 count=(\d+)`).FindAllStringSubmatch(logged(), -1) {
 			n, _ := strconv.ParseInt(m[1], 10, 64)
 			told += n
 		}
 		if all := 4 + answered.Load() + refused.Load() + 1; told != all {
-			t.Errorf("%d of %d guesses are in the log:\n%s", told, all, &log)
+			t.Errorf("%d of %d guesses are in the log:\n%s", told, all, logged())
 		}
 		for i := range 3 * mostClients {
 			l.Failed(gone, fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255))

@@ -50,7 +50,7 @@ func protect(b *Bridge, documents http.Handler) http.Handler {
 			b.log.Error("commands cannot read protected sets", "error", err)
 		}
 	}
-	return access.Protect(documents, users, protected, b.pub.Bases, access.NewGuesses("wrong tokens at protected sets", b.log))
+	return access.Protect(documents, b.pub.Refuse, users, protected, b.pub.Bases, access.NewGuesses("wrong tokens at protected sets", b.log))
 }
 
 // HangUp ends all notifications, sent and heard: another bridge goes on with them, or none.

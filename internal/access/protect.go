@@ -6,10 +6,13 @@ import (
 	"strings"
 )
 
+// Refuse writes an answer for a reader without leave, with a hint or "". It must forbid caches to keep it.
+type Refuse func(w http.ResponseWriter, r *http.Request, status int, reason, hint string)
+
 // Protect lets only readers with a token, by bearer or basic authentication, at the addresses of
 // protected sets. bases gives the base URLs of all sets: a proxy may take their paths away, or leave
-// them. Wrong tokens are slowed, and refused if too many of them wait.
-func Protect(next http.Handler, u *Users, protected map[string]bool, bases func() []string, wrong *Guesses) http.Handler {
+// them. Wrong tokens are slowed, and refused if too many of them wait. refuse writes 401, 403 and 429.
+func Protect(next http.Handler, refuse Refuse, u *Users, protected map[string]bool, bases func() []string, wrong *Guesses) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var sets []string
 		for _, name := range firsts(r.URL.EscapedPath(), bases()) {
@@ -25,13 +28,20 @@ func Protect(next http.Handler, u *Users, protected map[string]bool, bases func(
 		if given := r.Header.Get("Authorization"); !known && given != "" && !wrong.Failed(r.Context(), r.RemoteAddr) {
 			w.Header().Set("Connection", "close")
 			w.Header().Set("Retry-After", "10")
-			w.Header().Set("Cache-Control", "no-store")
-			http.Error(w, "Too many wrong tokens came from this address: wait, then send the right one.", http.StatusTooManyRequests)
+			refuse(w, r, http.StatusTooManyRequests, "Too many wrong tokens came from this address.", "Wait, then send the right one.")
 			return
 		}
 		for _, set := range sets {
 			if !known || !user.May(set) && user.key != localKey {
-				refuse(w, set, known)
+				h := w.Header()
+				h.Set("Access-Control-Allow-Origin", "*")
+				if known {
+					refuse(w, r, http.StatusForbidden, "This token is not for the set "+set+".", "")
+					return
+				}
+				h.Add("WWW-Authenticate", `Bearer realm="`+set+`"`)
+				h.Add("WWW-Authenticate", `Basic realm="`+set+`", charset="UTF-8"`)
+				refuse(w, r, http.StatusUnauthorized, "The set "+set+" is for readers with a token.", "Send Authorization: Bearer TOKEN, or the token as the password of its name.")
 				return
 			}
 		}
@@ -67,18 +77,6 @@ func reader(u *Users, r *http.Request) (User, bool) {
 		return user, known && name == user.Name
 	}
 	return User{}, false
-}
-
-func refuse(w http.ResponseWriter, set string, known bool) {
-	w.Header().Set("Access-Control-Allow-Origin", "*")
-	w.Header().Set("Cache-Control", "no-store")
-	if known {
-		http.Error(w, "This token is not for the set "+set+".", http.StatusForbidden)
-		return
-	}
-	w.Header().Add("WWW-Authenticate", `Bearer realm="`+set+`"`)
-	w.Header().Add("WWW-Authenticate", `Basic realm="`+set+`", charset="UTF-8"`)
-	http.Error(w, "The set "+set+" is for readers with a token: send Authorization: Bearer TOKEN, or the token as the password of its name.", http.StatusUnauthorized)
 }
 
 // private keeps answers out of shared caches.

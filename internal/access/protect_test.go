@@ -13,6 +13,12 @@ import (
 	"github.com/rsbridge/rsbridge/internal/access"
 )
 
+// plainly refuses in a line.
+func plainly(w http.ResponseWriter, _ *http.Request, status int, reason, _ string) {
+	w.Header().Set("Cache-Control", "no-store")
+	http.Error(w, reason, status)
+}
+
 // TestProtect: the addresses of a protected set are for its readers, below each base and however
 // written; other addresses are for everybody. Shared caches keep nothing of it.
 func TestProtect(t *testing.T) {
@@ -35,7 +41,7 @@ func TestProtect(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	h := access.Protect(served, u, map[string]bool{"books": true}, func() []string { return []string{"http://a.example", "http://a.example/data"} }, access.NewGuesses("wrong tokens", slog.New(slog.DiscardHandler)))
+	h := access.Protect(served, plainly, u, map[string]bool{"books": true}, func() []string { return []string{"http://a.example", "http://a.example/data"} }, access.NewGuesses("wrong tokens", slog.New(slog.DiscardHandler)))
 	clients := 0
 	ask := func(method, path, header string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, "http://a.example"+path, nil)
@@ -94,7 +100,7 @@ func TestWrongReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		h := access.Protect(http.NotFoundHandler(), u, map[string]bool{"books": true}, func() []string { return nil }, access.NewGuesses("wrong tokens", slog.New(slog.DiscardHandler)))
+		h := access.Protect(http.NotFoundHandler(), plainly, u, map[string]bool{"books": true}, func() []string { return nil }, access.NewGuesses("wrong tokens", slog.New(slog.DiscardHandler)))
 		ask := func(ctx context.Context, header string) int {
 			r := httptest.NewRequestWithContext(ctx, "GET", "/books/x", nil)
 			r.Header.Set("Authorization", header)

@@ -300,7 +300,7 @@ func (m *mirror) move(ctx context.Context, run *jobs.Run) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.log.Warn("a destination was moved", "destination", m.name, "from", rep.From, "to", rep.To)
+	b.log.Info("a destination was moved", "destination", m.name, "from", rep.From, "to", rep.To)
 	return out, nil
 }
 

@@ -64,7 +64,7 @@ func (s *set) rebase(ctx context.Context, run *jobs.Run) (any, error) {
 	}
 	rep.Seconds = s.bridge.now().Sub(began).Seconds()
 	if rep.Rebased {
-		s.bridge.log.Warn("rebased", "set", s.name, "from", from.Base, "to", to.Base, "from_prefix", from.Prefix, "to_prefix", to.Prefix, "sequence", rep.Sequence)
+		s.bridge.log.Info("rebased", "set", s.name, "from", from.Base, "to", to.Base, "from_prefix", from.Prefix, "to_prefix", to.Prefix, "sequence", rep.Sequence)
 	}
 	return rep, nil
 }

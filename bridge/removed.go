@@ -107,9 +107,9 @@ func (m *memory) finishPending(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("move set %s to %s: %w", name, to, err)
 		case to == "":
-			m.log.Warn("a set was forgotten", "set", name)
+			m.log.Info("a set was forgotten", "set", name)
 		default:
-			m.log.Warn("a set was renamed", "set", name, "to", to)
+			m.log.Info("a set was renamed", "set", name, "to", to)
 		}
 	}
 	return nil

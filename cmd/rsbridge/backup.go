@@ -96,7 +96,7 @@ type written struct {
 func (w *written) Write(p []byte) (int, error) {
 	n, err := w.w.Write(p)
 	w.n += int64(n)
-	w.a.progress(jobs.Run{Job: "backup", Stage: "kilobytes", Done: w.n >> 10})
+	w.a.progress(jobs.Run{Job: "backup", Stage: ofBytes, Done: w.n})
 	return n, err
 }
 

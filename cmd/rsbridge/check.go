@@ -26,6 +26,7 @@ type checked struct {
 	Dumps       map[string]string           `json:"dumps,omitempty"`       // the newest file, by set
 	Empty       map[string][]string         `json:"empty,omitempty"`       // empty graphs, by set
 	Unpublished map[string]sparql.Remainder `json:"unpublished,omitempty"` // triples in graphs of no set, by store
+	Readable    map[string]string           `json:"readable,omitempty"`    // files with secrets that everybody can read, by key
 	Removed     map[string]string           `json:"removed"`               // sets and destinations only in the state, and what to do
 }
 
@@ -39,6 +40,7 @@ allowed values (exit code 2). Then it tries everything in it (exit code 1):
   sources       is the mirrored set there?
   other graphs  is there data in graphs of no set?
   folders       can state and embedded stores be made, written and opened?
+  secrets       can everybody read the file of a password, token or key?
   destinations  do they agree with the state? would the next sync refuse a mirror's place?
 
 A set or destination that is in the state and no longer in the configuration is told
@@ -47,7 +49,7 @@ A set or destination that is in the state and no longer in the configuration is 
 Nothing stays written. A running daemon is asked for its state over the API.
 --records reads all records of the sets, and computes their hashes again.
 
---json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME, set NAME or destination NAME":"why"},"state":{"state, set NAME or destination NAME":"why"},"places":{"destination NAME":"why"},"dumps":{"SET":"newest file"},"empty":{"SET":["graph that holds nothing"]},"unpublished":{"STORE":{"triples","graphs","largest":[{"graph","triples"}]}},"removed":{"set NAME or destination NAME":"what to do"}}`,
+--json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME, set NAME or destination NAME":"why"},"state":{"state, set NAME or destination NAME":"why"},"places":{"destination NAME":"why"},"dumps":{"SET":"newest file"},"empty":{"SET":["graph that holds nothing"]},"unpublished":{"STORE":{"triples","graphs","largest":[{"graph","triples"}]}},"readable":{"KEY":"file with a secret"},"removed":{"set NAME or destination NAME":"what to do"}}`,
 		Example: "  rsbridge check -c rsbridge.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			doc := checked{Findings: []bridge.Finding{}, Unreachable: map[string]string{}, State: map[string]string{}, Removed: map[string]string{}}
@@ -76,6 +78,7 @@ Nothing stays written. A running daemon is asked for its state over the API.
 				}
 				doc.Dumps[name] = f.Path
 			}
+			doc.Readable = cfg.Readable()
 			doc.Empty = bridge.EmptyGraphs(cmd.Context(), cfg, a.log)
 			doc.Unpublished = bridge.FindUnpublished(cmd.Context(), cfg, a.log)
 			if err := a.checkState(cmd.Context(), cfg, &doc); err != nil {
@@ -155,10 +158,13 @@ func (a *app) sayChecked(doc checked) {
 	for _, name := range slices.Sorted(maps.Keys(doc.Places)) {
 		fmt.Fprintf(a.out, "%s would not be synced: %s\n", name, doc.Places[name])
 	}
+	for _, key := range slices.Sorted(maps.Keys(doc.Readable)) {
+		fmt.Fprintf(a.out, "%s: everybody can read %s: chmod 600 %[2]s\n", key, doc.Readable[key])
+	}
 	for _, name := range slices.Sorted(maps.Keys(doc.Removed)) {
 		fmt.Fprintf(a.out, "%s is removed: %s\n", name, doc.Removed[name])
 	}
-	switch told := len(doc.Empty) + len(doc.Unpublished) + len(doc.Removed) + len(doc.Findings); {
+	switch told := len(doc.Readable) + len(doc.Empty) + len(doc.Unpublished) + len(doc.Removed) + len(doc.Findings); {
 	case len(doc.Unreachable)+len(doc.State)+len(doc.Places) > 0:
 	case told > 0:
 		fmt.Fprintf(a.out, "%s has no faults, and everything in it answers; see above for what to look at\n", a.config)

@@ -275,6 +275,9 @@ administration is at --admin, or at another port if the default one is taken.`,
 			if _, err := os.Stat(args[0]); err == nil {
 				return usage("%s is a file, and expose wants a SPARQL query address; rsbridge init --dumps publishes files", args[0])
 			}
+			if err := login(user, passwordFile, ""); err != nil {
+				return err
+			}
 			a.daemonLog()
 			if err := period(every); err != nil {
 				return err
@@ -370,10 +373,15 @@ are pending, failed or held.`,
 			cfg := bridge.NewConfig()
 			cfg.NameSettings(mirrorFlags)
 			cfg.State, cfg.Public, cfg.Admin.Listen = state, bridge.Public{}, admin
+			if err := login(user, passwordFile, ""); err != nil {
+				return err
+			}
 			st := bridge.NewStore()
 			switch {
 			case into != "" && query+update+graphStore != "":
 				return usage("give --into or the addresses of a store, not both")
+			case into != "" && user != "":
+				return usage("--username is for the store of --query, not for --into")
 			case graph != "single" && graph != "per-entity":
 				return usage("--graph %s: it is single or per-entity", graph)
 			case query != "" && update+graphStore == "":

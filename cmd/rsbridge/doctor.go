@@ -43,6 +43,9 @@ At the end stand the consequences for rsbridge, and advice for the store.
 			if err := sparqlsrc.CheckGraphs(o.Graphs); err != nil {
 				return usage("--graph: %v", err)
 			}
+			if err := login(e.Username, passwordFile, ""); err != nil {
+				return err
+			}
 			if passwordFile != "" {
 				raw, err := os.ReadFile(passwordFile)
 				if err != nil {

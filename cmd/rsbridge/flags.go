@@ -96,3 +96,14 @@ func orScheme(arg string, err error) error {
 	}
 	return err
 }
+
+// login refuses a name without a password, and a password without a name. prefix begins both flags.
+func login(user, passwordFile, prefix string) error {
+	switch {
+	case user == "" && passwordFile != "":
+		return usage("--%[1]spassword-file is for --%[1]susername, and that is missing", prefix)
+	case user != "" && passwordFile == "":
+		return usage("--%[1]susername needs --%[1]spassword-file too", prefix)
+	}
+	return nil
+}

@@ -37,6 +37,7 @@ triples and files where they are. Exit code 3: something remains in the store.
 {"name","dry_run","keep_data","store","graph","resources","records","triples","lines","files","gone","remains"}`,
 		Example: "  rsbridge forget copy --dry-run\n  rsbridge forget copy\n  rsbridge forget copy --keep-data",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			a.removing = true
 			kind, err := a.known(cmd.Context(), args[0], of)
 			if err != nil {
 				return err
@@ -70,6 +71,7 @@ in the store.
 {"name","from","to","moved","resources","generation","configure"}`,
 		Example: "  rsbridge move books library\n  rsbridge move copy --to fuseki",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			a.removing = true
 			switch {
 			case to != "" && len(args) == 1:
 				return change(cmd.Context(), a, "move-destination", args[0], bridge.MoveArgs{To: to}, sayMoved, nil)

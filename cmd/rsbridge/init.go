@@ -58,6 +58,14 @@ can read it. An existing file is never overwritten (exit code 2).`,
 			case o.out != a.config && cmd.Flags().Changed("config"):
 				return usage("-o %s and -c %s name two files: give one of them", o.out, a.config)
 			}
+			for prefix, of := range map[string][2]string{"": {o.username, o.passwordFile}, "into-": {o.intoUsername, o.intoPasswordFile}} {
+				if err := login(of[0], of[1], prefix); err != nil {
+					return err
+				}
+			}
+			if _, err := os.Lstat(o.out); err == nil && o.out != "-" { // before anything is asked
+				return isThere(o.out)
+			}
 			return writeInit(a, cmd.Context(), o)
 		}}
 	f := c.Flags()
@@ -122,7 +130,7 @@ func writeInit(a *app, ctx context.Context, o initArgs) (err error) {
 	}
 	f, err := os.OpenFile(o.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrExist) {
-		return usage("%s is there already; give another with -o", o.out)
+		return isThere(o.out)
 	}
 	if err != nil {
 		return err
@@ -132,10 +140,12 @@ func writeInit(a *app, ctx context.Context, o initArgs) (err error) {
 		if p.public != publicListen || p.admin != adminListen {
 			a.note("another program listens at the usual ports; this one will at %s and %s", p.public, p.admin)
 		}
-		a.note("wrote %s; next: rsbridge check -c %s && rsbridge run -c %s", o.out, o.out, o.out)
+		a.note("wrote %s; next: %s check -c %[1]s && %[2]s run -c %[1]s", o.out, os.Args[0])
 	}
 	return err
 }
+
+func isThere(file string) error { return usage("%s is there already; give another with -o", file) }
 
 // secretOf reads a password, and warns of a file that others can read.
 func secretOf(a *app, file string) (string, error) {
@@ -169,6 +179,12 @@ func probeEndpoint(a *app, ctx context.Context, p *proposal) (err error) {
 	if err != nil {
 		return err
 	}
+	given := p.endpoint
+	if at, user := webguard.WithoutUser(given); user != nil && p.username == "" { // it is for the other addresses too
+		p.endpoint, p.username = at, user.Username()
+		p.password, _ = user.Password()
+		password = p.password
+	}
 	c, err := sparql.New(sparql.Endpoint{Name: "endpoint", Query: p.endpoint, Username: p.username, Password: password, Retries: 1, Logger: a.log, Names: initFlags})
 	if err != nil {
 		return usage("--endpoint: %w", err)
@@ -182,14 +198,15 @@ func probeEndpoint(a *app, ctx context.Context, p *proposal) (err error) {
 		p.survey, err = c.Survey(ctx, p.part, sparqlsrc.RemainderPatience)
 	}
 	if err != nil {
-		return fmt.Errorf("probe %s: %w", sparql.Redact(p.endpoint), err)
+		return fmt.Errorf("probe %s: %w", sparql.Redact(given), err)
 	}
-	p.notes = append(p.notes, "# Probed: "+oneLine(caps.Product, caps.Version))
+	product, version := c.Behind(caps.Product, caps.Version)
+	p.notes = append(p.notes, "# Probed: "+oneLine(product, version))
 	if caps.RowLimit > 0 {
 		p.notes = append(p.notes, fmt.Sprintf("# It cuts answers at %d rows; rsbridge reads it in parts.", caps.RowLimit))
 	}
 	if webguard.Masked(p.endpoint) == p.endpoint { // the other address would hold the password too
-		p.graphStore = c.Found(ctx, caps.Product)["graph_store"]
+		p.graphStore = c.Found(ctx, product)["graph_store"]
 	}
 	return nil
 }

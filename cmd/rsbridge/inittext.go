@@ -13,6 +13,7 @@ type proposal struct {
 	public, admin string   // addresses of the listeners
 	notes         []string // of the store to expose, in comments
 	graphStore    string
+	password      string // in the address of the store
 	graphs        string // lines of YAML
 	part          sparql.Part
 	survey        sparql.Survey
@@ -42,6 +43,9 @@ stores:
 			fmt.Fprintf(&b, "    graph_store: %q\n", p.graphStore)
 		}
 		lines := credentials(p.username, besideConfig(p.out, p.passwordFile), p.passwordFile)
+		if p.password != "" {
+			lines = append(lines, fmt.Sprintf("password: %q   # better: password_file", p.password))
+		}
 		for _, line := range lines {
 			b.WriteString("    " + line + "\n")
 		}

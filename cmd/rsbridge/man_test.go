@@ -65,7 +65,15 @@ destinations: {mirror: {source: "https://data.example", store: copy}}
 	if err != nil {
 		t.Fatal(err)
 	}
+	var quiet strings.Builder
+	for _, name := range []string{"ann", "bob"} {
+		if code := run(t.Context(), []string{"token", "create", name, "--role", "read", "-c", file}, strings.NewReader(""), &quiet, &quiet); code != 0 {
+			t.Fatal(quiet.String())
+		}
+	}
 	for args, want := range map[string]string{
+		"token revoke ":     "ann bob",
+		"token revoke ann ": "",
 		"scan ":             "books people",
 		"scan books ":       "people",
 		"sync ":             "mirror",

@@ -77,8 +77,13 @@ func (b *bars) lines() {
 	}()
 }
 
+// ofBytes is the stage of a command that counts bytes.
+const ofBytes = "bytes"
+
 func stageOf(run jobs.Run) string {
 	switch {
+	case run.Stage == ofBytes:
+		return run.Job
 	case run.Stage != "":
 		return run.Job + " " + run.Stage
 	case run.State == jobs.Queued:
@@ -91,6 +96,8 @@ func lineOf(run jobs.Run) string {
 	switch {
 	case run.Total > 0:
 		return fmt.Sprintf("%s: %d of %d (%d %%)", stageOf(run), run.Done, run.Total, 100*run.Done/run.Total)
+	case run.Stage == ofBytes:
+		return stageOf(run) + ": " + size(run.Done)
 	case run.Done > 0:
 		return fmt.Sprintf("%s: %d", stageOf(run), run.Done)
 	}
@@ -114,9 +121,13 @@ func (b *bars) show(run jobs.Run) {
 			b.pool = mpb.New(mpb.WithOutput(b.w), mpb.WithWidth(40))
 		}
 		b.stage = stage
+		count := decor.CountersNoUnit("%d / %d", decor.WCSyncSpace)
+		if run.Stage == ofBytes {
+			count = decor.Any(func(s decor.Statistics) string { return size(s.Current) }, decor.WCSyncSpace)
+		}
 		b.bar = b.pool.AddBar(run.Total, mpb.BarRemoveOnComplete(),
 			mpb.PrependDecorators(decor.Name(stage, decor.WCSyncSpaceR)),
-			mpb.AppendDecorators(decor.CountersNoUnit("%d / %d", decor.WCSyncSpace), decor.Elapsed(decor.ET_STYLE_GO, decor.WCSyncSpace)))
+			mpb.AppendDecorators(count, decor.Elapsed(decor.ET_STYLE_GO, decor.WCSyncSpace)))
 	}
 	b.bar.SetTotal(max(run.Total, run.Done+1), false)
 	b.bar.SetCurrent(run.Done)

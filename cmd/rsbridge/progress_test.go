@@ -26,10 +26,12 @@ func TestLinesOfProgress(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		a.progress(jobs.Run{Job: "sync:copy", State: jobs.Running, Stage: "resources", Done: 8, Total: 16})
 		time.Sleep(5 * time.Second)
+		a.progress(jobs.Run{Job: "backup", Stage: ofBytes, Done: 71_899_000})
+		time.Sleep(5 * time.Second)
 		a.endProgress()
 		time.Sleep(time.Hour)
 		waits := "sync:copy waits for http://source.example\n"
-		if want := waits + waits + waits + "sync:copy resources: 7\nsync:copy resources: 8 of 16 (50 %)\n"; said.String() != want {
+		if want := waits + waits + waits + "sync:copy resources: 7\nsync:copy resources: 8 of 16 (50 %)\nbackup: 71.9 MB\n"; said.String() != want {
 			t.Errorf("got %q, want %q", said.String(), want)
 		}
 	})

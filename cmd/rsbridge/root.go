@@ -48,6 +48,8 @@ type app struct {
 	ports map[string]string // taken, by address with port 0
 	left  *jobs.Run         // of the daemon; the stopped command does not wait for it
 	found bool              // the stopped scan has its changes in the log
+
+	removing bool // the command is about something removed
 }
 
 func (a *app) root() *cobra.Command {
@@ -260,23 +262,34 @@ func (a *app) commandLog() *slog.Logger {
 	if a.logLevel != "" {
 		return a.log
 	}
-	return slog.New(toldLater{a.log.Handler()})
+	return slog.New(toldLater{a.log.Handler(), a.removing})
 }
 
 // toldLater leaves ended runs and unopened destinations out of a log: reports, status
-// and errors of commands have them.
-type toldLater struct{ slog.Handler }
+// and errors of commands have them. removing: also what is removed, since the command is about it.
+type toldLater struct {
+	slog.Handler
+	removing bool
+}
 
 func (h toldLater) Handle(ctx context.Context, r slog.Record) error {
 	switch r.Message {
 	case "run failed", "a run was stopped before its end; what it finished stays, and its next run does the rest", "scan is held", "deletions are held", "a sync ended, and the mirror is not in sync", "an audit ended, and the mirror is not proven equal", "a destination cannot be opened; the rest goes on without it":
 		return nil
 	}
+	if h.removing && strings.Contains(r.Message, "is not in the configuration any more: ") {
+		return nil
+	}
 	return h.Handler.Handle(ctx, r)
 }
 
-func (h toldLater) WithAttrs(as []slog.Attr) slog.Handler { return toldLater{h.Handler.WithAttrs(as)} }
-func (h toldLater) WithGroup(name string) slog.Handler    { return toldLater{h.Handler.WithGroup(name)} }
+func (h toldLater) WithAttrs(as []slog.Attr) slog.Handler {
+	return toldLater{h.Handler.WithAttrs(as), h.removing}
+}
+
+func (h toldLater) WithGroup(name string) slog.Handler {
+	return toldLater{h.Handler.WithGroup(name), h.removing}
+}
 
 // daemonLog is the logger of commands without an end: it tells all events.
 func (a *app) daemonLog() {

@@ -135,8 +135,21 @@ func tokenListCommand(a *app) *cobra.Command {
 		}}
 }
 
+// completeTokens completes the names of tokens.
+func completeTokens(a *app) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+		if u, _, err := usersOf(a); err == nil && len(args) == 0 {
+			list, _ := u.List() // without any a shell offers none
+			for _, t := range list {
+				names = append(names, t.Name)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
 func tokenRevokeCommand(a *app) *cobra.Command {
-	return &cobra.Command{Use: "revoke NAME", Short: "End a token and its sessions, at once", Args: cobra.ExactArgs(1),
+	return &cobra.Command{Use: "revoke NAME", Short: "End a token and its sessions, at once", Args: cobra.ExactArgs(1), ValidArgsFunction: completeTokens(a),
 		Long:    "Ends a token. Its next request is refused, also by a running daemon. Without any token\nthe administration is open on loopback again.",
 		Example: "  rsbridge token revoke ann",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -213,7 +213,7 @@ func (d *Dashboard) show(w http.ResponseWriter, r *http.Request, p *page) {
 	if p.status != 0 {
 		w.WriteHeader(p.status)
 	}
-	_, _ = w.Write(out.Bytes()) // the reader may be gone
+	_, _ = w.Write(bytes.ToValidUTF8(out.Bytes(), []byte("\ufffd"))) // an address may hold any bytes; the reader may be gone
 }
 
 // fail shows an error as a page.

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/httpapi"
@@ -255,6 +256,9 @@ func TestPages(t *testing.T) {
 	w.sees(w.get("/sets/books/entity?iri=http://example.org/book3", 200), "Its last description", "Book 3", "deleted")
 	w.sees(w.get("/search?q=book12", 200), "Book 12")
 	w.sees(w.get("/search?q=12+boo", 200), "Book 12")
+	if page := w.get("/search?q=%ff", 200); !utf8.ValidString(page) {
+		t.Errorf("no text: %q", page)
+	}
 	w.sees(w.get("/search?q=%3Chttp://example.org/book3%3E", 200), "book3") // deleted ones too
 	w.sees(w.get("/search", 200), "books, A to Z", ">B</a>", "Book 0", "Book 12")
 	w.sees(w.get("/search?set=books&letter=x", 200), "no entities")

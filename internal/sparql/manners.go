@@ -359,9 +359,7 @@ func (c *Client) Examine(ctx context.Context, o ProbeOptions) (Examination, erro
 	if err != nil {
 		return out, err
 	}
-	if strings.HasPrefix(caps.Product, "Jetty") && c.LikeRDF4J() { // the header names only its web server
-		caps.Product, caps.Version = "RDF4J", ""
-	}
+	caps.Product, caps.Version = c.Behind(caps.Product, caps.Version)
 	out.Manners = c.Manners(ctx, o.Graphs)
 	out.Limits = c.Limits(ctx, o.Graphs, out.Manners)
 	out.Found = c.Found(ctx, caps.Product)

@@ -537,6 +537,14 @@ func (p *prober) table() bool {
 // LikeRDF4J tells whether the address is of the form of RDF4J: that store names only Jetty.
 func (c *Client) LikeRDF4J() bool { return strings.Contains(c.conn.endpoint.Query, "/repositories/") }
 
+// Behind is the product behind a web server: RDF4J behind Jetty, in no told version. Others are as they say.
+func (c *Client) Behind(product, version string) (name, of string) {
+	if strings.HasPrefix(product, "Jetty") && c.LikeRDF4J() {
+		return "RDF4J", ""
+	}
+	return product, version
+}
+
 // usual is how much faster than on a sample each way has been on whole graphs of a
 // million triples, in proportion.
 func (c *Client) usual(product string) map[Reading]float64 {

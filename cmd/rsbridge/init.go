@@ -26,6 +26,7 @@ const publicListen, adminListen = "127.0.0.1:8080", "127.0.0.1:8081"
 type initArgs struct {
 	endpoint, source, dumps, into, out string
 	username, passwordFile             string
+	password                           string // in the address of --endpoint
 	intoUsername, intoPasswordFile     string
 }
 

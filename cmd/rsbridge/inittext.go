@@ -13,7 +13,6 @@ type proposal struct {
 	public, admin string   // addresses of the listeners
 	notes         []string // of the store to expose, in comments
 	graphStore    string
-	password      string // in the address of the store
 	graphs        string // lines of YAML
 	part          sparql.Part
 	survey        sparql.Survey

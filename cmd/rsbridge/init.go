@@ -25,9 +25,12 @@ const publicListen, adminListen = "127.0.0.1:8080", "127.0.0.1:8081"
 // initArgs are what init is told.
 type initArgs struct {
 	endpoint, source, dumps, into, out string
-	username, passwordFile             string
-	password                           string // in the address of --endpoint
-	intoUsername, intoPasswordFile     string
+	from, to                           storeLogin // for the stores of endpoint and of into
+}
+
+type storeLogin struct {
+	username, passwordFile string
+	password               string // given in the address
 }
 
 func (a *app) init() *cobra.Command {
@@ -52,15 +55,15 @@ can read it. An existing file is never overwritten (exit code 2).`,
 				return usage("a set is made from an endpoint or from dumps, not from both")
 			case o.into != "" && o.endpoint == "" && o.dumps == "" && o.source == "":
 				return usage("--into is for a mirror: say of what, with --source, --endpoint or --dumps")
-			case o.username+o.passwordFile != "" && o.endpoint == "":
+			case o.from.username+o.from.passwordFile != "" && o.endpoint == "":
 				return usage("--username and --password-file are for --endpoint; for the store of the mirror there are --into-username and --into-password-file")
 			case o.out == "":
 				o.out = a.config
 			case o.out != a.config && cmd.Flags().Changed("config"):
 				return usage("-o %s and -c %s name two files: give one of them", o.out, a.config)
 			}
-			for prefix, of := range map[string][2]string{"": {o.username, o.passwordFile}, "into-": {o.intoUsername, o.intoPasswordFile}} {
-				if err := login(of[0], of[1], prefix); err != nil {
+			for prefix, l := range map[string]storeLogin{"": o.from, "into-": o.to} {
+				if err := login(l.username, l.passwordFile, prefix); err != nil {
 					return err
 				}
 			}
@@ -71,13 +74,13 @@ can read it. An existing file is never overwritten (exit code 2).`,
 		}}
 	f := c.Flags()
 	f.StringVar(&o.endpoint, "endpoint", "", "SPARQL query `URL` of a store to expose")
-	f.StringVar(&o.username, "username", "", "for the store of --endpoint")
-	f.StringVar(&o.passwordFile, "password-file", "", "`FILE` with the password for the store of --endpoint")
+	f.StringVar(&o.from.username, "username", "", "for the store of --endpoint")
+	f.StringVar(&o.from.passwordFile, "password-file", "", "`FILE` with the password for the store of --endpoint")
 	f.StringVar(&o.source, "source", "", "`URL` of a ResourceSync source to mirror")
 	f.StringVar(&o.dumps, "dumps", "", "`PATTERN` of files (N-Triples, N-Quads, Turtle; gzip, zstd, bzip2) to publish; the newest is the state")
 	f.StringVar(&o.into, "into", "", "the `PLACE` of the mirror: embedded:DIR, files:DIR, dump:FILE, or a product and its address, as oxigraph:http://localhost:7878 or fuseki:http://localhost:3030/ds")
-	f.StringVar(&o.intoUsername, "into-username", "", "for the store of --into")
-	f.StringVar(&o.intoPasswordFile, "into-password-file", "", "`FILE` with the password for the store of --into")
+	f.StringVar(&o.to.username, "into-username", "", "for the store of --into")
+	f.StringVar(&o.to.passwordFile, "into-password-file", "", "`FILE` with the password for the store of --into")
 	f.StringVarP(&o.out, "out", "o", "", "the `FILE` to write; - is standard output (default: the file of --config)")
 	return c
 }
@@ -176,17 +179,17 @@ func besideConfig(out, file string) string {
 
 // probeEndpoint looks at the store to expose.
 func probeEndpoint(a *app, ctx context.Context, p *proposal) (err error) {
-	password, err := secretOf(a, p.passwordFile)
+	password, err := secretOf(a, p.from.passwordFile)
 	if err != nil {
 		return err
 	}
 	given := p.endpoint
-	if at, user := webguard.WithoutUser(given); user != nil && p.username == "" { // it is for the other addresses too
-		p.endpoint, p.username = at, user.Username()
-		p.password, _ = user.Password()
-		password = p.password
+	if address, user := webguard.WithoutUser(given); user != nil && p.from.username == "" { // it is for the other addresses too
+		p.endpoint, p.from.username = address, user.Username()
+		p.from.password, _ = user.Password()
+		password = p.from.password
 	}
-	c, err := sparql.New(sparql.Endpoint{Name: "endpoint", Query: p.endpoint, Username: p.username, Password: password, Retries: 1, Logger: a.log, Names: initFlags})
+	c, err := sparql.New(sparql.Endpoint{Name: "endpoint", Query: p.endpoint, Username: p.from.username, Password: password, Retries: 1, Logger: a.log, Names: initFlags})
 	if err != nil {
 		return usage("--endpoint: %w", err)
 	}
@@ -227,15 +230,15 @@ func probeInto(a *app, ctx context.Context, p *proposal) error {
 	if err != nil {
 		return usage("--into %s: %w", webguard.Masked(p.into), err)
 	}
-	query, update, graphStore, err := sparql.Addresses(preset, base, repository, p.intoUsername == "")
+	query, update, graphStore, err := sparql.Addresses(preset, base, repository, p.to.username == "")
 	if err != nil {
 		return usage("--into %s: %w", webguard.Masked(p.into), err)
 	}
-	password, err := secretOf(a, p.intoPasswordFile)
+	password, err := secretOf(a, p.to.passwordFile)
 	if err != nil {
 		return err
 	}
-	c, err := sparql.New(sparql.Endpoint{Name: "mirror", Query: query, Update: update, GraphStore: graphStore, Username: p.intoUsername, Password: password, Retries: 1, Logger: a.log, Names: intoFlags})
+	c, err := sparql.New(sparql.Endpoint{Name: "mirror", Query: query, Update: update, GraphStore: graphStore, Username: p.to.username, Password: password, Retries: 1, Logger: a.log, Names: intoFlags})
 	if err != nil {
 		return usage("--into: %w", err)
 	}
@@ -247,7 +250,7 @@ func probeInto(a *app, ctx context.Context, p *proposal) error {
 	if repository != "" {
 		p.mirror = append(p.mirror, fmt.Sprintf("repository: %q", repository))
 	}
-	p.mirror = append(p.mirror, credentials(p.intoUsername, besideConfig(p.out, p.intoPasswordFile), p.intoPasswordFile)...)
+	p.mirror = append(p.mirror, credentials(p.to.username, besideConfig(p.out, p.to.passwordFile), p.to.passwordFile)...)
 	p.mirrorGraph = filled
 	return nil
 }

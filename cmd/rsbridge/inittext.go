@@ -41,9 +41,9 @@ stores:
 		if p.graphStore != "" {
 			fmt.Fprintf(&b, "    graph_store: %q\n", p.graphStore)
 		}
-		lines := credentials(p.username, besideConfig(p.out, p.passwordFile), p.passwordFile)
-		if p.password != "" {
-			lines = append(lines, fmt.Sprintf("password: %q   # better: password_file", p.password))
+		lines := credentials(p.from.username, besideConfig(p.out, p.from.passwordFile), p.from.passwordFile)
+		if p.from.password != "" {
+			lines = append(lines, fmt.Sprintf("password: %q   # better: password_file", p.from.password))
 		}
 		for _, line := range lines {
 			b.WriteString("    " + line + "\n")

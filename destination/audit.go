@@ -126,6 +126,9 @@ func (e repairs) Repair(ctx context.Context) error {
 	if err == nil {
 		err = r.depart(ctx, d.mem.SnapshotMeta().IsPast())
 	}
+	if err == nil {
+		err = d.mem.SaveMeta(ctx, r.departs.record)
+	}
 	return err
 }
 

@@ -194,8 +194,8 @@ func resourcesAre(n int64) string {
 	return fmt.Sprintf("%d resources are", n)
 }
 
-// depart lets the leaving resources go, or holds them. free lets go everything but those missing from an
-// empty list: it is for a mirror of a point in time.
+// depart lets the leaving resources go, or holds them: departs.record notes that. free lets go everything but
+// those missing from an empty list: it is for a mirror of a point in time.
 func (r *run) depart(ctx context.Context, free bool) error {
 	d := r.d
 	snap := d.mem.Store.Snapshot(ctx)
@@ -243,18 +243,16 @@ func (r *run) depart(ctx context.Context, free bool) error {
 	if r.c.Deleted+r.c.Updated > before {
 		r.mode("incremental")
 	}
-	if hold.why == "" && m.HeldDeletions == nil {
+	if r.departs.weighed = true; hold.why == "" {
 		return nil
 	}
-	var held *ledger.Deletions
-	if hold.why != "" {
-		held = &ledger.Deletions{ID: w.id, Reason: hold.why, Deletions: w.leaving, Of: w.of, Implied: w.implied, Since: d.opt.Now().UTC()}
-		if m.HeldDeletions != nil && m.HeldDeletions.ID == w.id {
-			held.Since = m.HeldDeletions.Since
-		}
-		d.mem.Log.Warn("deletions are held", "id", held.ID, "reason", hold.why)
+	held := &ledger.Deletions{ID: w.id, Reason: hold.why, Deletions: w.leaving, Of: w.of, Implied: w.implied, Since: d.opt.Now().UTC()}
+	if m.HeldDeletions != nil && m.HeldDeletions.ID == w.id {
+		held.Since = m.HeldDeletions.Since
 	}
-	return d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.HeldDeletions = held })
+	r.departs.held = held
+	d.mem.Log.Warn("deletions are held", "id", held.ID, "reason", hold.why)
+	return nil
 }
 
 // planDepart is depart for a dry run.

@@ -8,6 +8,8 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/destination/apply"
+	"github.com/rsbridge/rsbridge/destination/item"
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/kv"
@@ -26,19 +28,29 @@ func (d *Destination) Status(ctx context.Context) (Status, error) {
 	if s.Pending, err = d.mem.Ledger.CountFaults(ctx); err != nil {
 		return s, fmt.Errorf("status of %s: %w", d.cfg.Name, err)
 	}
-	waiting := s.Pending
+	// The deletions of the run under way take place at its end. Those after the position are counted by it.
+	waiting, leaving, heard := s.Pending, false, d.opt.Heard()
 	if m.HeldDeletions == nil {
-		for _, l := range d.mem.Ledger.AllLeaving(ctx, d.mem.Store, nil) { // the run under way is past their deletion
-			if l.Err != nil {
-				return s, fmt.Errorf("status of %s: %w", d.cfg.Name, l.Err)
+		for _, l := range d.mem.Ledger.AllLeaving(ctx, d.mem.Store, nil) {
+			it, err := (*item.Item)(nil), l.Err
+			if err == nil {
+				it, err = apply.ChangeOf(l.Leaving)
 			}
-			waiting++
+			if err != nil {
+				return s, fmt.Errorf("status of %s: %w", d.cfg.Name, err)
+			}
+			at := max(m.Newest, heard.Position) // a list that lacks it does not tell which change it was
+			if it != nil {
+				at = it.Sequence
+			}
+			if leaving = true; s.Sequence == nil || at <= *s.Sequence {
+				waiting++
+			}
 		}
 	}
-	s.InSync = s.InSync && waiting == 0
-	heard := d.opt.Heard()
+	s.InSync = s.InSync && s.Pending == 0
 	s.BehindSeconds, s.BehindChanges = m.LagBeside(heard, d.opt.Now(), waiting, m.LastError != "")
-	s.Behind = s.InSync && (!m.Behind.IsZero() || heard.Unnumbered() || s.BehindChanges != nil && *s.BehindChanges > 0)
+	s.Behind = s.InSync && (leaving || !m.Behind.IsZero() || heard.Unnumbered() || s.BehindChanges != nil && *s.BehindChanges > 0)
 	s.InSync = s.InSync && !s.Behind
 	for _, f := range d.mem.Ledger.Faults(ctx) {
 		if f.Err != nil {

@@ -57,12 +57,33 @@ type run struct {
 	notRDF   int64
 	complete bool // the source was read up to its newest change
 	compared bool // with a list or dump
-	departs  bool // the deletions are weighed at the end
+	departs  departing
 	way      way
 	gap      runGap
 	leftOut  int64 // files missing from the dump that was read
 	lacks    runLacks
 	list     runList
+}
+
+// departing is the end of the leaving resources.
+type departing struct {
+	due     bool              // they are weighed at the end
+	weighed bool              // they were
+	held    *ledger.Deletions // those that wait for a person, nil for none
+}
+
+// record notes what is held, with the end of a sync or repair: a status before it sees deletions under way, and
+// one after it sees why they wait.
+func (dp *departing) record(m *keep.Meta) {
+	if !dp.weighed {
+		return
+	}
+	if m.HeldDeletions = dp.held; dp.held == nil {
+		return
+	}
+	if m.InSync = false; m.Behind.IsZero() {
+		m.Behind = dp.held.Since
+	}
 }
 
 // runList is of the list or dump compared last.
@@ -118,7 +139,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 		d, r.d = s, s
 	}
 	err := r.sync(ctx)
-	if r.departs && ctx.Err() == nil && (err == nil || !d.ownFailure(err)) {
+	if r.departs.due && ctx.Err() == nil && (err == nil || !d.ownFailure(err)) {
 		// Nobody relies yet on the result of the first run.
 		err = errors.Join(err, r.depart(ctx, !r.until.IsZero() || d.mem.SnapshotMeta().LastSync.IsZero()))
 	}
@@ -276,7 +297,7 @@ func (r *run) sync(ctx context.Context) error {
 	if err := r.recheckHeld(ctx, offer, &m); err != nil {
 		return err
 	}
-	r.departs = !r.dry
+	r.departs.due = !r.dry
 	if err := r.increment(ctx, offer, 0); err != nil {
 		return err
 	}
@@ -570,6 +591,7 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 		}
 	}
 	m := d.mem.SnapshotMeta()
+	r.departs.record(&m)
 	if why := m.NotPublished(); why != "" {
 		if r.why("%s", why); oldest.IsZero() || m.Unpublished.Since.Before(oldest) {
 			oldest = m.Unpublished.Since
@@ -601,6 +623,7 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 		return nil
 	}
 	err := d.mem.SaveMeta(ctx, func(m *keep.Meta) {
+		r.departs.record(m)
 		m.InSync = rep.InSync && r.until.IsZero()
 		if m.HeldDeletions == nil && now.Sub(m.Recheck.Next) >= feed.DoubtLasts {
 			m.At.TrustList()

@@ -53,7 +53,7 @@ func (r *run) syncUntil(ctx context.Context, o *feed.Offer) error {
 	if err != nil {
 		return err
 	}
-	r.complete, r.departs = true, true
+	r.complete, r.departs.due = true, true
 	return d.stand.Checkpoint(ctx, ledger.Following, func(m *keep.Meta) {
 		end(m)
 		m.Gap = ""

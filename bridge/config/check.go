@@ -40,9 +40,14 @@ func (c *Config) resolve(dir string) (faults []Finding) {
 			faults = append(faults, Finding{File: c.file, Line: c.line[path], Key: c.names.Of(path), Value: file, Message: "cannot be read: " + err.Error()})
 			return
 		}
-		if *into = Secret(strings.TrimSpace(string(raw))); *into == "" && path == "admin.token_file" {
-			faults = append(faults, Finding{File: c.file, Line: c.line[path], Key: path, Value: file, Message: "is empty: nobody would be asked for a token"})
+		if *into = Secret(strings.TrimSpace(string(raw))); *into != "" || strings.HasPrefix(path, "stores.") { // a store may have users without a password
+			return
 		}
+		why := "is empty"
+		if path == "admin.token_file" {
+			why += ": nobody would be asked for a token"
+		}
+		faults = append(faults, Finding{File: c.file, Line: c.line[path], Key: c.names.Of(path), Value: file, Message: why})
 	}
 	c.place(dir)
 	c.Public.TLS.Resolve(abs)
@@ -442,6 +447,14 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 					fault(p+"."+k.key, at, "%v", err)
 				}
 			}
+		}
+		switch password := s.Password != "" || s.PasswordFile != ""; {
+		case s.IsLocal() && (password || s.Username != ""):
+			fault(p, "", "has no use for a username and a password: they are for a remote store")
+		case password && s.Username == "":
+			fault(p+".username", "", "is missing: a password goes with one")
+		case !password && s.Username != "":
+			fault(p+".username", s.Username, "needs %s too", c.names.Of(p+".password_file"))
 		}
 		if s.Gateway && (s.IsSink() || s.Embedded == "" && s.Update == "" && s.GraphStore == "") {
 			fault(p+".gateway", "", "needs an address for updates: update, graph_store, or a preset")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -111,6 +112,44 @@ destinations:
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s\nin:\n%v", want, err)
 		}
+	}
+}
+
+// TestHalfLogins: a name without a password, a password without a name, and an empty secret are told by their keys.
+func TestHalfLogins(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"full": "secret\n", "empty": "\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	full, empty := "password_file: "+filepath.Join(dir, "full"), "password_file: "+filepath.Join(dir, "empty")
+	const missing, needs = ".username: is missing: a password goes with one", `.username: "me": needs `
+	for _, x := range []struct{ store, login, want string }{
+		{"username: me, " + full, "username: me, " + full, ""},
+		{"username: me, password: secret", "username: me, password: secret", ""},
+		{"username: me, " + empty, "", ""}, // a user without a password
+		{full, "", "stores.s" + missing},
+		{empty, "", "stores.s" + missing},
+		{"password: secret", "", "stores.s" + missing},
+		{"username: me", "", "stores.s" + needs + "stores.s.password_file too"},
+		{"", full, "destinations.d.login" + missing},
+		{"", "password: secret", "destinations.d.login" + missing},
+		{"", "username: me", "destinations.d.login" + needs + "password_file too"},
+		{"", "username: me, " + empty, "destinations.d.login.password_file: " + strconv.Quote(filepath.Join(dir, "empty")) + ": is empty"},
+		{"", "token_file: " + filepath.Join(dir, "empty"), "destinations.d.login.token_file: " + strconv.Quote(filepath.Join(dir, "empty")) + ": is empty"},
+		{"username: me, password_file: /none", "", "stores.s.password_file: \"/none\": cannot be read"},
+	} {
+		text := "{state: ./s, stores: {s: {query: \"http://s.example/q\", update: \"http://s.example/u\", " + x.store + "}}, " +
+			"destinations: {d: {source: \"http://x.example/\", store: s, login: {" + x.login + "}}}}"
+		_, err := config.Parse([]byte(text), "test.yaml")
+		if (err == nil) != (x.want == "") || err != nil && (!strings.Contains(err.Error(), x.want) || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("%+v: %v", x, err)
+		}
+	}
+	_, err := config.Parse([]byte("{state: ./s, stores: {s: {embedded: ./e, username: me, password: secret}}}"), "test.yaml")
+	if err == nil || !strings.Contains(err.Error(), "stores.s: has no use for a username and a password") {
+		t.Error(err)
 	}
 }
 

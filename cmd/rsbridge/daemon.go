@@ -275,9 +275,6 @@ administration is at --admin, or at another port if the default one is taken.`,
 			if _, err := os.Stat(args[0]); err == nil {
 				return usage("%s is a file, and expose wants a SPARQL query address; rsbridge init --dumps publishes files", args[0])
 			}
-			if err := login(user, passwordFile, ""); err != nil {
-				return err
-			}
 			a.daemonLog()
 			if err := period(every); err != nil {
 				return err
@@ -373,9 +370,6 @@ are pending, failed or held.`,
 			cfg := bridge.NewConfig()
 			cfg.NameSettings(mirrorFlags)
 			cfg.State, cfg.Public, cfg.Admin.Listen = state, bridge.Public{}, admin
-			if err := login(user, passwordFile, ""); err != nil {
-				return err
-			}
 			st := bridge.NewStore()
 			switch {
 			case into != "" && query+update+graphStore != "":

@@ -59,6 +59,12 @@ func (c *Config) Resolve(path func(string) string, secret func(key, file string,
 
 // Check tells the faults of the credentials for an address by their keys.
 func (c Config) Check(address string, fault func(key, value, format string, args ...any)) {
+	switch password := c.Password != "" || c.PasswordFile != ""; {
+	case password && c.Username == "":
+		fault("username", "", "is missing: a password goes with one")
+	case !password && c.Username != "":
+		fault("username", c.Username, "needs password_file too")
+	}
 	if !c.On() {
 		return
 	}
@@ -74,9 +80,6 @@ func (c Config) Check(address string, fault func(key, value, format string, args
 	}
 	if ways > 1 {
 		fault("", "", "has several ways to log in: keep one of username, token, token_url, and a user in the address")
-	}
-	if (c.Username == "") != (c.Password == "") {
-		fault("username", c.Username, "and password go together")
 	}
 	if strings.ContainsAny(string(c.Token), " \t\r\n") {
 		fault("token", "", "has blanks in it: it is no token")

@@ -244,6 +244,8 @@ func TestCheck(t *testing.T) {
 		{login.Config{Username: "u", Password: "p"}, "http://h.example", ""},
 		{login.Config{Username: "u"}, "http://h.example", "username"},
 		{login.Config{Password: "p"}, "http://h.example", "username"},
+		{login.Config{PasswordFile: "f"}, "http://h.example", "username"}, // it is empty, or cannot be read
+		{login.Config{Username: "u", PasswordFile: "f"}, "http://h.example", ""},
 		{login.Config{Username: "u", Password: "p", Token: "t"}, "http://h.example", "all"},
 		{login.Config{Token: "t"}, "http://me:pw@h.example", "all"},
 		{login.Config{Token: "two words"}, "http://h.example", "token"},

@@ -19,6 +19,7 @@ import (
 
 const (
 	mostPage  = 64 << 20 // bytes of a page
+	mostWaits = 100_000  // for the index of names: three days, as an answer without it comes after three seconds
 	startPage = "index.html"
 	ourMark   = `<meta name="generator" content="rsbridge">`
 )
@@ -54,6 +55,9 @@ func (s *site) alphabet(ctx context.Context) error {
 			return err
 		}
 		if h.Get("Refresh") != "" {
+			if s.waits--; s.waits < 0 {
+				return fmt.Errorf("%s has no names yet: their index is still being made", page)
+			}
 			continue
 		}
 		s.read[page] = true

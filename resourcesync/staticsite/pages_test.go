@@ -3,6 +3,7 @@ package staticsite
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,5 +88,22 @@ func TestStartAndAlphabet(t *testing.T) {
 	next["/data/browse/a.html"] = "/data/browse.html"
 	if _, err := Write(t.Context(), Options{Set: "data", BaseURL: base, Transport: inproc.Transport{Handler: source}, Dir: dir}); err == nil || !strings.Contains(err.Error(), "its own next page") {
 		t.Errorf("a circle: %v", err)
+	}
+}
+
+// TestEndlessIndex: an index of names that is never there ends the export.
+func TestEndlessIndex(t *testing.T) {
+	asked := 0
+	source := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.Header().Set("Refresh", "2")
+	})
+	at, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{o: Options{Set: "data", Dir: t.TempDir()}, base: at, client: &http.Client{Transport: inproc.Transport{Handler: source}}, read: map[string]bool{}, waits: 3}
+	if err := s.alphabet(t.Context()); err == nil || !strings.Contains(err.Error(), "/data/browse.html has no names yet") || asked != 4 {
+		t.Errorf("%v after %d requests", err, asked)
 	}
 }

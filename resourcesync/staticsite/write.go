@@ -68,6 +68,7 @@ type site struct {
 	rep    *Report
 	done   int64           // files looked at; those in several lists, several times
 	read   map[string]bool // documents, by address
+	waits  int             // left for the index of names
 }
 
 // Write makes Dir the static site of a set. It may run while the source publishes. Files of other
@@ -83,7 +84,7 @@ func Write(ctx context.Context, o Options) (*Report, error) {
 	began := time.Now()
 	for try := 1; ; try++ {
 		s := &site{o: o, base: base, client: &http.Client{Transport: o.Transport}, stage: filepath.Join(o.Dir, stagePrefix+o.Set),
-			rep: &Report{Set: o.Set, Dir: o.Dir}, read: map[string]bool{}}
+			rep: &Report{Set: o.Set, Dir: o.Dir}, read: map[string]bool{}, waits: mostWaits}
 		err := s.write(ctx)
 		if err == nil {
 			s.rep.Seconds = time.Since(began).Seconds()

@@ -57,7 +57,14 @@ func (c *checker) log(ctx context.Context) error {
 			continue
 		}
 		key := rdfres.EntityKey(ch.Entity)
-		if b, err := c.v.r.Get(ctx, entitySeqKey(kindHistory, key, seq)); err != nil || len(b) != 0 {
+		b, err := c.v.r.Get(ctx, entitySeqKey(kindHistory, key, seq))
+		if errors.Is(err, kv.ErrNotFound) {
+			var s *stateRecord
+			if s, err = stateOf(ctx, c.v.r, key); err == nil && s.firstSeq != seq {
+				err = kv.ErrNotFound
+			}
+		}
+		if err != nil || len(b) != 0 {
 			return wrong("change %d is not in the history of %s (%v)", seq, ch.Entity, err)
 		}
 	}
@@ -150,15 +157,15 @@ func (c *checker) entities(ctx context.Context) error {
 	states, history, blobs := cs[0], cs[1], cs[2]
 	var resources, components, triples int64
 	for states.ok {
-		key := bytes.Clone(states.pair.Key[1:])
 		s, err := readState(states.pair.Value)
 		if err != nil {
 			return err
 		}
-		if k := rdfres.EntityKey(s.entity); !bytes.Equal(k[:], key) {
+		k := rdfres.EntityKey(s.entity)
+		if !isState(states.pair.Key[1:], &k) {
 			return wrong("state of %s stands under another key", s.entity)
 		}
-		if err := c.entity(ctx, s, key, history, blobs); err != nil {
+		if err := c.entity(ctx, s, k[:], history, blobs); err != nil {
 			return fmt.Errorf("%s: %w", s.entity, err)
 		}
 		if s.current != nil {
@@ -187,8 +194,14 @@ func (c *checker) entities(ctx context.Context) error {
 func (c *checker) entity(ctx context.Context, s *stateRecord, key []byte, history, blobs *cursor) error {
 	var last *Change
 	var n uint64
-	for history.at(key) {
-		seq, b := lastSeq(history.pair.Key), history.pair.Value
+	alone := s.firstSeq > c.v.head.tail // its first change is in the log alone
+	for alone || history.at(key) {
+		seq, b := s.firstSeq, []byte(nil)
+		if !alone {
+			if seq, b = lastSeq(history.pair.Key), history.pair.Value; seq == s.firstSeq && len(b) == 0 {
+				return wrong("the first change, %d, is in the history and in the log", seq)
+			}
+		}
 		moved := len(b) > 0
 		if moved != (seq <= c.v.head.tail) {
 			return wrong("change %d is in the history or in the log, and belongs to the other (tail %d)", seq, c.v.head.tail)
@@ -215,6 +228,10 @@ func (c *checker) entity(ctx context.Context, s *stateRecord, key []byte, histor
 		}
 		last = &ch
 		n++
+		if alone {
+			alone = false
+			continue
+		}
 		if err := history.advance(); err != nil {
 			return err
 		}
@@ -289,7 +306,7 @@ func (c *checker) version(ctx context.Context, s *stateRecord, ch *Change, blobs
 	}
 	if digest {
 		ts, err := c.v.l.t.o.decode(ch.After.Format, data, rdfres.ReadOptions{Name: ch.Entity})
-		if err != nil || rdfres.GraphDigest(ts) != ch.After.Graph {
+		if err != nil || rdfres.GraphDigest(ts) != ch.After.Graph || len(ts) != ch.After.Triples {
 			return wrong("representation of version %d has not the promised graph (%v)", ch.Sequence, err)
 		}
 	}

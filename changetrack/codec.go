@@ -10,7 +10,7 @@ import (
 
 // recordVersion begins every record of this package, and is the version of keys and records
 // together. A higher one is of a newer program.
-const recordVersion = 1
+const recordVersion = 2
 
 // ---- writing: each function appends
 
@@ -129,19 +129,22 @@ func putChange(b []byte, c *Change) []byte {
 
 // stateRecord is State as it is kept.
 type stateRecord struct {
-	entity  string
-	first   time.Time
-	changes uint64
-	current *Version
-	delSeq  uint64 // of the deletion when current is nil
-	delTime time.Time
+	entity   string
+	firstSeq uint64 // of the first change
+	first    time.Time
+	changes  uint64
+	current  *Version
+	delSeq   uint64 // of the deletion when current is nil
+	delTime  time.Time
 }
 
 func putState(b []byte, s *stateRecord) []byte {
 	b = append(b, recordVersion)
 	b = putString(b, s.entity)
-	b = putTime(b, s.first)
 	b = binary.AppendUvarint(b, s.changes)
+	if s.changes != 1 { // otherwise it is the current version's
+		b = putTime(binary.AppendUvarint(b, s.firstSeq), s.first)
+	}
 	if s.current != nil {
 		return putVersion(append(b, 1), s.current)
 	}
@@ -149,11 +152,14 @@ func putState(b []byte, s *stateRecord) []byte {
 	return putTime(b, s.delTime)
 }
 
-// plainBlob is the version of a blob kept as it is, beside recordVersion for raw deflate.
-const plainBlob = 2
+// Versions of blobs.
+const (
+	deflatedBlob = 1
+	plainBlob    = 2
+)
 
 func putBlob(b []byte, blob Blob) []byte {
-	version, rest := byte(recordVersion), blob.Deflated
+	version, rest := byte(deflatedBlob), blob.Deflated
 	if blob.plain != nil {
 		version, rest = plainBlob, blob.plain
 	}
@@ -373,10 +379,18 @@ func readState(b []byte) (*stateRecord, error) {
 	if err := r.begin("state of an entity"); err != nil {
 		return nil, err
 	}
-	s := &stateRecord{entity: r.string(), first: r.time(), changes: r.uvarint()}
-	if r.bool() {
-		s.current = r.version()
-	} else {
+	s := &stateRecord{entity: r.string(), changes: r.uvarint()}
+	if s.changes != 1 {
+		s.firstSeq, s.first = r.uvarint(), r.time()
+	}
+	switch {
+	case r.bool():
+		if s.current = r.version(); s.changes == 1 {
+			s.firstSeq, s.first = s.current.Sequence, s.current.Time
+		}
+	case s.changes == 1: // a deletion is a second change
+		r.bad = true
+	default:
 		s.delSeq, s.delTime = r.uvarint(), r.time()
 	}
 	return s, r.end("state of an entity")
@@ -384,23 +398,31 @@ func readState(b []byte) (*stateRecord, error) {
 
 // peek is the part of a state that tells whether an entity is unchanged.
 type peek struct {
+	entity         []byte // a part of the record
 	current        bool
-	graph          rdfres.Digest
+	first, last    uint64        // sequences of the first change, and of the current version or the deletion
+	graph          rdfres.Digest // zero unless current
 	format, wanted rdfres.Format
 }
 
-// peekState reads the beginning of a state record, without keeping any of it.
+// peekState reads the beginning of a state record.
 func peekState(b []byte) (p peek, err error) {
 	r := reading{b: b}
 	if err := r.begin("state of an entity"); err != nil {
 		return p, err
 	}
-	r.bytes()
-	r.time()
-	r.uvarint()
-	if p.current = r.bool(); p.current {
-		r.uvarint()
+	p.entity = r.bytes()
+	once := r.uvarint() == 1
+	if !once {
+		p.first = r.uvarint()
 		r.time()
+	}
+	p.current = r.bool()
+	if p.last = r.uvarint(); once {
+		p.first = p.last
+	}
+	r.time()
+	if p.current {
 		p.graph, p.format, p.wanted = r.digest(), r.format(), r.format()
 	}
 	r.b = nil

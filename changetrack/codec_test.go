@@ -38,12 +38,15 @@ func TestRecordsComeBack(t *testing.T) {
 		if when, err := changeTime(putChange(nil, &c)); err != nil || !when.Equal(c.Time) {
 			t.Fatalf("changeTime = %s, %v, want %s", when, err, c.Time)
 		}
-		s := &stateRecord{entity: "e", first: at(), changes: r.Uint64N(9), current: someVersion(r)}
+		s := &stateRecord{entity: "e", firstSeq: r.Uint64(), first: at(), changes: r.Uint64N(9), current: someVersion(r)}
+		if s.changes == 1 {
+			s.firstSeq, s.first = s.current.Sequence, s.current.Time
+		}
 		gotState, err := readState(putState(nil, s))
 		check(gotState, s, err)
 		p, err := peekState(putState(nil, s))
-		check(p, peek{true, s.current.Graph, s.current.Format, s.current.Wanted}, err)
-		s.current, s.delSeq, s.delTime = nil, r.Uint64(), at()
+		check(p, peek{[]byte("e"), true, s.firstSeq, s.current.Sequence, s.current.Graph, s.current.Format, s.current.Wanted}, err)
+		s.changes, s.current, s.delSeq, s.delTime = 2+r.Uint64N(9), nil, r.Uint64(), at()
 		gotState, err = readState(putState(nil, s))
 		check(gotState, s, err)
 		e := endedRecord{rdfres.EntityKey("e"), r.Uint64(), at(), r.IntN(2) == 0}

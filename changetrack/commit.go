@@ -206,14 +206,14 @@ func writeStaged(b setter, rec []byte, seq uint64, at time.Time, finder string) 
 	if err != nil {
 		return err
 	}
-	st := &stateRecord{entity: s.entity, first: at}
+	st := &stateRecord{entity: s.entity, firstSeq: seq, first: at}
 	c := &Change{Sequence: seq, Time: at, Kind: s.kind, Entity: s.entity, Finder: finder}
 	if len(s.old) > 0 {
 		old, err := readState(s.old)
 		if err != nil {
 			return err
 		}
-		st.first, st.changes, c.Before = old.first, old.changes, old.current
+		st.firstSeq, st.first, st.changes, c.Before = old.firstSeq, old.first, old.changes, old.current
 	}
 	st.changes++
 	key := rdfres.EntityKey(s.entity)
@@ -230,9 +230,11 @@ func writeStaged(b setter, rec []byte, seq uint64, at time.Time, finder string) 
 	if c.Before != nil {
 		b.Set(seqKey(kindEnded, seq), putEnded(nil, &endedRecord{key, c.Before.Sequence, at, s.after == nil}))
 	}
-	b.Set(entityKey(kindState, key), putState(make([]byte, 0, recordRoom+len(s.entity)), st))
+	b.Set(stateKey(key), putState(make([]byte, 0, recordRoom+len(s.entity)), st))
 	b.Set(seqKey(kindLog, seq), putChange(make([]byte, 0, recordRoom+len(s.entity)), c))
-	b.Set(entitySeqKey(kindHistory, key, seq), nil)
+	if st.firstSeq != seq {
+		b.Set(entitySeqKey(kindHistory, key, seq), nil)
+	}
 	return nil
 }
 

@@ -181,14 +181,20 @@ func (p *producer) all(ctx context.Context, found iter.Seq2[rdfres.Description, 
 			}
 			return fmt.Errorf("%s comes after %s: descriptions must come in the order of rdfres.EntityKey", d.Entity, before)
 		}
+		if p.count > 1 && isState(last[:stateKeyBytes], &key) {
+			return alike(d.Entity, before)
+		}
 		last, before = key, d.Entity
-		for known.ok && bytes.Compare(known.Key[1:], key[:]) < 0 {
+		for known.ok && bytes.Compare(known.Key[1:], key[:stateKeyBytes]) < 0 {
 			if err := errors.Join(p.s.missing(known.Value), advance()); err != nil {
 				return err
 			}
 		}
 		var old []byte
-		if known.ok && bytes.Equal(known.Key[1:], key[:]) {
+		if known.ok && isState(known.Key[1:], &key) {
+			if err := isOf(known.Value, d.Entity); err != nil {
+				return err
+			}
 			old = bytes.Clone(known.Value)
 			if err := advance(); err != nil {
 				return err
@@ -226,8 +232,10 @@ func (p *producer) some(ctx context.Context, found iter.Seq2[rdfres.Description,
 			continue
 		}
 		seen[[16]byte(key[:16])] = [8]byte(graph[:8])
-		old, err := p.s.view.r.Get(ctx, entityKey(kindState, key))
-		if errors.Is(err, kv.ErrNotFound) {
+		old, err := p.s.view.r.Get(ctx, stateKey(key))
+		if err == nil {
+			err = isOf(old, d.Entity)
+		} else if errors.Is(err, kv.ErrNotFound) {
 			old, err = nil, nil
 		}
 		if err == nil {
@@ -238,6 +246,23 @@ func (p *producer) some(ctx context.Context, found iter.Seq2[rdfres.Description,
 		}
 	}
 	return nil
+}
+
+// isOf refuses the state of another entity with the same key.
+func isOf(state []byte, entity string) error {
+	p, err := peekState(state)
+	if err != nil {
+		return fmt.Errorf("state of %s: %w", entity, err)
+	}
+	if string(p.entity) != entity {
+		return alike(entity, string(p.entity))
+	}
+	return nil
+}
+
+// alike is the error for entities with one key: somebody has made them for that.
+func alike(a, b string) error {
+	return fmt.Errorf("%s and %s have the same first %d bytes of their SHA-256: only one of them can be kept", a, b, stateKeyBytes)
 }
 
 // step looks whether to stop.

@@ -358,16 +358,11 @@ func (k *linker) all(ctx context.Context) error {
 			return err
 		}
 		key := rdfres.Digest(p.Key[1:])
-		b, err := k.v.r.Get(ctx, entityKey(kindState, key))
-		if err == nil {
-			s, err := readState(b)
-			if err != nil || s.current != nil {
-				if err != nil {
-					return err
-				}
-				continue
-			}
-		} else if !errors.Is(err, kv.ErrNotFound) {
+		s, err := stateOf(ctx, k.v.r, key)
+		if err == nil && s.current != nil {
+			continue
+		}
+		if err != nil && !errors.Is(err, kv.ErrNotFound) {
 			return err
 		}
 		if err := k.set(ctx, key, "", nil, k.v.head.seq, false); err != nil {

@@ -44,7 +44,7 @@ func (s *scan) beginFirst() error {
 		return nil
 	}
 	f := &firstScan{load: load, runs: map[byte]kv.Run{}, finder: s.o.Finder, seq: s.view.head.seq + 1, at: s.l.nextTime(s.view.head)}
-	for _, kind := range []byte{kindState, kindLog, kindHistory, kindBlob} {
+	for _, kind := range []byte{kindState, kindLog, kindBlob} {
 		f.runs[kind] = load.Run()
 	}
 	s.first = f

@@ -1,6 +1,7 @@
 package changetrack
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -18,9 +19,9 @@ func setPrefix(id uint32) []byte { return binary.BigEndian.AppendUint32([]byte("
 // Keys of one set, below its prefix. Numbers are big-endian: the order of the keys is the order of
 // the numbers.
 const (
-	kindState     = 'e' // + entity key -> stateRecord
+	kindState     = 'e' // + beginning of the entity key -> stateRecord
 	kindLog       = 'l' // + sequence -> change, of whatever kind
-	kindHistory   = 'h' // + short entity key + sequence -> nothing, or the change when it has left the log
+	kindHistory   = 'h' // + short entity key + sequence -> nothing, or the change when it has left the log; none for a first change in the log
 	kindBlob      = 'r' // + short entity key + sequence -> blob
 	kindEnded     = 'x' // + sequence of the change ending a version -> endedRecord
 	kindStage     = 'w' // + number -> a part of the staged changes of a commit under way
@@ -38,6 +39,16 @@ var (
 func entityKey(kind byte, k rdfres.Digest) []byte {
 	return append(append(make([]byte, 0, 33), kind), k[:]...)
 }
+
+// stateKeyBytes is how much of the entity key is in the key of a state: the record has the entity. A
+// second entity with the same beginning is refused.
+const stateKeyBytes = 16
+
+func stateKey(k rdfres.Digest) []byte { return entityKey(kindState, k)[:1+stateKeyBytes] }
+
+// isState tells whether a key of a state, without its kind, is that of an entity, or of one with the
+// same beginning.
+func isState(key []byte, k *rdfres.Digest) bool { return bytes.Equal(key, k[:stateKeyBytes]) }
 
 // shortKey is the length of the entity key before a sequence. The sequence alone makes keys unique:
 // this part only brings the records of one entity together. Readers check the entity.

@@ -1,9 +1,14 @@
 package changetrack
 
 import (
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -62,5 +67,77 @@ func TestKnown(t *testing.T) {
 	}
 	if c, d := known(rdfres.Digest{}, rdfres.Digest{}); c != 35 || d != 0 {
 		t.Errorf("after retention: %d current, %d deleted", c, d)
+	}
+}
+
+// TestKeysAlike: an entity whose key begins like that of another one is refused, and never mixed
+// with it.
+func TestKeysAlike(t *testing.T) {
+	s := memkv.New()
+	_, l := mustOpen(t, s, testOptions(t.TempDir(), newClock()))
+	src := many(5, 1)
+	mustScan(t, l, src, plain)
+	const other = "http://example.org/other"
+	for e := range src {
+		ours := kv.Prefix(s, setPrefix(l.id))
+		state, err := ours.Get(t.Context(), stateKey(rdfres.EntityKey(e)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := ours.Batch()
+		b.Set(stateKey(rdfres.EntityKey(other)), state)
+		if err := b.Commit(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
+	src[other] = []int{1}
+	for _, names := range [][]string{nil, {other}} {
+		o, seq := plain, src.all()
+		if names != nil {
+			o.Partial, seq = true, src.some(names)
+		}
+		if _, err := l.Scan(t.Context(), seq, o); err == nil || !strings.Contains(err.Error(), "same first 16 bytes") {
+			t.Errorf("Scan of %v = %v", names, err)
+		}
+	}
+	v := l.View(t.Context())
+	defer v.Close()
+	if st, err := v.Entity(t.Context(), other); !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("Entity = %+v, %v", st, err)
+	}
+	if err := l.Check(t.Context()); err == nil {
+		t.Error("Check finds nothing")
+	}
+}
+
+// TestRangesOfKeys: a range ends at the whole key, although a record has the beginning of it.
+func TestRangesOfKeys(t *testing.T) {
+	l, _ := newTestLog(t)
+	mustScan(t, l, many(9, 1), plain)
+	v := l.View(t.Context())
+	defer v.Close()
+	all := collect(t, v.Current(t.Context(), rdfres.Digest{}, rdfres.Digest{}))
+	at := rdfres.EntityKey(all[4].Entity)
+	behind := at
+	behind[31]++
+	for _, c := range []struct {
+		lo, hi     rdfres.Digest
+		begin, end int
+	}{{at, rdfres.Digest{}, 4, 9}, {behind, rdfres.Digest{}, 5, 9}, {rdfres.Digest{}, at, 0, 4}, {rdfres.Digest{}, behind, 0, 5}} {
+		var got, want []rdfres.Digest
+		for _, st := range collect(t, v.Current(t.Context(), c.lo, c.hi)) {
+			got = append(got, rdfres.EntityKey(st.Entity))
+		}
+		for _, st := range all[c.begin:c.end] {
+			want = append(want, rdfres.EntityKey(st.Entity))
+		}
+		var graphs []rdfres.Digest
+		for _, e := range collect(t, v.Graphs(t.Context(), c.lo, c.hi, 9)) {
+			graphs = append(graphs, e.Key)
+		}
+		if !slices.Equal(got, want) || !slices.Equal(graphs, want) {
+			t.Errorf("from %s to %s: %v and %v, want %v", c.lo, c.hi, got, graphs, want)
+		}
 	}
 }

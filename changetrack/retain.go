@@ -104,21 +104,14 @@ func (r *retention) versions(ctx context.Context, t time.Time) error {
 // entity if the deletion was its end.
 func (r *retention) forget(ctx context.Context, key rdfres.Digest, seq uint64) error {
 	r.b.Delete(entitySeqKey(kindHistory, key, seq))
-	b, err := r.l.store.Get(ctx, entityKey(kindState, key))
+	s, err := stateOf(ctx, r.l.store, key)
+	if err == nil && s.current == nil && s.delSeq == seq {
+		r.b.Delete(stateKey(key))
+	}
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	s, err := readState(b)
-	if err != nil {
-		return err
-	}
-	if s.current == nil && s.delSeq == seq {
-		r.b.Delete(entityKey(kindState, key))
-	}
-	return nil
+	return err
 }
 
 // changes takes the changes before t out of the log. A change whose version is still kept moves
@@ -129,7 +122,7 @@ func (r *retention) changes(ctx context.Context, t time.Time) error {
 			return err
 		}
 		seq := lastSeq(p.Key)
-		c, err := readWhole(ctx, r.l.store, seq, p.Value)
+		c, err := readChange(seq, p.Value) // a version elsewhere stays there
 		if err != nil {
 			return err
 		}

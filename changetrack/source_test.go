@@ -503,6 +503,31 @@ func (m *model) compare(t testing.TB, v *View) {
 	if !slices.Equal(names, want) {
 		t.Fatalf("Current() = %v, want %v", names, want)
 	}
+	for _, at := range []int{m.tail, (m.tail + len(m.changes)) / 2, len(m.changes)} {
+		m.compareGraphs(t, v, at)
+	}
+}
+
+// compareGraphs compares the state of all entities at a position of the log.
+func (m *model) compareGraphs(t testing.TB, v *View, at int) {
+	t.Helper()
+	want, got := map[rdfres.Digest]rdfres.Digest{}, map[rdfres.Digest]rdfres.Digest{}
+	for _, c := range m.changes[:at] {
+		switch key := rdfres.EntityKey(c.Entity); {
+		case c.After != nil:
+			want[key] = c.After.Graph
+		case c.Kind == Deleted:
+			delete(want, key)
+		}
+	}
+	for _, e := range collect(t, v.Graphs(t.Context(), rdfres.Digest{}, rdfres.Digest{}, uint64(at))) {
+		if !e.Graph.IsZero() {
+			got[e.Key] = e.Graph
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Fatalf("Graphs(%d) = %v, want %v", at, got, want)
+	}
 }
 
 func (m *model) compareBlob(t testing.TB, v *View, c *Change) {

@@ -111,6 +111,8 @@ func (t *Tracker) open(ctx context.Context) error {
 		return fmt.Errorf("version of the records cannot be read: %w", errDamaged)
 	case marker[0] > recordVersion:
 		return fmt.Errorf("records have version %d, this program knows %d: %w", marker[0], recordVersion, ErrNewer)
+	case marker[0] < recordVersion:
+		return fmt.Errorf("its records were written by an earlier rsbridge (version %d, this one reads %d): begin with a new state", marker[0], recordVersion)
 	}
 	if !t.o.Reading {
 		if err := ownfile.MkdirAll(t.o.Dir); err != nil {

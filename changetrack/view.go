@@ -1,6 +1,7 @@
 package changetrack
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -218,15 +219,24 @@ func (v *View) EntityByKey(ctx context.Context, k rdfres.Digest) (State, error) 
 	if v.err != nil {
 		return State{}, v.err
 	}
-	b, err := v.r.Get(ctx, entityKey(kindState, k))
-	if err != nil {
-		return State{}, err
-	}
-	s, err := readState(b)
+	s, err := stateOf(ctx, v.r, k)
 	if err != nil {
 		return State{}, err
 	}
 	return v.state(ctx, k, s)
+}
+
+// stateOf reads the state of an entity, or gives kv.ErrNotFound.
+func stateOf(ctx context.Context, r kv.Reader, k rdfres.Digest) (*stateRecord, error) {
+	b, err := r.Get(ctx, stateKey(k))
+	if err != nil {
+		return nil, err
+	}
+	s, err := readState(b)
+	if err == nil && rdfres.EntityKey(s.entity) != k {
+		return nil, kv.ErrNotFound
+	}
+	return s, err
 }
 
 func (v *View) state(ctx context.Context, k rdfres.Digest, s *stateRecord) (State, error) {
@@ -272,14 +282,10 @@ func readWhole(ctx context.Context, r kv.Reader, seq uint64, b []byte) (Change, 
 // change of the entity.
 func versionAfter(ctx context.Context, r kv.Reader, c *Change) (*Version, error) {
 	key := rdfres.EntityKey(c.Entity)
-	b, err := r.Get(ctx, entityKey(kindState, key))
+	s, err := stateOf(ctx, r, key)
 	if errors.Is(err, kv.ErrNotFound) {
 		err = errDamaged
 	}
-	if err != nil {
-		return nil, err
-	}
-	s, err := readState(b)
 	if err != nil {
 		return nil, err
 	}
@@ -301,7 +307,7 @@ func versionAfter(ctx context.Context, r kv.Reader, c *Change) (*Version, error)
 }
 
 // history yields changes of an entity from a sequence on, as they are written, and
-// possibly some of others.
+// possibly some of others. A first change in the log is not among them.
 func history(ctx context.Context, r kv.Reader, k rdfres.Digest, from uint64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		for p, err := range r.Scan(ctx, entitySeqKey(kindHistory, k, from), kv.PrefixEnd(shortEntityKey(kindHistory, k))) {
@@ -334,17 +340,26 @@ func (v *View) Known(ctx context.Context, lo, hi rdfres.Digest) iter.Seq2[State,
 	return v.states(ctx, lo, hi, true)
 }
 
+// endOfStates is the end of a range of states; hi zero: of all. The first and the last one may be
+// outside of the range.
+func endOfStates(hi rdfres.Digest) []byte {
+	if hi.IsZero() {
+		return []byte{kindState + 1}
+	}
+	return kv.PrefixEnd(stateKey(hi))
+}
+
+func outside(key, lo, hi *rdfres.Digest) bool {
+	return bytes.Compare(key[:], lo[:]) < 0 || !hi.IsZero() && bytes.Compare(key[:], hi[:]) >= 0
+}
+
 func (v *View) states(ctx context.Context, lo, hi rdfres.Digest, deleted bool) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		if v.err != nil {
 			yield(State{}, v.err)
 			return
 		}
-		end := kv.PrefixEnd([]byte{kindState})
-		if !hi.IsZero() {
-			end = entityKey(kindState, hi)
-		}
-		for p, err := range v.r.Scan(ctx, entityKey(kindState, lo), end) {
+		for p, err := range v.r.Scan(ctx, stateKey(lo), endOfStates(hi)) {
 			var s *stateRecord
 			if err == nil {
 				s, err = readState(p.Value)
@@ -354,13 +369,68 @@ func (v *View) states(ctx context.Context, lo, hi rdfres.Digest, deleted bool) i
 			}
 			var st State
 			if err == nil {
-				st, err = v.state(ctx, rdfres.Digest(p.Key[1:]), s)
+				key := rdfres.EntityKey(s.entity)
+				if outside(&key, &lo, &hi) {
+					continue
+				}
+				st, err = v.state(ctx, key, s)
 			}
 			if !yield(st, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// Graphs yields the known entities with lo <= EntityKey, and < hi unless hi is zero, in the order of
+// EntityKey: each with its graph at a position of the log not before Tail, zero if it was not there.
+func (v *View) Graphs(ctx context.Context, lo, hi rdfres.Digest, at uint64) iter.Seq2[rdfres.InventoryEntry, error] {
+	return func(yield func(rdfres.InventoryEntry, error) bool) {
+		err := v.err
+		if err == nil && at < v.head.tail {
+			err = fmt.Errorf("graphs at %d: the log begins after %d: %w", at, v.head.tail, ErrBeyondRetention)
+		}
+		if err != nil {
+			yield(rdfres.InventoryEntry{}, err)
+			return
+		}
+		for p, err := range v.r.Scan(ctx, stateKey(lo), endOfStates(hi)) {
+			var s peek
+			var e rdfres.InventoryEntry
+			if err == nil {
+				s, err = peekState(p.Value)
+			}
+			if err == nil {
+				if e.Key = rdfres.EntityKey(string(s.entity)); outside(&e.Key, &lo, &hi) {
+					continue
+				}
+				e.Graph, err = v.graphAt(ctx, &e.Key, &s, at)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// graphAt is the graph of an entity at a position of the log, zero if it was not there.
+func (v *View) graphAt(ctx context.Context, k *rdfres.Digest, s *peek, at uint64) (rdfres.Digest, error) {
+	switch {
+	case s.first > at:
+		return rdfres.Digest{}, nil
+	case s.last <= at:
+		return s.graph, nil
+	}
+	entity := string(s.entity)
+	for next, err := range history(ctx, v.r, *k, at+1) { // the first one after it tells what was before
+		if err != nil || next.Entity == entity {
+			if next.Before == nil {
+				return rdfres.Digest{}, err
+			}
+			return next.Before.Graph, nil
+		}
+	}
+	return rdfres.Digest{}, fmt.Errorf("state of %s at %d: %w", entity, at, errDamaged)
 }
 
 // History yields the changes of one entity within retention, oldest first: those in the log, and
@@ -371,7 +441,18 @@ func (v *View) History(ctx context.Context, iri string) iter.Seq2[Change, error]
 			yield(Change{}, v.err)
 			return
 		}
-		for c, err := range history(ctx, v.r, rdfres.EntityKey(iri), 0) {
+		key := rdfres.EntityKey(iri)
+		first, err := v.firstChange(ctx, key)
+		switch {
+		case err == nil:
+			if !yield(first, nil) {
+				return
+			}
+		case !errors.Is(err, kv.ErrNotFound):
+			yield(Change{}, fmt.Errorf("history of %s: %w", iri, err))
+			return
+		}
+		for c, err := range history(ctx, v.r, key, 0) {
 			if err == nil && c.Entity != iri {
 				continue
 			}
@@ -387,6 +468,25 @@ func (v *View) History(ctx context.Context, iri string) iter.Seq2[Change, error]
 			}
 		}
 	}
+}
+
+// firstChange is the first change of an entity while it is in the log, else kv.ErrNotFound.
+func (v *View) firstChange(ctx context.Context, k rdfres.Digest) (Change, error) {
+	s, err := stateOf(ctx, v.r, k)
+	if err != nil {
+		return Change{}, err
+	}
+	if s.firstSeq <= v.head.tail {
+		return Change{}, kv.ErrNotFound
+	}
+	b, err := v.r.Get(ctx, seqKey(kindLog, s.firstSeq))
+	if errors.Is(err, kv.ErrNotFound) {
+		err = errDamaged
+	}
+	if err != nil {
+		return Change{}, err
+	}
+	return readWhole(ctx, v.r, s.firstSeq, b)
 }
 
 // Representation gives the bytes of a version current or within retention; kv.ErrNotFound

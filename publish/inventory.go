@@ -24,20 +24,15 @@ const (
 	jsonType        = "application/json"
 )
 
-// inventoryDelta is the change of the inventory by a generation: the graph of each changed entity,
-// zero for a deleted one.
-type inventoryDelta map[rdfres.Digest]rdfres.Digest
+// inventoryDelta is the change of the inventory by a generation: the keys of the changed entities.
+type inventoryDelta map[rdfres.Digest]struct{}
 
 // note takes up a change; nil when there are too many.
 func (d inventoryDelta) note(c *changetrack.Change) inventoryDelta {
 	if d == nil || len(d) >= inventoryDeltas {
 		return nil
 	}
-	graph := rdfres.Digest{}
-	if c.After != nil {
-		graph = c.After.Graph
-	}
-	d[rdfres.EntityKey(c.Entity)] = graph
+	d[rdfres.EntityKey(c.Entity)] = struct{}{}
 	return d
 }
 
@@ -51,7 +46,7 @@ func (w *generationWriter) writeInventory(ctx context.Context, before *genRecord
 		}
 		return nil
 	}
-	from, changes := uint64(0), map[rdfres.Digest]rdfres.Digest(nil)
+	from, changes := uint64(0), inventoryDelta(nil)
 	if before != nil && before.Inventory != "" {
 		from, changes = before.Sequence, w.delta
 	}
@@ -66,12 +61,8 @@ func (w *generationWriter) writeInventory(ctx context.Context, before *genRecord
 // graphs are the entities of a range of keys, with the digests of their graphs.
 func (w *generationWriter) graphs(ctx context.Context, lo, hi rdfres.Digest) iter.Seq2[rdfres.InventoryEntry, error] {
 	return func(yield func(rdfres.InventoryEntry, error) bool) {
-		for st, err := range w.view.Current(ctx, lo, hi) {
-			var e rdfres.InventoryEntry
-			if err == nil {
-				e = rdfres.InventoryEntry{Key: rdfres.EntityKey(st.Entity), Graph: st.Current.Graph}
-			}
-			if !yield(e, err) {
+		for e, err := range w.view.Graphs(ctx, lo, hi, w.gen.Sequence) {
+			if (err != nil || !e.Graph.IsZero()) && !yield(e, err) {
 				return
 			}
 		}
@@ -137,7 +128,13 @@ func (snap *snapshot) inventoryNow() (*document, error) {
 		return nil, notFound("The set %s has no inventory.", s.cfg.Name)
 	}
 	return inventoryJSON(&inventoryDoc{Set: s.cfg.Name, Sequence: snap.gen.Sequence, Time: resourcesync.FormatTime(snap.gen.At), Entities: snap.view.Resources(),
-		Digest: "sha-256:" + snap.gen.Inventory, Root: s.at.inventoryAddress(snap.gen.Sequence, ""), First: snap.lists[0].After}, snap.gen.At, false)
+		Digest: "sha-256:" + snap.gen.Inventory, Root: s.at.inventoryAddress(snap.gen.Sequence, ""), First: snap.firstInventory()}, snap.gen.At, false)
+}
+
+// firstInventory is the first change of which there may be an inventory: the lists and the log go back to it.
+func (snap *snapshot) firstInventory() uint64 {
+	tail, _ := snap.view.Tail()
+	return max(tail, snap.lists[0].After)
 }
 
 // inventoryNode answers below /SET/inventory/: SEQUENCE.json is a root,
@@ -151,20 +148,24 @@ func (snap *snapshot) inventoryNode(ctx context.Context, rest string) (*document
 		return nil, errNoDocument
 	}
 	missing := notFound("There is no inventory of the change %d.", sequence).
-		hint("There is one for each publication since the change %d; the present one is at %s/inventory.json.", snap.lists[0].After, s.at.url)
-	if snap.gen.Inventory == "" || sequence > snap.gen.Sequence || sequence < snap.lists[0].After {
+		hint("There is one for each publication since the change %d; the present one is at %s/inventory.json.", snap.firstInventory(), s.at.url)
+	if snap.gen.Inventory == "" || sequence > snap.gen.Sequence || sequence < snap.firstInventory() {
 		return nil, missing
 	}
-	n, err := inventory.Read(ctx, snap.kv, "", sequence)
-	if errors.Is(err, kv.ErrNotFound) {
+	n, err := inventory.Read(ctx, snap.kv, path, sequence)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
 		return nil, missing
+	case errors.Is(err, inventory.ErrNoNode):
+		return nil, notFound("There is no node %q in the inventory of the change %d.", clip.Middle(path), sequence)
+	case err == nil && n.Children == nil && n.Count > 0:
+		n.Entries, err = inventory.Entries(path, n, func(lo, hi rdfres.Digest) iter.Seq2[rdfres.InventoryEntry, error] {
+			return snap.view.Graphs(ctx, lo, hi, sequence)
+		})
 	}
-	for i := 0; err == nil && i < len(path); i++ { // a node missing in its parent is of another time
-		digit := strings.IndexByte("0123456789abcdef", path[i])
-		if digit < 0 || n.Children == nil || n.Children[digit].Count == 0 {
-			return nil, notFound("There is no node %q in the inventory of the change %d.", clip.Middle(path), sequence)
-		}
-		n, err = inventory.Read(ctx, snap.kv, path[:i+1], n.Made[digit])
+	if errors.Is(err, inventory.ErrGrown) {
+		return nil, notFound("The node %q of the inventory of the change %d is no longer there: it has grown too much.", clip.Middle(path), sequence).
+			hint("The present inventory is at %s/inventory.json.", s.at.url)
 	}
 	if err != nil {
 		return nil, err

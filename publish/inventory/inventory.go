@@ -2,8 +2,9 @@
 // publication, in a key-value store.
 //
 // Nodes are below the key "i", by path and publication. A node keeps the publication of
-// each of its children: unchanged children are shared. [Tree.Write] makes the tree
-// of the next publication; [Read] reads any kept one.
+// each of its children: unchanged children are shared. A leaf is kept as the count and digest in
+// its parent; [Entries] reads it from the log. [Tree.Write] makes the tree of the next
+// publication; [Read] reads any kept one.
 package inventory
 
 import (
@@ -13,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -21,8 +23,9 @@ import (
 )
 
 const (
-	recordVersion = 1
-	batchBytes    = 4 << 20 // written ahead of the caller's own commit
+	recordVersion = 2
+	batchBytes    = 4 << 20                   // written ahead of the caller's own commit
+	mostKnown     = 64 * rdfres.InventoryLeaf // entities are looked at for one leaf of before
 	cachedDepth   = 3
 	digits        = "0123456789abcdef"
 )
@@ -39,9 +42,60 @@ func nodeKey(path string, sequence uint64) []byte {
 	return binary.BigEndian.AppendUint64(k, ^sequence)
 }
 
-// Read gives the node at path made by a publication; kv.ErrNotFound if there is none.
-// The root of a publication is at the path "".
-func Read(ctx context.Context, r kv.Reader, path string, made uint64) (n Node, err error) {
+// Errors of Read and Entries.
+var (
+	ErrNoNode = errors.New("the tree has no such node")
+	ErrGrown  = errors.New("the leaf has grown too much to be read as it was")
+)
+
+// Read gives the node at path in the tree of a publication; a leaf is without its entries.
+// kv.ErrNotFound: there is no such publication. ErrNoNode: its tree has no such node.
+func Read(ctx context.Context, r kv.Reader, path string, publication uint64) (Node, error) {
+	n, err := read(ctx, r, "", publication)
+	for i := 0; err == nil && i < len(path); i++ {
+		digit := strings.IndexByte(digits, path[i])
+		if digit < 0 || n.Children == nil || n.Children[digit].Count == 0 {
+			return Node{}, ErrNoNode
+		}
+		c, made := n.Children[digit], n.Made[digit]
+		if n = (Node{}); c.Count <= rdfres.InventoryLeaf {
+			n.InventoryChild = c
+			continue
+		}
+		if n, err = read(ctx, r, path[:i+1], made); errors.Is(err, kv.ErrNotFound) {
+			err = fmt.Errorf("%w: %v", errRecord, err) // there is such a publication
+		}
+	}
+	return n, err
+}
+
+// Entries gives the entries of the leaf n at path: of the known entities below the path, those
+// with a graph. They have the digest of the leaf. ErrGrown: too many are known.
+func Entries(path string, n Node, known func(lo, hi rdfres.Digest) iter.Seq2[rdfres.InventoryEntry, error]) (entries []rdfres.InventoryEntry, err error) {
+	looked := 0
+	for e, err := range known(bounds(path)) {
+		if looked++; err == nil && looked > mostKnown {
+			err = ErrGrown
+		}
+		if err != nil {
+			return nil, fmt.Errorf("inventory leaf %q: %w", path, err)
+		}
+		if !e.Graph.IsZero() {
+			entries = append(entries, e)
+		}
+	}
+	leaf, err := rdfres.BuildInventory(path, entries, nil)
+	if err == nil && leaf.Digest != n.Digest {
+		err = errors.New("the log has other entities than those of its digest")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("inventory leaf %q: %w", path, err)
+	}
+	return entries, nil
+}
+
+// read gives an inner node, or a root, made by a publication.
+func read(ctx context.Context, r kv.Reader, path string, made uint64) (n Node, err error) {
 	data, err := r.Get(ctx, nodeKey(path, made))
 	if err == nil {
 		n, err = decode(data)
@@ -79,18 +133,21 @@ func (t *Tree) keep(path string, made uint64, n Node) {
 	}
 }
 
-// Write puts the tree of the publication `to` into a batch and gives its root. changes are
-// those since the publication `from`: the graph of each changed entity, zero for a deleted
-// one. Without changes (nil) the whole tree is made anew. An unchanged node is not written.
+// Write puts the tree of the publication `to` into a batch and gives its root. changed are
+// the entities changed since the publication `from`. Without them (nil) the whole tree is made
+// anew. An unchanged node is not written.
 //
 // Records that do not fit the entities are told in damage; the tree is made anew then.
-func (t *Tree) Write(ctx context.Context, b kv.Batch, now Entities, from, to uint64, changes map[rdfres.Digest]rdfres.Digest) (root rdfres.Digest, damage, err error) {
+func (t *Tree) Write(ctx context.Context, b kv.Batch, now Entities, from, to uint64, changed map[rdfres.Digest]struct{}) (root rdfres.Digest, damage, err error) {
 	var all [16]uint64 // of a new node, children and all
 	for i := range all {
 		all[i] = to
 	}
 	made := map[string]*[16]uint64{} // of a node with unchanged children
 	put := func(path string, n rdfres.InventoryNode) error {
+		if n.Children == nil && path != "" { // a leaf, or unchanged
+			return nil
+		}
 		children := made[path]
 		if delete(made, path); children == nil {
 			children = &all
@@ -103,23 +160,20 @@ func (t *Tree) Write(ctx context.Context, b kv.Batch, now Entities, from, to uin
 		return nil
 	}
 	var top rdfres.InventoryNode
-	if changes != nil {
-		u := &update{tree: t, next: to, put: put, made: made}
-		sorted := make([]rdfres.InventoryEntry, 0, len(changes))
-		for key, graph := range changes {
-			sorted = append(sorted, rdfres.InventoryEntry{Key: key, Graph: graph})
-		}
-		slices.SortFunc(sorted, func(a, b rdfres.InventoryEntry) int { return bytes.Compare(a.Key[:], b.Key[:]) })
-		top, err = u.node(ctx, "", from, sorted)
+	anew := changed == nil
+	if !anew {
+		u := &update{tree: t, now: now, next: to, put: put, made: made}
+		keys := slices.SortedFunc(maps.Keys(changed), func(a, b rdfres.Digest) int { return bytes.Compare(a[:], b[:]) })
+		top, err = u.node(ctx, "", from, keys)
 		if errors.Is(err, kv.ErrNotFound) || err == nil && top.Count != now.Count {
 			if damage = err; err == nil {
 				damage = fmt.Errorf("%d entities are in its records, %d are there", top.Count, now.Count)
 			}
 			clear(made)
-			changes = nil
+			anew = true
 		}
 	}
-	if changes == nil {
+	if anew {
 		top, err = build(ctx, now, put)
 	}
 	switch {
@@ -131,9 +185,9 @@ func (t *Tree) Write(ctx context.Context, b kv.Batch, now Entities, from, to uin
 	return top.Digest, damage, put("", top)
 }
 
-// encode: version byte, kind, digest, then for a leaf uvarint count and
-// the entries, for an inner node the count of each child and, unless that is 0, its
-// digest and the uvarint sequence of its publication.
+// encode: version byte, kind, digest, then for a leaf its uvarint count, for an inner node
+// the count of each child and, unless that is 0, its digest and the uvarint sequence of its
+// publication.
 func encode(n *rdfres.InventoryNode, made *[16]uint64) []byte {
 	b := make([]byte, 2, 34+16*44)
 	b[0], b[1] = recordVersion, leaf
@@ -142,11 +196,7 @@ func encode(n *rdfres.InventoryNode, made *[16]uint64) []byte {
 	}
 	b = append(b, n.Digest[:]...)
 	if n.Children == nil {
-		b = binary.AppendUvarint(b, uint64(len(n.Entries)))
-		for _, e := range n.Entries {
-			b = append(append(b, e.Key[:]...), e.Graph[:]...)
-		}
-		return b
+		return binary.AppendUvarint(b, uint64(n.Count))
 	}
 	for i, c := range n.Children {
 		if b = binary.AppendUvarint(b, uint64(c.Count)); c.Count > 0 {
@@ -158,7 +208,7 @@ func encode(n *rdfres.InventoryNode, made *[16]uint64) []byte {
 
 // The kinds of nodes as they are kept.
 const (
-	leaf  = 1
+	leaf  = 1 // of a root only
 	inner = 3
 )
 
@@ -171,14 +221,6 @@ func decode(b []byte) (n Node, err error) {
 	kind := b[1]
 	copy(n.Digest[:], b[2:])
 	b = b[34:]
-	digest := func(d *rdfres.Digest) {
-		if len(b) < len(d) {
-			b, err = nil, errRecord
-			return
-		}
-		copy(d[:], b)
-		b = b[len(d):]
-	}
 	number := func() uint64 {
 		v, w := binary.Uvarint(b)
 		if w <= 0 {
@@ -189,23 +231,14 @@ func decode(b []byte) (n Node, err error) {
 		return v
 	}
 	if kind == leaf {
-		count := number()
-		if count > rdfres.InventoryLeaf {
-			return n, errRecord
-		}
-		n.Count = int64(count)
-		n.Entries = make([]rdfres.InventoryEntry, count)
-		for i := range n.Entries {
-			digest(&n.Entries[i].Key)
-			digest(&n.Entries[i].Graph)
-		}
+		n.Count = int64(number())
 	} else {
 		n.Children = new([16]rdfres.InventoryChild)
 		n.Made = new([16]uint64)
 		for i := range n.Children {
 			c := &n.Children[i]
 			if c.Count = int64(number()); c.Count > 0 {
-				digest(&c.Digest)
+				b = b[copy(c.Digest[:], b):] // a short one leaves no number
 				n.Made[i] = number()
 			}
 			n.Count += c.Count
@@ -217,163 +250,122 @@ func decode(b []byte) (n Node, err error) {
 	return n, err
 }
 
+// below makes the node at path of the entities that are there.
+func (now *Entities) below(ctx context.Context, path string, put func(string, rdfres.InventoryNode) error) (rdfres.InventoryNode, error) {
+	var entries []rdfres.InventoryEntry
+	lo, hi := bounds(path)
+	for e, err := range now.Between(ctx, lo, hi) {
+		if err != nil {
+			return rdfres.InventoryNode{}, err
+		}
+		entries = append(entries, e)
+	}
+	return rdfres.BuildInventory(path, entries, put)
+}
+
 // build makes the whole tree.
 func build(ctx context.Context, now Entities, put func(string, rdfres.InventoryNode) error) (rdfres.InventoryNode, error) {
 	depth := 0
 	for n := now.Count; n > 2000 && depth < 6; n /= 16 {
 		depth++
 	}
-	var at func(path string, lo rdfres.Digest) (rdfres.InventoryNode, error)
-	at = func(path string, lo rdfres.Digest) (rdfres.InventoryNode, error) {
+	var at func(path string) (rdfres.InventoryNode, error)
+	at = func(path string) (rdfres.InventoryNode, error) {
 		if len(path) == depth {
-			var entries []rdfres.InventoryEntry
-			for e, err := range now.Between(ctx, lo, nextPrefix(lo, depth)) {
-				if err != nil {
-					return rdfres.InventoryNode{}, err
-				}
-				entries = append(entries, e)
-			}
-			return rdfres.BuildInventory(path, entries, put)
+			return now.below(ctx, path, put)
 		}
 		var parts [16]rdfres.InventoryNode
 		for i := range parts {
-			low := lo
-			if len(path)%2 == 0 {
-				low[len(path)/2] = byte(i) << 4
-			} else {
-				low[len(path)/2] |= byte(i)
-			}
 			var err error
-			if parts[i], err = at(path+digits[i:i+1], low); err != nil {
+			if parts[i], err = at(path + digits[i:i+1]); err != nil {
 				return rdfres.InventoryNode{}, err
 			}
 		}
 		return rdfres.JoinInventory(path, &parts, put)
 	}
-	return at("", rdfres.Digest{})
+	return at("")
 }
 
-// nextPrefix is the first key after those that share the first depth digits of
-// lo; zero when there is none.
-func nextPrefix(lo rdfres.Digest, depth int) rdfres.Digest {
-	for i := depth - 1; i >= 0; i-- {
-		step, mask := byte(1), byte(0x0f)
-		if i%2 == 0 {
-			step, mask = 0x10, 0xf0
-		}
-		if lo[i/2]&mask != mask {
-			lo[i/2] += step
-			return lo
-		}
-		lo[i/2] &^= mask
+// bounds is the range of keys below path, lower-case hexadecimal digits; hi is zero at the end.
+func bounds(path string) (lo, hi rdfres.Digest) {
+	half := func(i int, digit byte) byte { return digit << (4 * (1 - i%2)) }
+	for i := range len(path) {
+		lo[i/2] |= half(i, byte(strings.IndexByte(digits, path[i])))
 	}
-	return rdfres.Digest{}
+	hi = lo
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] != 'f' {
+			hi[i/2] += half(i, 1)
+			return lo, hi
+		}
+		hi[i/2] &^= half(i, 15)
+	}
+	return lo, rdfres.Digest{}
 }
 
 // update changes a tree, path by path.
 type update struct {
 	tree *Tree
+	now  Entities
 	next uint64 // the publication that is written
 	put  func(path string, n rdfres.InventoryNode) error
 	made map[string]*[16]uint64 // for put: publications of the children of a node
 }
 
-// read is Read from the cache if the node is there.
+// read is read from the cache if the node is there.
 func (u *update) read(ctx context.Context, path string, made uint64) (Node, error) {
 	if c, ok := u.tree.cache[path]; ok && c.made == made {
 		return c.node, nil
 	}
-	n, err := Read(ctx, u.tree.store, path, made)
+	n, err := read(ctx, u.tree.store, path, made)
 	if err == nil {
 		u.tree.keep(path, made, n)
 	}
 	return n, err
 }
 
-// node gives the node at path after the changes; these are sorted and lie below
-// it. made is its publication.
-func (u *update) node(ctx context.Context, path string, made uint64, changes []rdfres.InventoryEntry) (rdfres.InventoryNode, error) {
+// node gives the node at path after the changes; their keys are sorted and lie below it. It is the
+// root, or was an inner node made by a publication.
+func (u *update) node(ctx context.Context, path string, made uint64, changed []rdfres.Digest) (rdfres.InventoryNode, error) {
 	old, err := u.read(ctx, path, made)
 	if err != nil {
 		return old.InventoryNode, err
 	}
 	if old.Children == nil {
-		return rdfres.BuildInventory(path, merge(old.Entries, changes), u.put)
+		return u.now.below(ctx, path, u.put)
 	}
 	next := new([16]uint64)
 	*next = *old.Made
 	var parts [16]rdfres.InventoryNode
-	var changed [16]bool
 	var count int64
 	for i := range parts {
 		n := 0
-		for n < len(changes) && rdfres.InventoryDigit(&changes[n].Key, len(path)) == i {
+		for n < len(changed) && rdfres.InventoryDigit(&changed[n], len(path)) == i {
 			n++
 		}
 		child := path + digits[i:i+1]
 		switch {
 		case n == 0:
 			parts[i].InventoryChild = old.Children[i]
-		case old.Children[i].Count == 0: // a record there would be of another time
-			parts[i], err = rdfres.BuildInventory(child, merge(nil, changes[:n]), u.put)
-			changed[i] = true
+		case old.Children[i].Count <= rdfres.InventoryLeaf:
+			parts[i], err = u.now.below(ctx, child, u.put)
 		default:
-			parts[i], err = u.node(ctx, child, next[i], changes[:n])
-			changed[i] = true
+			parts[i], err = u.node(ctx, child, next[i], changed[:n])
 		}
 		if err != nil {
 			return old.InventoryNode, err
 		}
-		count += parts[i].Count
-		changes = changes[n:]
-	}
-	if count <= rdfres.InventoryLeaf { // all become one leaf
-		for i := range parts {
-			if !changed[i] && parts[i].Count > 0 {
-				child, err := u.read(ctx, path+digits[i:i+1], next[i])
-				if err != nil {
-					return old.InventoryNode, err
-				}
-				parts[i] = child.InventoryNode
-			}
-		}
-	}
-	for i := range changed {
-		if changed[i] {
+		if n > 0 {
 			next[i] = u.next
 		}
+		count += parts[i].Count
+		changed = changed[n:]
+	}
+	if count <= rdfres.InventoryLeaf { // all become one leaf
+		return u.now.below(ctx, path, u.put)
 	}
 	u.made[path] = next
-	return rdfres.JoinInventory(path, &parts, func(child string, n rdfres.InventoryNode) error {
-		if !changed[strings.IndexByte(digits, child[len(child)-1])] {
-			return nil
-		}
-		return u.put(child, n)
-	})
-}
-
-// merge applies changes to entries; both are sorted.
-func merge(entries, changes []rdfres.InventoryEntry) []rdfres.InventoryEntry {
-	out := make([]rdfres.InventoryEntry, 0, len(entries)+len(changes))
-	for len(entries) > 0 || len(changes) > 0 {
-		c := 1
-		if len(changes) == 0 {
-			c = -1
-		} else if len(entries) > 0 {
-			c = bytes.Compare(entries[0].Key[:], changes[0].Key[:])
-		}
-		if c < 0 {
-			out, entries = append(out, entries[0]), entries[1:]
-			continue
-		}
-		if !changes[0].Graph.IsZero() {
-			out = append(out, changes[0])
-		}
-		if changes = changes[1:]; c == 0 {
-			entries = entries[1:]
-		}
-	}
-	return out
+	return rdfres.JoinInventory(path, &parts, u.put)
 }
 
 // Trim drops nodes that no tree of a publication from first on needs.

@@ -145,6 +145,7 @@ campaign: build
 	  $(GO) test ./cmd/rsbridge -run 'TestFaults$$' -v -timeout 45m
 	RSBRIDGE_HISTORY=all $(GO) run ./internal/teststores/withstores $(GO) test ./bridge -run TestHistory -v -timeout 45m
 	RSBRIDGE_DOCUMENTS=120000 $(GO) run ./internal/teststores/withstores $(GO) test ./bridge -run TestDocuments -v -timeout 45m
+	RSBRIDGE_TEST_RECORDS=postgres $(GO) run ./internal/teststores/withstores $(GO) test ./changetrack ./publish/... ./destination/... -timeout 120m
 	RSBRIDGE_HISTORIES=500 $(GO) test ./destination ./publish -run 'Histor|SetBack|ComeAndGo|ForeignMirrors|Mixtures|SteadyClocks|WithoutTimes' -timeout 45m
 	RSBRIDGE_HISTORIES=1000 $(GO) test ./destination -run 'TestWrongAnswers|TestWrongParts$$|TestWrongChangesInARow' -timeout 45m
 	RSBRIDGE_HISTORIES=100 $(GO) test ./bridge ./sparqlsrc -run 'TestChainHistories|TestLife$$|TestHabits|TestDumpsLife|TestWorlds' -timeout 45m

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -15,7 +15,7 @@ import (
 // that is not what was written is an error.
 func TestRepresentations(t *testing.T) {
 	clk := newClock()
-	s := memkv.New()
+	s := teststores.Records(t)
 	o := testOptions(t.TempDir(), clk)
 	_, l := mustOpen(t, s, o)
 	long := source{"http://example.org/long": {}}
@@ -91,7 +91,7 @@ func TestRepresentations(t *testing.T) {
 
 // TestHistoryOfOthers: two entities whose keys begin alike are not taken for one.
 func TestHistoryOfOthers(t *testing.T) {
-	s := memkv.New()
+	s := teststores.Records(t)
 	_, l := mustOpen(t, s, testOptions(t.TempDir(), newClock()))
 	mustScan(t, l, many(5, 1), plain)
 	mustScan(t, l, many(5, 2), plain)

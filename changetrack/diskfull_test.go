@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/internal/kv/kvtest"
-	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // TestFullDisk refuses every commit of a scan in turn: the scan and the next Open
 // fail with the cause, leave no snapshot open, and with room everything is there.
 func TestFullDisk(t *testing.T) {
 	for allowed := 0; ; allowed++ {
-		s, clk := &kvtest.Full{Store: memkv.New(), Left: 100}, newClock()
+		s, clk := &kvtest.Full{Store: teststores.Records(t), Left: 100}, newClock()
 		o := testOptions(t.TempDir(), clk)
 		o.stageBytes, o.batchBytes = 1, 1000
 		tr, l := mustOpen(t, s, o)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -26,7 +26,7 @@ func TestFiles(t *testing.T) {
 func filesHistory(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	store, dir := memkv.New(), t.TempDir()
+	store, dir := teststores.Records(t), t.TempDir()
 	open := func() *Log {
 		track, err := Open(t.Context(), kv.Prefix(store, []byte("t/")), Options{Dir: dir, Now: func() time.Time { now = now.Add(time.Second); return now }, batchBytes: 300})
 		if err != nil {
@@ -258,7 +258,7 @@ func filesHistory(t *testing.T, seed uint64) {
 
 // TestNoFiles: a set without files has no record of them.
 func TestNoFiles(t *testing.T) {
-	store := memkv.New()
+	store := teststores.Records(t)
 	track, err := Open(t.Context(), store, Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

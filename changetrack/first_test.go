@@ -17,6 +17,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv/kvtest"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -42,7 +43,7 @@ func TestFirstScan(t *testing.T) {
 	defer real.Close()
 	var want map[string]string
 	for name, s := range map[string]kv.Store{
-		"batches": &kvtest.Full{Store: memkv.New(), Left: 1 << 30}, "memory": memkv.New(), "disk": real,
+		"batches": &kvtest.Full{Store: memkv.New(), Left: 1 << 30}, "memory": teststores.Records(t), "disk": real,
 	} {
 		o := testOptions(t.TempDir(), newClock())
 		o.stageBytes, o.batchBytes = 2000, 2000
@@ -111,7 +112,7 @@ func TestFirstScanFails(t *testing.T) {
 func TestFirstScanTwice(t *testing.T) {
 	o := testOptions(t.TempDir(), newClock())
 	o.stageBytes = 100
-	_, l := mustOpen(t, memkv.New(), o)
+	_, l := mustOpen(t, teststores.Records(t), o)
 	twice := many(100, 1).all()
 	seq := func(yield func(rdfres.Description, error) bool) {
 		for d, err := range twice {

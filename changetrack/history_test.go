@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -22,7 +22,7 @@ func TestRandomHistory(t *testing.T) {
 		steps = 300
 	}
 	t.Run("memory", func(t *testing.T) {
-		s := memkv.New()
+		s := teststores.Records(t)
 		randomHistory(t, 1, steps, func() kv.Store { return kv.Prefix(s, []byte("ct/")) })
 	})
 	t.Run("pebble", func(t *testing.T) {

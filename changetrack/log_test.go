@@ -15,6 +15,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -23,7 +24,7 @@ func rootContext() context.Context { return context.Background() }
 func newTestLog(t *testing.T) (*Log, *clock) {
 	t.Helper()
 	clk := newClock()
-	tr, l := mustOpen(t, memkv.New(), testOptions(t.TempDir(), clk))
+	tr, l := mustOpen(t, teststores.Records(t), testOptions(t.TempDir(), clk))
 	t.Cleanup(func() {
 		mustCheck(t, l)
 		tr.Close()
@@ -333,7 +334,7 @@ func TestTimes(t *testing.T) {
 	var said strings.Builder
 	o := testOptions(t.TempDir(), clk)
 	o.Logger = slog.New(slog.NewTextHandler(&said, nil))
-	_, l := mustOpen(t, memkv.New(), o)
+	_, l := mustOpen(t, teststores.Records(t), o)
 	mustScan(t, l, many(3, 1), plain)
 	first := clk.now().Truncate(time.Microsecond)
 	clk.t = clk.t.Add(-time.Hour)
@@ -459,7 +460,7 @@ func TestStagingFolderIsGone(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	o := testOptions(filepath.Join(state, "stage"), clk)
 	o.stageBytes = 100
-	_, l := mustOpen(t, memkv.New(), o)
+	_, l := mustOpen(t, teststores.Records(t), o)
 	mustScan(t, l, many(20, 1), plain)
 	if err := os.RemoveAll(state); err != nil {
 		t.Fatal(err)
@@ -476,7 +477,7 @@ func TestStagingFolderIsGone(t *testing.T) {
 
 func TestSetsAreApart(t *testing.T) {
 	clk := newClock()
-	s := memkv.New()
+	s := teststores.Records(t)
 	tr, a := mustOpen(t, s, testOptions(t.TempDir(), clk))
 	b, err := tr.Log(t.Context(), "films")
 	if err != nil {
@@ -505,7 +506,7 @@ func TestSetsAreApart(t *testing.T) {
 }
 
 func TestNewerRecords(t *testing.T) {
-	s := memkv.New()
+	s := teststores.Records(t)
 	b := s.Batch()
 	b.Set(markerKey, []byte{recordVersion + 1})
 	b.Commit(t.Context(), true)
@@ -540,7 +541,7 @@ func TestViewsDuringScans(t *testing.T) {
 	clk := newClock()
 	o := testOptions(t.TempDir(), clk)
 	o.stageBytes, o.batchBytes = 1000, 1000
-	tr, l := mustOpen(t, memkv.New(), o)
+	tr, l := mustOpen(t, teststores.Records(t), o)
 	defer tr.Close()
 	const entities, scans = 100, 15
 	stop := make(chan struct{})

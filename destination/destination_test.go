@@ -23,9 +23,9 @@ import (
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/inproc"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
 )
@@ -59,8 +59,8 @@ func newBench(t testing.TB) *bench {
 // newStore is one on disk; with -short, as the race detector runs, it is in memory: the
 // goroutines of Pebble are no matter of a destination, and cost more there than its own.
 func newStore(t testing.TB) kv.Store {
-	if testing.Short() {
-		return memkv.New()
+	if testing.Short() || teststores.InPostgres() {
+		return teststores.Records(t)
 	}
 	store, err := pebblekv.Open(t.Context(), t.TempDir(), pebblekv.Options{})
 	if err != nil {
@@ -75,7 +75,7 @@ func newStore(t testing.TB) kv.Store {
 func newQuietBench(t testing.TB) *bench {
 	src, mir := makeTestSource(t), makeTestMirror(t)
 	src.srv, mir.srv = &httptest.Server{URL: "http://source.example"}, &httptest.Server{URL: "http://mirror.example"}
-	b := benchOf(t, src, mir, memkv.New())
+	b := benchOf(t, src, mir, teststores.Records(t))
 	b.fetch, mir.transport = inproc.Transport{Handler: src}, inproc.Transport{Handler: mir}
 	return b
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -200,7 +199,7 @@ func TestDryRunOfLostState(t *testing.T) {
 	b.sync()
 	b.src.put("e1.nt", nt("e1", "another"))
 	b.src.remove("e2.nt")
-	b.store = memkv.New()
+	b.store = teststores.Records(b.t)
 	dry, _ := b.foretold("lost state", SyncOptions{})
 	if dry.Mode != "baseline" || dry.Created != 4 || dry.InSync || !strings.Contains(dry.Why, "everything in the mirror would be compared") {
 		t.Errorf("%+v", dry)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
-	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
@@ -69,11 +68,7 @@ func TestResyncBuildIntoOxigraph(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	records, err := pebblekv.Open(t.Context(), t.TempDir(), pebblekv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer records.Close()
+	records := newStore(t)
 	cfg := keep.Config{Name: "foreign", Source: srv.URL + "/resourcelist.xml", GraphIRI: store.Graph, TempDir: t.TempDir()}
 	defer store.Clear(t, store.Graph)
 	names := map[string]string{}

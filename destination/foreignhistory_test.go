@@ -18,7 +18,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink/dumpsink"
 	"github.com/rsbridge/rsbridge/destination/sink/filesink"
 	"github.com/rsbridge/rsbridge/internal/inproc"
-	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
@@ -244,7 +243,7 @@ func playForeign(t *testing.T, seed uint64, kind string) {
 func foreignBench(t *testing.T, s *foreignSource) *bench {
 	mir := makeTestMirror(t)
 	mir.srv = &httptest.Server{URL: "http://mirror.example"}
-	b := benchOf(t, &testSource{srv: &httptest.Server{URL: foreignHost}}, mir, memkv.New())
+	b := benchOf(t, &testSource{srv: &httptest.Server{URL: foreignHost}}, mir, teststores.Records(t))
 	b.fetch, mir.transport = inproc.Transport{Handler: s}, inproc.Transport{Handler: mir}
 	b.cfg.MaxDeleteRatio = 1
 	b.cfg.Source, b.cfg.Allow = s.source(), []string{"dead.example"}

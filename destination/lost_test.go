@@ -8,7 +8,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/inproc"
-	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // sharers are destinations of one state in one graph, each with a source of its own.
@@ -38,7 +38,7 @@ func TestLostStateOfSharedGraph(t *testing.T) {
 			b.sync()
 		}
 		before := all[0].mir.lines(graphA)
-		store := memkv.New()
+		store := teststores.Records(t)
 		var want []string
 		for i, b := range all {
 			b.store = store

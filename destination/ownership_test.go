@@ -9,7 +9,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -42,12 +41,7 @@ func (b *bench) restore(pairs []kv.Pair) {
 // lose makes the state an empty one.
 func (b *bench) lose() {
 	b.t.Helper()
-	store, err := pebblekv.Open(b.t.Context(), b.t.TempDir(), pebblekv.Options{})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.t.Cleanup(func() { store.Close() })
-	b.store = store
+	b.store = newStore(b.t)
 }
 
 // graphLines are the triples of all graphs but those of rsbridge.

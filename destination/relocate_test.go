@@ -9,7 +9,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/sparqlsink"
-	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // A store that has another address is refused, by both addresses, until the records are
@@ -97,7 +97,7 @@ func sparqlTarget(update, graphStore string) string {
 // A move that is interrupted has changed nothing, and may be done again.
 func TestRelocateInterrupted(t *testing.T) {
 	b := newBench(t)
-	b.store = memkv.New()
+	b.store = teststores.Records(b.t)
 	fill(b.src, 12)
 	b.sync()
 	old := b.mir

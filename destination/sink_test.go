@@ -22,7 +22,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/destination/sink/dumpsink"
 	"github.com/rsbridge/rsbridge/destination/sink/filesink"
-	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -196,7 +195,7 @@ func TestDumpReplaced(t *testing.T) {
 		}
 		b.src.put("e9.nt", nt("e9", "new"))
 		if end == "state lost" {
-			b.store = memkv.New()
+			b.store = teststores.Records(t)
 		}
 		const want = "is not as rsbridge wrote it: somebody has changed or replaced it; nothing was changed: move it away"
 		for range 2 {
@@ -392,7 +391,7 @@ func TestDumpTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.src.remove("e1.nt")
-	lost := benchOf(t, b.src, b.mir, memkv.New())
+	lost := benchOf(t, b.src, b.mir, teststores.Records(t))
 	rep, err := lost.openSink(dump).Sync(t.Context(), SyncOptions{})
 	if err != nil || !rep.InSync {
 		t.Fatalf("%+v %v", rep, err)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/internal/inproc"
-	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
@@ -96,7 +95,7 @@ func playWrongChanges(t *testing.T, seed uint64) {
 	s.srv = &httptest.Server{URL: foreignHost}
 	mir := makeTestMirror(t)
 	mir.srv = &httptest.Server{URL: "http://mirror.example"}
-	b := benchOf(t, s, mir, memkv.New())
+	b := benchOf(t, s, mir, teststores.Records(t))
 	b.fetch, mir.transport = inproc.Transport{Handler: s}, inproc.Transport{Handler: mir}
 	b.cfg.MaxDeleteRatio = 1
 	b.cfg.Source = s.url("/set/capabilitylist.xml")

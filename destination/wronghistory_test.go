@@ -22,7 +22,6 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/internal/inproc"
-	"github.com/rsbridge/rsbridge/internal/kv/memkv"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
@@ -456,7 +455,7 @@ func (f *fickle) end() {
 func newFickle(t *testing.T, r *rand.Rand, seed uint64) (b *bench, src wrongSource, f *fickle, mir *testMirror) {
 	mir = makeTestMirror(t)
 	mir.srv = &httptest.Server{URL: "http://mirror.example"}
-	b = benchOf(t, &testSource{srv: &httptest.Server{URL: foreignHost}}, mir, memkv.New())
+	b = benchOf(t, &testSource{srv: &httptest.Server{URL: foreignHost}}, mir, teststores.Records(t))
 	if seed%4 == 3 {
 		src, b.cfg.Source = newOurs(t, r)
 	} else {

@@ -21,7 +21,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/jsonpatch"
 	"github.com/rsbridge/rsbridge/publish/patch"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -68,7 +68,7 @@ type world struct {
 	tune    func(*set)     // limits, set after each start; may be nil
 }
 
-func newWorld(t testing.TB, cfg SetConfig) *world { return newWorldIn(t, memkv.New(), cfg) }
+func newWorld(t testing.TB, cfg SetConfig) *world { return newWorldIn(t, teststores.Records(t), cfg) }
 
 func newWorldIn(t testing.TB, store kv.Store, cfg SetConfig) *world {
 	w := &world{t: t, clock: &clock{t: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}, store: store,

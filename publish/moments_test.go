@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv/kvtest"
-	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
 // TestSnapshots: the store keeps nothing back between publications. Readers have the state of the
 // last one all the same, from the next scan until the next publication.
 func TestSnapshots(t *testing.T) {
-	store := &kvtest.Full{Store: memkv.New(), Left: 1 << 30}
+	store := &kvtest.Full{Store: teststores.Records(t), Left: 1 << 30}
 	w := newWorldIn(t, store, SetConfig{Format: rdfres.NTriples})
 	a := "http://example.org/a"
 	address := func() string {

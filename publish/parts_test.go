@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/publish/partition"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
@@ -145,7 +145,7 @@ func TestEmptyParts(t *testing.T) {
 
 // TestNoSets: without sets there is no Source Description.
 func TestNoSets(t *testing.T) {
-	p, err := Open(t.Context(), memkv.New(), nil, Options{BaseURL: testBase})
+	p, err := Open(t.Context(), teststores.Records(t), nil, Options{BaseURL: testBase})
 	if err != nil {
 		t.Fatal(err)
 	}

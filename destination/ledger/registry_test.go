@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
-	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // Numbers are given once; a renamed destination keeps its own; the last destination of a
 // space takes the index, the probe and the names with it.
 func TestRegistry(t *testing.T) {
-	store := memkv.New()
+	store := teststores.Records(t)
 	commit := func(f func(b kv.Batch) error) {
 		t.Helper()
 		b := store.Batch()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -31,7 +32,7 @@ func (es entries) measure(lo, hi rdfres.Digest, f func(rdfres.Digest, int64)) er
 func TestHistories(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		store, es := memkv.New(), entries{}
+		store, es := teststores.Records(t), entries{}
 		size := Size{Usual: Limit{1 + r.Int64N(8), 200}, Many: 20, Large: Limit{40000, 400}} // with many parts they grow
 		most := size.Large.Bytes
 		if seed%2 == 0 {

@@ -212,10 +212,29 @@ func (p *producer) all(ctx context.Context, found iter.Seq2[rdfres.Description, 
 	return nil
 }
 
+// lookedUp is how many entities are looked up at once.
+const lookedUp = 100
+
 // some looks every entity up. It remembers seen entities, 24 bytes each: a partial scan covers
 // entities known to have changed.
 func (p *producer) some(ctx context.Context, found iter.Seq2[rdfres.Description, error]) error {
 	seen := map[[16]byte][8]byte{}
+	var waiting []rdfres.Description
+	var keys [][]byte
+	triples := 0
+	lookUp := func() error {
+		olds, err := kv.GetMany(ctx, p.s.view.r, keys)
+		for i := 0; err == nil && i < len(waiting); i++ {
+			if olds[i] != nil {
+				err = isOf(olds[i], waiting[i].Entity)
+			}
+			if err == nil {
+				err = p.item(waiting[i], olds[i])
+			}
+		}
+		waiting, keys, triples = nil, nil, 0
+		return err
+	}
 	for d, err := range found {
 		if err != nil {
 			return err
@@ -232,20 +251,15 @@ func (p *producer) some(ctx context.Context, found iter.Seq2[rdfres.Description,
 			continue
 		}
 		seen[[16]byte(key[:16])] = [8]byte(graph[:8])
-		old, err := p.s.view.r.Get(ctx, stateKey(key))
-		if err == nil {
-			err = isOf(old, d.Entity)
-		} else if errors.Is(err, kv.ErrNotFound) {
-			old, err = nil, nil
+		waiting, keys = append(waiting, d), append(keys, stateKey(key))
+		if triples += len(d.Triples); len(waiting) < lookedUp && triples < jobTriples {
+			continue
 		}
-		if err == nil {
-			err = p.item(d, old)
-		}
-		if err != nil {
+		if err := lookUp(); err != nil {
 			return err
 		}
 	}
-	return nil
+	return lookUp()
 }
 
 // isOf refuses the state of another entity with the same key.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rsbridge/rsbridge/internal/clip"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
@@ -155,26 +156,64 @@ func (v *View) Changes(ctx context.Context, after uint64) iter.Seq2[Change, erro
 			return
 		}
 		want := max(after, v.head.tail) + 1
+		var some []Change
+		most := 1 // grows: a reader may need few
+		give := func() bool {
+			for c, err := range whole(ctx, v.r, some) {
+				if !yield(c, err) || err != nil {
+					return false
+				}
+			}
+			some, most = some[:0], min(2*most, readAhead)
+			return true
+		}
 		for p, err := range v.r.Scan(ctx, seqKey(kindLog, want), seqKey(kindLog, v.head.seq+1)) {
 			var c Change
 			if err == nil {
 				if seq := lastSeq(p.Key); seq != want {
 					err = fmt.Errorf("log: sequence %d follows %d: %w", seq, want-1, errDamaged)
 				} else {
-					c, err = readWhole(ctx, v.r, seq, p.Value)
+					c, err = readChange(seq, p.Value)
 				}
 			}
 			if err != nil {
-				yield(Change{}, err)
+				if give() {
+					yield(Change{}, err)
+				}
 				return
 			}
-			if !yield(c, nil) {
+			if some = append(some, c); len(some) >= most && !give() {
 				return
 			}
 			want++
 		}
-		if want <= v.head.seq {
+		if give() && want <= v.head.seq {
 			yield(Change{}, fmt.Errorf("log ends after sequence %d, want %d: %w", want-1, v.head.seq, errDamaged))
+		}
+	}
+}
+
+// readAhead is how many changes are read at once.
+const readAhead = 128
+
+// whole yields changes with the versions after them, wherever stored.
+func whole(ctx context.Context, r kv.Reader, some []Change) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		var keys [][]byte
+		for i := range some {
+			if some[i].After == elsewhere {
+				keys = append(keys, stateKey(rdfres.EntityKey(some[i].Entity)))
+			}
+		}
+		states, err := kv.GetMany(ctx, r, keys)
+		for _, c := range some {
+			if err == nil && c.After == elsewhere {
+				c, err = wholeOf(ctx, r, c, states[0])
+				states = states[1:]
+			}
+			if !yield(c, err) || err != nil {
+				return
+			}
 		}
 	}
 }
@@ -269,11 +308,17 @@ func (v *View) change(ctx context.Context, k rdfres.Digest, seq uint64) (Change,
 // readWhole reads a change with the version after it, wherever stored.
 func readWhole(ctx context.Context, r kv.Reader, seq uint64, b []byte) (Change, error) {
 	c, err := readChange(seq, b)
-	if err != nil || c.After != elsewhere {
+	if err != nil {
 		return c, err
 	}
-	if c.After, err = versionAfter(ctx, r, &c); err != nil {
-		return Change{}, fmt.Errorf("version %d of %s: %w", seq, c.Entity, err)
+	for c, err = range whole(ctx, r, []Change{c}) {
+	}
+	return c, err
+}
+
+func wholeOf(ctx context.Context, r kv.Reader, c Change, state []byte) (_ Change, err error) {
+	if c.After, err = versionIn(ctx, r, &c, state); err != nil {
+		return Change{}, fmt.Errorf("version %d of %s: %w", c.Sequence, c.Entity, err)
 	}
 	return c, nil
 }
@@ -281,9 +326,20 @@ func readWhole(ctx context.Context, r kv.Reader, seq uint64, b []byte) (Change, 
 // versionAfter is the version made by a change: the current one, or the one ended by the next
 // change of the entity.
 func versionAfter(ctx context.Context, r kv.Reader, c *Change) (*Version, error) {
-	key := rdfres.EntityKey(c.Entity)
-	s, err := stateOf(ctx, r, key)
-	if errors.Is(err, kv.ErrNotFound) {
+	b, err := r.Get(ctx, stateKey(rdfres.EntityKey(c.Entity)))
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return nil, err
+	}
+	return versionIn(ctx, r, c, b)
+}
+
+// versionIn is versionAfter with the state record of the entity, nil for none.
+func versionIn(ctx context.Context, r kv.Reader, c *Change, state []byte) (*Version, error) {
+	if state == nil {
+		return nil, errDamaged
+	}
+	s, err := readState(state)
+	if err == nil && s.entity != c.Entity {
 		err = errDamaged
 	}
 	if err != nil {
@@ -292,7 +348,7 @@ func versionAfter(ctx context.Context, r kv.Reader, c *Change) (*Version, error)
 	if s.current != nil && s.current.Sequence == c.Sequence {
 		return s.current, nil
 	}
-	for next, err := range history(ctx, r, key, c.Sequence+1) {
+	for next, err := range history(ctx, r, rdfres.EntityKey(c.Entity), c.Sequence+1) {
 		switch {
 		case err != nil:
 			return nil, err
@@ -488,6 +544,40 @@ func (v *View) firstChange(ctx context.Context, k rdfres.Digest) (Change, error)
 	}
 	return readWhole(ctx, v.r, s.firstSeq, b)
 }
+
+// Ref names a version of an entity.
+type Ref struct {
+	Entity   string
+	Sequence uint64
+}
+
+// Representations gives the bytes of versions in their order, an empty Blob for one not kept. They are read at once.
+func (v *View) Representations(ctx context.Context, refs []Ref) ([]Blob, error) {
+	if v.err != nil {
+		return nil, v.err
+	}
+	keys := make([][]byte, len(refs))
+	for i, r := range refs {
+		keys[i] = entitySeqKey(kindBlob, rdfres.EntityKey(r.Entity), r.Sequence)
+	}
+	found, err := kv.GetMany(ctx, v.r, keys)
+	if err != nil {
+		return nil, err
+	}
+	blobs := make([]Blob, len(refs))
+	for i, b := range found {
+		if b == nil {
+			continue
+		}
+		if blobs[i], err = readBlob(b); err != nil {
+			return nil, fmt.Errorf("representation of %s: %w", clip.Middle(refs[i].Entity), err)
+		}
+	}
+	return blobs, nil
+}
+
+// IsKept tells whether there is a representation.
+func (b *Blob) IsKept() bool { return b.Deflated != nil || b.plain != nil }
 
 // Representation gives the bytes of a version current or within retention; kv.ErrNotFound
 // otherwise.

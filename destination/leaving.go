@@ -83,14 +83,10 @@ type weight struct {
 // weigh adds up the leaving resources. Those outside of the selection do not count.
 func (lv *leavings) weigh(ctx context.Context, r kv.Reader) (w weight, err error) {
 	h, unread := sha256.New(), sha256.New()
-	for loc, l := range lv.Ledger.AllLeaving(ctx, r, nil) {
-		if l.Err != nil {
+	for loc, l := range ledger.LeavingRecords(ctx, lv.Ledger, r) {
+		switch rec := l.Record; {
+		case l.Err != nil:
 			return w, l.Err
-		}
-		rec, err := lv.Ledger.Record(ctx, loc)
-		switch {
-		case err != nil:
-			return w, err
 		case rec == nil || rec.Unselected() > 0:
 		case l.Accepted:
 			w.accepted++
@@ -410,7 +406,7 @@ func (lv *leavings) labelOf(ctx context.Context, loc ledger.Hash, rec *ledger.Re
 	if rec.Triples == 0 || rec.Triples > mostForLabel {
 		return ""
 	}
-	ts, err := lv.Ledger.Triples(ctx, loc)
+	ts, err := lv.Ledger.Triples(ctx, loc, rec)
 	if err != nil {
 		return "" // only a label is lost
 	}

@@ -82,7 +82,7 @@ func (l *living) see(ctx context.Context, listed time.Time, p *pairs.Pair) error
 	}
 	bare := rec.Has(ledger.FlagNotRDF) || rec.Graph == rdfres.GraphDigest(nil)
 	if rec.Triples > 0 {
-		ts, err := l.d.mem.Ledger.Triples(ctx, p.Loc)
+		ts, err := l.d.mem.Ledger.Triples(ctx, p.Loc, rec)
 		if err != nil {
 			return err
 		}

@@ -187,29 +187,30 @@ func (w *window) apply(ctx context.Context, then func(*keep.Meta)) error {
 	b := d.applier.Batch(ctx, &r.c, false)
 	defer b.Wait()
 	jobs := func(yield func(apply.Job, error) bool) {
-		for _, it := range items {
+		var known map[ledger.Hash]knownItem
+		for i, it := range items {
+			if i%lookedUp == 0 {
+				var err error
+				if known, err = d.lookUp(ctx, items[i:min(i+lookedUp, len(items))]); err != nil {
+					yield(nil, err)
+					return
+				}
+			}
 			if it == nil {
 				continue
 			}
 			loc := ledger.HashOf(it.Loc)
 			it.Ask.Tried = true
-			rec, err := d.mem.Ledger.Record(ctx, loc)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			j := apply.JobOf(d.obtains.Job(it))
+			j, rec := apply.JobOf(d.obtains.Job(it)), known[loc]
 			switch {
 			case it.Bad != "", it.Change == "deleted":
-			case rec != nil && !rec.Has(ledger.FlagKept):
-				if v, _ := it.Differs(rec); v == item.ProvenSame {
-					j = apply.Known(it, rec)
-				} else {
-					if j = w.fromPackage(it); j == nil {
-						j = apply.JobOf(d.obtains.Update(it, loc, rec))
-					}
-					j = d.applier.WithFormer(j, loc, rec)
+			case rec.differs:
+				if j = w.fromPackage(it); j == nil {
+					j = apply.JobOf(d.obtains.Update(it, loc, rec.Record))
 				}
+				j = d.applier.WithFormer(j, loc, rec.Record)
+			case rec.Record != nil && !rec.Has(ledger.FlagKept):
+				j = apply.Known(it, rec.Record)
 			default:
 				if p := w.fromPackage(it); p != nil {
 					j = p
@@ -246,6 +247,44 @@ func (w *window) apply(ctx context.Context, then func(*keep.Meta)) error {
 		d.fates.TellThrough(&at)
 	}
 	return err
+}
+
+// lookedUp is how many changed resources are looked up at once.
+const lookedUp = 100
+
+// knownItem is an item's resource as recorded, nil for none.
+type knownItem struct {
+	*ledger.Record
+	differs bool // it is current, and another one now; its kept representation was read ahead
+}
+
+// lookUp finds the records of items, some of them nil.
+func (d *Destination) lookUp(ctx context.Context, items []*item.Item) (map[ledger.Hash]knownItem, error) {
+	var locs []ledger.Hash
+	for _, it := range items {
+		if it != nil {
+			locs = append(locs, ledger.HashOf(it.Loc))
+		}
+	}
+	recs, err := ledger.RecordsAt(ctx, d.mem.Ledger, locs)
+	if err != nil {
+		return nil, err
+	}
+	known, bodies := map[ledger.Hash]knownItem{}, map[ledger.Hash]*ledger.Record{}
+	for _, it := range items {
+		if it == nil {
+			continue
+		}
+		loc, k := locs[0], knownItem{Record: recs[0]}
+		locs, recs = locs[1:], recs[1:]
+		if k.Record != nil && !k.Has(ledger.FlagKept) && it.Bad == "" && it.Change != "deleted" {
+			if v, _ := it.Differs(k.Record); v != item.ProvenSame {
+				k.differs, bodies[loc] = true, k.Record
+			}
+		}
+		known[loc] = k
+	}
+	return known, ledger.ReadBodies(ctx, d.mem.Ledger, bodies)
 }
 
 // begin notes where the mirror may go back to, before the first operation of a poll. A gap has its own

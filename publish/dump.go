@@ -12,6 +12,7 @@ import (
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/blob"
 	"github.com/rsbridge/rsbridge/internal/clip"
+	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/ordered"
 	"github.com/rsbridge/rsbridge/publish/kept"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -138,16 +139,28 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 		entry resourcesync.Entry
 	}
 	view := snap.source()
-	members := ordered.Map(snap.view.Current(ctx, rdfres.Digest{}, rdfres.Digest{}), func(st changetrack.State) (m member, err error) {
-		m.state = st
-		if m.blob, err = snap.view.Representation(ctx, st.Entity, st.Current.Sequence); err == nil {
-			m.blob, err = m.blob.Deflate()
+	members := ordered.MapSome(snap.view.Current(ctx, rdfres.Digest{}, rdfres.Digest{}), func(some []changetrack.State) (ms []member, err error) {
+		refs := make([]changetrack.Ref, len(some))
+		for i, st := range some {
+			refs[i] = changetrack.Ref{Entity: st.Entity, Sequence: st.Current.Sequence}
 		}
+		blobs, err := snap.view.Representations(ctx, refs)
 		if err != nil {
-			return m, fmt.Errorf("representation of %s: %w", clip.Middle(st.Entity), err)
+			return nil, err
 		}
-		m.entry, err = s.entries.resourceEntry(ctx, view, &st)
-		return m, err
+		for i, st := range some {
+			m := member{state: st}
+			if !blobs[i].IsKept() {
+				err = kv.ErrNotFound
+			} else if m.blob, err = blobs[i].Deflate(); err == nil {
+				m.entry, err = s.entries.resourceEntry(ctx, view, &st)
+			}
+			if err != nil {
+				return ms, fmt.Errorf("representation of %s: %w", clip.Middle(st.Entity), err)
+			}
+			ms = append(ms, m)
+		}
+		return ms, nil
 	})
 	done := int64(0)
 	for m, err := range members {

@@ -74,10 +74,11 @@ func (pl *planner) former(ctx context.Context, loc ledger.Hash, rec *ledger.Reco
 	}
 	var err error
 	if ts == nil {
-		if ts, err = pl.Ledger.Triples(ctx, loc); err != nil {
+		if ts, err = pl.Ledger.Triples(ctx, loc, rec); err != nil {
 			return nil
 		}
 	}
+	rec.DropBody()
 	sts, err := pl.Mirror.Layout.Statements(rec.Entity, ts)
 	if err != nil {
 		return nil
@@ -88,6 +89,14 @@ func (pl *planner) former(ctx context.Context, loc ledger.Hash, rec *ledger.Reco
 // of tells whether it is the state of a record.
 func (f *former) of(rec *ledger.Record) bool {
 	return f != nil && bytes.Equal(f.Record.Encode(), rec.Encode())
+}
+
+func locsOf(ops []*Op) []ledger.Hash {
+	locs := make([]ledger.Hash, len(ops))
+	for i, o := range ops {
+		locs[i] = o.Loc
+	}
+	return locs
 }
 
 // Counts of the effects of batches.
@@ -475,7 +484,14 @@ func (pl *planner) workOutAll(ctx context.Context, ops []*Op, c *Counts) ([]*del
 		ending[o.Loc] = ending[o.Loc] || stays(o) || o.leaves != nil && o.leaves.Becomes == nil
 	}
 	last := slices.DeleteFunc(slices.Clone(ops), func(o *Op) bool { return !stays(o) })
-	for _, o := range append(slices.DeleteFunc(slices.Clone(ops), stays), last...) {
+	sorted := append(slices.DeleteFunc(slices.Clone(ops), stays), last...)
+	known := map[ledger.Hash]*ledger.Record{}
+	for i, o := range sorted {
+		if i%workedOut == 0 {
+			if err := pl.lookUp(ctx, sorted[i:min(i+workedOut, len(sorted))], known); err != nil {
+				return nil, nil, err
+			}
+		}
 		if stays(o) && named[o.Loc] {
 			continue
 		}
@@ -483,7 +499,7 @@ func (pl *planner) workOutAll(ctx context.Context, ops []*Op, c *Counts) ([]*del
 			changes = append(changes, &delta{op: o, same: true})
 			continue
 		}
-		ch, err := pl.workOut(ctx, o)
+		ch, err := pl.workOut(ctx, o, known)
 		if errors.Is(err, sink.ErrUnusable) {
 			changes = append(changes, &delta{op: pl.faults.instead(ctx, o, fmt.Errorf("%w: %w", obtain.ErrContent, err)), same: true})
 			c.refused++
@@ -502,7 +518,7 @@ func (pl *planner) workOutAll(ctx context.Context, ops []*Op, c *Counts) ([]*del
 				continue // it has its own op in the batch
 			}
 			named[loc] = true
-			left, err := pl.workOut(ctx, &Op{Loc: loc, moved: o.Record != nil}) // else its entity is gone from both
+			left, err := pl.workOut(ctx, &Op{Loc: loc, moved: o.Record != nil}, known) // else its entity is gone from both
 			if err != nil {
 				return nil, nil, err
 			}
@@ -548,22 +564,65 @@ func (pl *planner) keptElsewhere(ctx context.Context, ch *delta, ending map[ledg
 	return []ledger.Hash{loc}, nil
 }
 
+// workedOut is how many resources are looked up at once.
+const workedOut = 100
+
+// lookUp reads the records of resources ahead, and the kept representations that come or go.
+func (pl *planner) lookUp(ctx context.Context, ops []*Op, known map[ledger.Hash]*ledger.Record) error {
+	clear(known)
+	var locs []ledger.Hash
+	for _, o := range ops {
+		if o.small == nil && o.fault == nil && !o.Settle {
+			if !o.fresh {
+				locs = append(locs, o.Loc)
+			}
+			locs = append(locs, o.Replaces...)
+		}
+	}
+	if len(locs) == 0 {
+		return nil
+	}
+	recs, err := ledger.RecordsAt(ctx, pl.Ledger, locs)
+	if err != nil {
+		return err
+	}
+	for i, loc := range locs {
+		known[loc] = recs[i]
+	}
+	wanted := map[ledger.Hash]*ledger.Record{}
+	for _, o := range ops {
+		for _, loc := range append([]ledger.Hash{o.Loc}, o.Replaces...) {
+			rec := known[loc]
+			if rec == nil || loc == o.Loc && (o.was != nil || isSame(rec, o.Record) || o.Record == nil && pl.Config.Keep == "deleted") {
+				continue
+			}
+			wanted[loc] = rec
+		}
+	}
+	return ledger.ReadBodies(ctx, pl.Ledger, wanted)
+}
+
+// isSame tells whether a resource is as recorded, nil for gone.
+func isSame(old, rec *ledger.Record) bool {
+	return rec != nil && old.Graph == rec.Graph && old.Triples == rec.Triples && old.Made == rec.Made &&
+		old.Entity == rec.Entity && old.Flags&^ledger.FlagRewritten&^ledger.FlagKept&^ledger.FlagVia == rec.Flags&^ledger.FlagRewritten&^ledger.FlagVia
+}
+
 // workOut compares an op with the record.
-func (pl *planner) workOut(ctx context.Context, o *Op) (*delta, error) {
+func (pl *planner) workOut(ctx context.Context, o *Op, known map[ledger.Hash]*ledger.Record) (*delta, error) {
 	ch := &delta{op: o}
 	if o.small != nil { // nothing is recorded of it
 		return ch, nil
 	}
-	var old *ledger.Record
+	old, looked := known[o.Loc]
 	var err error
-	if !o.fresh {
+	if !o.fresh && !looked {
 		if old, err = pl.Ledger.Record(ctx, o.Loc); err != nil {
 			return nil, err
 		}
 	}
 	ch.old = old
-	if old != nil && o.Record != nil && old.Graph == o.Record.Graph && old.Triples == o.Record.Triples && old.Made == o.Record.Made &&
-		old.Entity == o.Record.Entity && old.Flags&^ledger.FlagRewritten&^ledger.FlagKept&^ledger.FlagVia == o.Record.Flags&^ledger.FlagRewritten&^ledger.FlagVia {
+	if old != nil && isSame(old, o.Record) {
 		ch.same = true
 		o.Record.Normal = old.Normal
 		o.Record.Flags |= old.Flags & ledger.FlagRewritten
@@ -588,6 +647,7 @@ func (pl *planner) workOut(ctx context.Context, o *Op) (*delta, error) {
 		} else if err != nil {
 			return nil, err
 		}
+		old.DropBody()
 		ch.oldGraph, _ = pl.Mirror.Layout.GraphOf(old.Entity)
 	}
 	if o.Record != nil {
@@ -761,14 +821,24 @@ func (pl *planner) unowned(ctx context.Context, candidates map[ledger.Hash][]*si
 	var g errgroup.Group
 	for i := range parts {
 		g.Go(func() error {
-			for _, subj := range subjects[i*len(subjects)/len(parts) : (i+1)*len(subjects)/len(parts)] {
-				sts := candidates[subj]
-				keep, err := pl.ownedElsewhere(ctx, subj, sts, batch)
+			mine := subjects[i*len(subjects)/len(parts) : (i+1)*len(subjects)/len(parts)]
+			owned := map[*sink.Statement]bool{}
+			for o, err := range pl.Ledger.Ownership().Owners(ctx, mine...) {
 				if err != nil {
 					return err
 				}
-				for j, st := range sts {
-					if !keep[j] {
+				if o.Dest == pl.Dest && batch[o.Loc] {
+					continue
+				}
+				for _, st := range candidates[o.Subject] {
+					if ledger.Holds(o.Hashes, st.Hash) {
+						owned[st] = true
+					}
+				}
+			}
+			for _, subj := range mine {
+				for _, st := range candidates[subj] {
+					if !owned[st] {
 						parts[i] = append(parts[i], *st)
 					}
 				}
@@ -783,24 +853,6 @@ func (pl *planner) unowned(ctx context.Context, candidates map[ledger.Hash][]*si
 // unownedEach is a number of subjects worth a goroutine.
 const unownedEach = 64
 
-// ownedElsewhere tells of each statement of a subject whether a resource outside of the
-// batch has it.
-func (pl *planner) ownedElsewhere(ctx context.Context, subj ledger.Hash, sts []*sink.Statement, batch map[ledger.Hash]bool) ([]bool, error) {
-	owned := make([]bool, len(sts))
-	for o, err := range pl.Ledger.Ownership().Owners(ctx, subj) {
-		if err != nil {
-			return nil, err
-		}
-		if o.Dest == pl.Dest && batch[o.Loc] {
-			continue
-		}
-		for i, st := range sts {
-			owned[i] = owned[i] || ledger.Holds(o.Hashes, st.Hash)
-		}
-	}
-	return owned, nil
-}
-
 // remember writes the new records and the changed meta in one commit.
 func (ap *Applier) remember(ctx context.Context, slot byte, changes []*delta, c *Counts, change func(*keep.Meta)) error {
 	ctx = context.WithoutCancel(ctx) // the mirror has it: so have the records, and the position
@@ -814,15 +866,20 @@ func (ap *Applier) remember(ctx context.Context, slot byte, changes []*delta, c 
 		}
 	}
 	b.Grow(size)
+	all := make([]*Op, len(changes))
+	for i, ch := range changes {
+		all[i] = ch.op
+	}
+	if err := ap.touch(ctx, b, locsOf(all)...); err != nil {
+		return err
+	}
 	var resources, others, unselected, unmapped int64
 	var n Counts
 	var past uint64
 	lost := false
 	for _, ch := range changes {
 		o := ch.op
-		if more, err := ap.begin(ctx, b, o); err != nil {
-			return err
-		} else if !more {
+		if !ap.begin(ctx, b, o) {
 			continue
 		}
 		by, err := ap.rememberOther(ctx, b, ch)

@@ -11,7 +11,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/destination/sink"
-	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -118,7 +118,7 @@ func TestItemRest(t *testing.T) {
 // standing is that of a destination without records yet.
 func standing(t *testing.T) *keep.Standing {
 	t.Helper()
-	store := memkv.New()
+	store := teststores.Records(t)
 	log := slog.New(slog.DiscardHandler)
 	mem := &keep.Memory{Store: store, Ledger: ledger.New(store, log, 1, 1), Dest: 1, Space: 1, Log: log}
 	return &keep.Standing{Memory: mem, Fates: &keep.Fates{Memory: mem}, Config: &keep.Config{}, Options: &keep.Options{Now: time.Now}, Mirror: sink.NewFull(&sink.Place{}, nil)}
@@ -152,7 +152,7 @@ func TestFormer(t *testing.T) {
 			rec = &another
 			put()
 		}
-		ch, err := pl.workOut(t.Context(), &Op{Loc: loc, was: was})
+		ch, err := pl.workOut(t.Context(), &Op{Loc: loc, was: was}, nil)
 		if err != nil || (len(ch.oldSts) > 0) != later {
 			t.Fatalf("later %t: %d statements, %v", later, len(ch.oldSts), err)
 		}

@@ -108,13 +108,14 @@ func (of representations) apply(ctx context.Context, _ *inFlight, ops []*Op, _ *
 			return err
 		}
 	}
+	if err := ap.touch(ctx, b, locsOf(ops)...); err != nil {
+		return err
+	}
 	for _, o := range ops {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if more, err := ap.begin(ctx, b, o); err != nil {
-			return err
-		} else if !more {
+		if !ap.begin(ctx, b, o) {
 			continue
 		}
 		if o.Record == nil {

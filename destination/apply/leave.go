@@ -96,10 +96,7 @@ func Becoming(l *ledger.Leaving) (*ledger.Record, error) {
 }
 
 // begin notes and tells what is pending of a resource; false if the operation has nothing else.
-func (ap *Applier) begin(ctx context.Context, b kv.Batch, o *Op) (bool, error) {
-	if err := ap.touch(ctx, b, o.Loc); err != nil {
-		return false, err
-	}
+func (ap *Applier) begin(ctx context.Context, b kv.Batch, o *Op) bool {
 	ap.tell(ctx, o)
 	if o.leaves != nil {
 		ap.Ledger.PutLeaving(b, o.Loc, o.leaves)
@@ -108,28 +105,20 @@ func (ap *Applier) begin(ctx context.Context, b kv.Batch, o *Op) (bool, error) {
 	}
 	if o.fault != nil {
 		ap.Ledger.PutFault(b, o.Loc, o.fault)
-		return false, nil
+		return false
 	}
 	ap.Ledger.DropFault(b, o.Loc)
-	return !o.Settle, nil
+	return !o.Settle
 }
 
-// touch keeps a resource as it is before an operation, while the mirror may have to go back.
-func (ap *Applier) touch(ctx context.Context, b kv.Batch, loc ledger.Hash) error {
+// touch keeps resources as they are before operations, while the mirror may have to go back.
+func (ap *Applier) touch(ctx context.Context, b kv.Batch, locs ...ledger.Hash) error {
 	m := ap.SnapshotMeta()
 	span, ok := m.Back.Span()
 	if !ok {
 		return nil
 	}
-	return ap.Ledger.Touch(ctx, b, span, loc, func() (*ledger.Touched, error) {
-		f, err := ap.Ledger.Fault(ctx, loc)
-		if err != nil {
-			return nil, err
-		}
-		rec, err := ap.Ledger.Record(ctx, loc)
-		if err != nil {
-			return nil, err
-		}
+	return ap.Ledger.Touch(ctx, b, span, locs, func(rec *ledger.Record, f *ledger.Fault) *ledger.Touched {
 		t := &ledger.Touched{}
 		if rec != nil && !rec.Has(ledger.FlagKept) {
 			t.State, t.Item = ap.StateOf(rec).String(), item.Of(rec).Encode()
@@ -137,7 +126,7 @@ func (ap *Applier) touch(ctx context.Context, b kv.Batch, loc ledger.Hash) error
 		if f != nil {
 			t.Item, t.Pending = f.Item, true
 		}
-		return t, nil
+		return t
 	})
 }
 

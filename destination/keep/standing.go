@@ -58,7 +58,7 @@ func MirrorError(err error) error {
 
 // RecordedStatements are those of the kept representation, taken unchecked.
 func (stand *Standing) RecordedStatements(ctx context.Context, loc ledger.Hash, rec *ledger.Record) ([]sink.Statement, error) {
-	ts, err := stand.Ledger.Triples(ctx, loc)
+	ts, err := stand.Ledger.Triples(ctx, loc, rec)
 	if err != nil {
 		return nil, err
 	}

@@ -329,6 +329,45 @@ func (l *Ledger) AllLeaving(ctx context.Context, r kv.Reader, after *Hash) iter.
 	}
 }
 
+// LeavingRecord is a leaving resource with its record, nil for none; or why they cannot be read.
+type LeavingRecord struct {
+	*Leaving
+	Record *Record
+	Err    error
+}
+
+// LeavingRecords is Ledger.AllLeaving with the present records.
+func LeavingRecords(ctx context.Context, l *Ledger, r kv.Reader) iter.Seq2[Hash, LeavingRecord] {
+	return func(yield func(Hash, LeavingRecord) bool) {
+		var locs []Hash
+		var some []*Leaving
+		give := func() bool {
+			recs, err := RecordsAt(ctx, l, locs)
+			if err != nil {
+				yield(Hash{}, LeavingRecord{Err: err})
+				return false
+			}
+			for i, loc := range locs {
+				if !yield(loc, LeavingRecord{some[i], recs[i], nil}) {
+					return false
+				}
+			}
+			locs, some = nil, nil
+			return true
+		}
+		for loc, g := range l.AllLeaving(ctx, r, nil) {
+			if g.Err != nil {
+				yield(loc, LeavingRecord{Err: g.Err})
+				return
+			}
+			if locs, some = append(locs, loc), append(some, g.Leaving); len(locs) == atOnce && !give() {
+				return
+			}
+		}
+		give()
+	}
+}
+
 // PutLeaving adds to a batch that a resource is leaving.
 func (l *Ledger) PutLeaving(b kv.Batch, loc Hash, g *Leaving) {
 	raw, err := json.Marshal(g)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -62,6 +63,64 @@ func (l *Ledger) Record(ctx context.Context, loc Hash) (*Record, error) {
 	return DecodeRecord(raw)
 }
 
+// atOnce is how many keys are asked for at once.
+const atOnce = 500
+
+// RecordsAt reads the records of resources, nil for none.
+func RecordsAt(ctx context.Context, l *Ledger, locs []Hash) ([]*Record, error) {
+	recs := make([]*Record, 0, len(locs))
+	for some := range slices.Chunk(locs, atOnce) {
+		raw, err := getMany(ctx, l, KindResource, some)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range raw {
+			var rec *Record
+			if b != nil {
+				if rec, err = DecodeRecord(b); err != nil {
+					return nil, err
+				}
+			}
+			recs = append(recs, rec)
+		}
+	}
+	return recs, nil
+}
+
+// mostAhead is how many triples are read ahead of one resource.
+const mostAhead = 1000
+
+// ReadBodies reads the kept representations of records: their triples are asked for no more. Those of big
+// resources stay where they are.
+func ReadBodies(ctx context.Context, l *Ledger, recs map[Hash]*Record) error {
+	var locs []Hash
+	for loc, rec := range recs {
+		if rec.Triples > 0 && rec.Triples <= mostAhead {
+			locs = append(locs, loc)
+		}
+	}
+	slices.SortFunc(locs, Hash.Compare)
+	raw, err := getMany(ctx, l, KindBody, locs)
+	if err != nil {
+		return err
+	}
+	for i, loc := range locs {
+		recs[loc].body = raw[i]
+	}
+	return nil
+}
+
+// DropBody forgets what ReadBodies has read.
+func (r *Record) DropBody() { r.body = nil }
+
+func getMany(ctx context.Context, l *Ledger, kind byte, locs []Hash) ([][]byte, error) {
+	keys := make([][]byte, len(locs))
+	for i, loc := range locs {
+		keys[i] = Key(kind, l.dest, loc)
+	}
+	return kv.GetMany(ctx, l.store, keys)
+}
+
 // RecordOr is a record, or why it cannot be read.
 type RecordOr struct {
 	*Record
@@ -116,9 +175,14 @@ func (l *Ledger) Body(ctx context.Context, loc Hash) ([]byte, error) {
 	return Unpack(raw)
 }
 
-// Triples reads the kept representation as it stands.
-func (l *Ledger) Triples(ctx context.Context, loc Hash) ([]rdfres.Triple, error) {
-	wire, err := l.Body(ctx, loc)
+// Triples reads the kept representation of a record as it stands.
+func (l *Ledger) Triples(ctx context.Context, loc Hash, rec *Record) (_ []rdfres.Triple, err error) {
+	var wire []byte
+	if rec.body != nil {
+		wire, err = Unpack(rec.body)
+	} else {
+		wire, err = l.Body(ctx, loc)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +194,7 @@ func (l *Ledger) Proven(ctx context.Context, loc Hash, rec *Record) ([]rdfres.Tr
 	if rec.Triples == 0 {
 		return nil, nil
 	}
-	ts, err := l.Triples(ctx, loc)
+	ts, err := l.Triples(ctx, loc, rec)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,8 @@ type Owned struct {
 // Owning is a resource that owns triples of a subject.
 type Owning struct {
 	Owner
-	Hashes []byte // sorted, 16 bytes each
+	Subject Hash
+	Hashes  []byte // sorted, 16 bytes each
 }
 
 // Find is the position of a hash in a sorted list.
@@ -85,16 +86,20 @@ func (w Ownership) DisownAll(ctx context.Context, b kv.Batch, loc Hash) error {
 	return nil
 }
 
-// Owners yields the resources that own triples of a subject, of all destinations. Hashes are
+// Owners yields the resources that own triples of subjects, of all destinations. Hashes are
 // valid until the next step. The sequence ends after the first error.
-func (w Ownership) Owners(ctx context.Context, subject Hash) iter.Seq2[Owning, error] {
+func (w Ownership) Owners(ctx context.Context, subjects ...Hash) iter.Seq2[Owning, error] {
 	return func(yield func(Owning, error) bool) {
-		prefix := Key(KindOwned, w.space, subject)
-		for pair, err := range w.store.Scan(ctx, prefix, kv.PrefixEnd(prefix)) {
+		ranges := make([]kv.Range, len(subjects))
+		for i, subject := range subjects {
+			prefix := Key(KindOwned, w.space, subject)
+			ranges[i] = kv.Range{Lo: prefix, Hi: kv.PrefixEnd(prefix)}
+		}
+		for pair, err := range kv.ScanMany(ctx, w.store, ranges) {
 			o := Owning{Hashes: pair.Value}
 			if err == nil {
 				var ok bool
-				if _, o.Owner, ok = SplitOwned(pair.Key); !ok || len(pair.Value)%16 != 0 {
+				if o.Subject, o.Owner, ok = SplitOwned(pair.Key); !ok || len(pair.Value)%16 != 0 {
 					err = fmt.Errorf("%w: ownership", ErrDamaged)
 				}
 			}

@@ -36,6 +36,8 @@ type Record struct {
 	Time    time.Time     // time of the change that made this state, zero if unknown
 	Made    rdfres.Digest // graph digest of what is kept, where that is not the wire form (FlagMapped)
 	Via     string        // where the source has it from (FlagVia)
+
+	body []byte // the kept representation, packed; nil: not read ahead
 }
 
 // Promised gives the promised length, -1 unknown. A representation that could change once

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -35,20 +36,39 @@ func (l *Ledger) touchedKey(s Span) []byte {
 	return binary.BigEndian.AppendUint32(Key(KindTouched, l.dest), uint32(s))
 }
 
-// Touch keeps the state of a resource, unless it was touched before in this span.
-func (l *Ledger) Touch(ctx context.Context, b kv.Batch, s Span, loc Hash, was func() (*Touched, error)) error {
-	if is, err := l.isTouched(ctx, l.store, s, loc); is || err != nil {
-		return err
+// Touch keeps the states of resources, by record and fault, unless they were touched before in this span.
+func (l *Ledger) Touch(ctx context.Context, b kv.Batch, s Span, locs []Hash, was func(*Record, *Fault) *Touched) error {
+	for some := range slices.Chunk(locs, atOnce) {
+		keys := make([][]byte, len(some))
+		for i, loc := range some {
+			keys[i] = append(l.touchedKey(s), loc[:]...)
+		}
+		touched, err := kv.GetMany(ctx, l.store, keys)
+		if err != nil {
+			return err
+		}
+		var first []Hash
+		for i, loc := range some {
+			if touched[i] == nil {
+				first = append(first, loc)
+			}
+		}
+		recs, err := RecordsAt(ctx, l, first)
+		if err != nil {
+			return err
+		}
+		for i, loc := range first {
+			f, err := l.Fault(ctx, loc)
+			if err != nil {
+				return err
+			}
+			raw, err := json.Marshal(was(recs[i], f))
+			if err != nil {
+				panic("ledger: touched cannot be written: " + err.Error()) // plain fields only
+			}
+			b.Set(append(l.touchedKey(s), loc[:]...), raw)
+		}
 	}
-	t, err := was()
-	if err != nil {
-		return err
-	}
-	raw, err := json.Marshal(t)
-	if err != nil {
-		panic("ledger: touched cannot be written: " + err.Error()) // plain fields only
-	}
-	b.Set(append(l.touchedKey(s), loc[:]...), raw)
 	return nil
 }
 

@@ -3,17 +3,17 @@ package ledger
 import (
 	"testing"
 
-	"github.com/rsbridge/rsbridge/internal/kv/memkv"
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // A touched resource is told once, as it was before the first operation since a span.
 func TestTouchedSinceASpan(t *testing.T) {
-	store := memkv.New()
+	store := teststores.Records(t)
 	l := &Ledger{store: store, dest: 1}
 	touch := func(s Span, loc, was string) {
 		b := store.Batch()
 		defer b.Close()
-		if err := l.Touch(t.Context(), b, s, HashOf(loc), func() (*Touched, error) { return &Touched{State: was}, nil }); err != nil {
+		if err := l.Touch(t.Context(), b, s, []Hash{HashOf(loc)}, func(*Record, *Fault) *Touched { return &Touched{State: was} }); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.Commit(t.Context(), true); err != nil {

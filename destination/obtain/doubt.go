@@ -32,7 +32,7 @@ func (ob *Obtainer) isStrange(ctx context.Context, rec *ledger.Record, ts []rdfr
 	if err != nil || old == nil || old.Triples == 0 || old.Graph == rec.Graph || old.Has(ledger.FlagMapped) || len(ts) == 0 {
 		return false
 	}
-	before, err := ob.Ledger.Triples(ctx, loc)
+	before, err := ob.Ledger.Triples(ctx, loc, old)
 	if err != nil {
 		return false // told when the batch is worked out
 	}

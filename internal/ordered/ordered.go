@@ -15,6 +15,20 @@ const perJob = 64
 // processors at once, with a bounded number of items under way. It ends with the
 // first error; all goroutines have ended when the iteration has.
 func Map[A, B any](items iter.Seq2[A, error], work func(A) (B, error)) iter.Seq2[B, error] {
+	return MapSome(items, func(some []A) (made []B, err error) {
+		for _, a := range some {
+			b, err := work(a)
+			if err != nil {
+				return made, err
+			}
+			made = append(made, b)
+		}
+		return made, nil
+	})
+}
+
+// MapSome is Map with work for some items at once. Beside an error it gives the results before it.
+func MapSome[A, B any](items iter.Seq2[A, error], work func([]A) ([]B, error)) iter.Seq2[B, error] {
 	type job struct {
 		items []A
 		made  []B
@@ -31,13 +45,8 @@ func Map[A, B any](items iter.Seq2[A, error], work func(A) (B, error)) iter.Seq2
 		for range n {
 			all.Go(func() {
 				for j := range jobs {
-					for _, a := range j.items {
-						b, err := work(a)
-						if err != nil {
-							j.err = err
-							break
-						}
-						j.made = append(j.made, b)
+					if len(j.items) > 0 {
+						j.made, j.err = work(j.items)
 					}
 					close(j.done)
 				}

@@ -6,14 +6,12 @@ package patch
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
 
 	"github.com/rsbridge/rsbridge/changetrack"
 	"github.com/rsbridge/rsbridge/internal/clip"
-	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/jsonpatch"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/rdfres/codec"
@@ -73,16 +71,49 @@ func (k *Kind) Digests(c *changetrack.Change) (base, result rdfres.Digest) {
 // NewQueue starts the workers of a queue; Stop ends them.
 func NewQueue(ctx context.Context, view *changetrack.View) *Queue {
 	n := runtime.GOMAXPROCS(0)
-	p := &Queue{ctx: ctx, view: view, work: make(chan *job, 16*n), most: 16 * n}
+	p := &Queue{ctx: ctx, view: view, work: make(chan *job, waiting*n), most: waiting * n}
 	for range n {
 		p.done.Go(func() {
 			for j := range p.work {
-				j.patches, j.err = compute(p.ctx, p.view, &j.change)
-				close(j.done)
+				p.compute(j, len(p.work)/n)
 			}
 		})
 	}
 	return p
+}
+
+// waiting is how many changes wait for each worker.
+const waiting = 64
+
+// readBytes bounds the representations read at once; one change may have more.
+const readBytes = 4 << 20
+
+// compute does a job, and up to so many others: their representations are read at once.
+func (p *Queue) compute(j *job, others int) {
+	jobs, size := []*job{j}, j.change.Before.Fixity.Length+j.change.After.Fixity.Length
+	for ; others > 0 && size < readBytes; others-- {
+		select {
+		case other, ok := <-p.work:
+			if !ok {
+				others = 0
+				break
+			}
+			jobs, size = append(jobs, other), size+other.change.Before.Fixity.Length+other.change.After.Fixity.Length
+		default:
+			others = 0
+		}
+	}
+	var refs []changetrack.Ref
+	for _, j := range jobs {
+		refs = append(refs, changetrack.Ref{Entity: j.change.Entity, Sequence: j.change.Before.Sequence}, changetrack.Ref{Entity: j.change.Entity, Sequence: j.change.After.Sequence})
+	}
+	blobs, err := p.view.Representations(p.ctx, refs)
+	for i, j := range jobs {
+		if j.err = err; err == nil {
+			j.patches, j.err = compute(p.ctx, &j.change, blobs[2*i], blobs[2*i+1])
+		}
+		close(j.done)
+	}
 }
 
 var noPatch = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
@@ -130,18 +161,14 @@ func patchable(c *changetrack.Change) bool {
 
 // compute gives the patches of an update, each smaller than the representation: none without
 // the version before, dropped by retention perhaps.
-func compute(ctx context.Context, view *changetrack.View, c *changetrack.Change) (made []Patch, err error) {
+func compute(ctx context.Context, c *changetrack.Change, before, after changetrack.Blob) (made []Patch, err error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	var data [2][]byte
-	for i, v := range []*changetrack.Version{c.Before, c.After} {
-		blob, err := view.Representation(ctx, c.Entity, v.Sequence)
-		if errors.Is(err, kv.ErrNotFound) {
+	for i, blob := range []changetrack.Blob{before, after} {
+		if !blob.IsKept() {
 			return nil, nil
-		}
-		if err != nil {
-			return nil, err
 		}
 		if data[i], err = blob.Bytes(); err != nil {
 			return nil, err

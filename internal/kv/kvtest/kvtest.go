@@ -32,6 +32,7 @@ func Run(t *testing.T, open func(testing.TB) kv.Store) {
 	with("ranges", testRanges)
 	with("snapshot", testSnapshot)
 	with("copies", testCopies)
+	with("many", testMany)
 	with("prefix", testPrefix)
 	with("join", testJoin)
 	with("concurrent", testConcurrent)
@@ -171,6 +172,75 @@ func testSnapshot(t *testing.T, s kv.Store) {
 	}
 	if got := keys(t, s.Scan(t.Context(), nil, nil)); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("store holds %q", got)
+	}
+}
+
+// testMany: many questions at once have the answers of each alone, in the present and in a snapshot.
+func testMany(t *testing.T, s kv.Store) {
+	below := kv.Prefix(s, []byte("p"))
+	b := below.Batch()
+	defer b.Close()
+	for _, group := range []string{"\x00", "b", "bb", "c\xff"} {
+		for i := range 40 {
+			b.Set(fmt.Appendf(nil, "%s/%02d", group, i), fmt.Append(nil, i))
+		}
+	}
+	b.Set([]byte("empty"), nil)
+	commit(t, b)
+	snap := below.Snapshot(t.Context())
+	defer snap.Close()
+	b.DeleteRange([]byte("b/10"), []byte("b/30"))
+	b.Set([]byte("b/05"), []byte("new"))
+	b.Set([]byte("c\xff/99"), []byte("new"))
+	commit(t, b)
+	var asked [][]byte
+	for _, k := range []string{"z", "c\xff/99", "b/05", "b/20", "empty", "b/05", "\x00/39", ""} {
+		asked = append(asked, []byte(k))
+	}
+	var ranges []kv.Range
+	for _, group := range []string{"\x00/", "a/", "b/", "b/30", "bb/", "c\xff/"} {
+		ranges = append(ranges, kv.Range{Lo: []byte(group), Hi: kv.PrefixEnd([]byte(group))})
+	}
+	ranges[2].Hi = []byte("b/3")
+	for name, r := range map[string]kv.Reader{"store": below, "snapshot": snap, "forgetful": kv.Forget(below)} {
+		values, err := kv.GetMany(t.Context(), r, asked)
+		if err != nil || len(values) != len(asked) {
+			t.Fatalf("%s: %d values, %v", name, len(values), err)
+		}
+		for i, k := range asked {
+			want, err := r.Get(t.Context(), k)
+			if there := err == nil; there != (values[i] != nil) || !bytes.Equal(values[i], want) {
+				t.Errorf("%s: %q is %q, alone %q, %v", name, k, values[i], want, err)
+			}
+		}
+		var want, got []string
+		for _, in := range ranges {
+			for p, err := range r.Scan(t.Context(), in.Lo, in.Hi) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				want = append(want, string(p.Key)+"="+string(p.Value))
+			}
+		}
+		for p, err := range kv.ScanMany(t.Context(), r, ranges) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, string(p.Key)+"="+string(p.Value))
+		}
+		if !slices.Equal(got, want) || len(got) < 120 {
+			t.Errorf("%s: %d pairs %q, want %d", name, len(got), got, len(want))
+		}
+	}
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(errOver)
+	if _, err := kv.GetMany(ended, below, asked); !errors.Is(err, errOver) {
+		t.Errorf("GetMany under an ended context = %v", err)
+	}
+	for _, err := range kv.ScanMany(ended, below, ranges) {
+		if !errors.Is(err, errOver) {
+			t.Errorf("ScanMany under an ended context = %v", err)
+		}
 	}
 }
 

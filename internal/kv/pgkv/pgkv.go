@@ -83,6 +83,8 @@ var (
 	_ kv.Loader = (*Store)(nil)
 	_ kv.Sized  = (*Store)(nil)
 	_ kv.Led    = (*Store)(nil)
+	_ kv.Many   = (*Store)(nil)
+	_ kv.Many   = (*snapshot)(nil)
 )
 
 // Engine opens the database of an address, the part behind "postgres:".

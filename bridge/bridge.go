@@ -245,6 +245,7 @@ func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
 			}
 		},
 		Changed: func(set string) {
+			b.state.noteNewest(b)
 			if b.forms.push != nil { // it is opened next
 				b.forms.push.Changed(set)
 			}

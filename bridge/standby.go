@@ -72,6 +72,9 @@ func (s *state) open(ctx context.Context, b *Bridge) error {
 	if s.led, _ = b.kv.(kv.Led); s.led == nil {
 		return sharedfiles.Drop(ctx, own)
 	}
+	if err := b.cfg.Records().Note(ctx, b.kv, s.led); err != nil {
+		return err
+	}
 	if err := noteLead(ctx, b.cfg, s.led); err != nil {
 		return err
 	}
@@ -105,6 +108,18 @@ func noteLead(ctx context.Context, c *Config, led kv.Led) error {
 		return fmt.Errorf("note the lead in the state folder: %w", err)
 	}
 	return nil
+}
+
+// noteNewest notes what was published, for a next process with this folder.
+func (s *state) noteNewest(b *Bridge) {
+	if s.led == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), leadWait, errUncertain)
+	defer cancel()
+	if err := b.cfg.Records().Note(ctx, b.kv, s.led); err != nil {
+		b.log.Error("the newest commit of the state is not noted in its folder", "error", err)
+	}
 }
 
 func fetchFiles(ctx context.Context, own kv.Reader, cfg *Config) error {
@@ -326,6 +341,9 @@ func newer(ctx context.Context, b *Bridge) (*Bridge, error) {
 		}
 		if isFree(b.cfg, l) {
 			return nil, errLeaderless
+		}
+		if err := b.state.watch.Note(ctx); err != nil {
+			return nil, err
 		}
 		next, err := follow(ctx, b, l.Name, time.Since(began) > publishWait)
 		if !errors.Is(err, errUnpublished) && !errors.Is(err, changetrack.ErrUnderWay) {

@@ -84,7 +84,7 @@ func storeDir(number int) string { return storesDir + strconv.Itoa(number) + "/"
 func chunkName(dir string, number int) string { return fmt.Sprintf("%s%08d.zst", dir, number) }
 
 // ofOthers are the names in a state folder that a backup has in another form, or not at all.
-var ofOthers = map[string]bool{"kv": true, "tmp": true, "lock": true, "holder.json": true}
+var ofOthers = map[string]bool{"kv": true, "tmp": true, "lock": true, "holder.json": true, "newest.json": true}
 
 // localPath is the place of an entry below a folder.
 func localPath(dir, name string) (string, error) {

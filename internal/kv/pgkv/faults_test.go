@@ -258,6 +258,31 @@ func TestLostCommits(t *testing.T) {
 	want(t, s, "k", "1")
 }
 
+// TestLostCommitsAtRest: a process that writes nothing notices it too.
+func TestLostCommitsAtRest(t *testing.T) {
+	defer pgkv.SetBeat(20 * time.Millisecond)()
+	base := teststores.Postgres(t)
+	eyes, s := look(t, base), open(t, base)
+	defer s.Close()
+	for i := range 5 {
+		if err := put(s, "k", fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := eyes.count(`SELECT (extract(epoch FROM until) * 1000)::bigint FROM rsbridge_head`)
+	for eyes.count(`SELECT (extract(epoch FROM until) * 1000)::bigint FROM rsbridge_head`) <= before { // a beat has seen them
+		if t.Context().Err() != nil {
+			t.Fatal("no beat")
+		}
+	}
+	eyes.exec(`UPDATE rsbridge_head SET rev = rev - 1, last = gen_random_uuid()`)
+	for s.Hold(t.Context()) == nil {
+	}
+	if err := s.Hold(t.Context()); !errors.Is(err, kv.ErrLost) {
+		t.Errorf("Hold = %v", err)
+	}
+}
+
 // TestSnapshots: one that the database has forgotten reads nothing more; what none needs goes; no session waits in
 // a transaction.
 func TestSnapshots(t *testing.T) {

@@ -72,6 +72,7 @@ type Store struct {
 	writing sync.Mutex // one commit at a time; guards last
 	last    [16]byte   // name of the newest commit seen
 
+	heard  int64 // number of the newest commit at the last beat; of the beats alone
 	failed atomic.Pointer[error]
 	end    context.CancelCauseFunc
 	ended  context.Context
@@ -243,14 +244,16 @@ func (s *Store) beat() error {
 	defer cancel()
 	if !s.read {
 		began := time.Now()
-		tag, err := s.pool.Exec(ctx, `UPDATE rsbridge_head SET until = clock_timestamp() + $2 WHERE token = $1`, s.token, lease)
-		if err != nil {
-			return err
-		}
-		if tag.RowsAffected() == 0 {
+		var rev int64
+		err := s.pool.QueryRow(ctx, `UPDATE rsbridge_head SET until = clock_timestamp() + $2 WHERE token = $1 RETURNING rev`, s.token, lease).Scan(&rev)
+		if errors.Is(err, pgx.ErrNoRows) || err == nil && rev < s.heard {
 			s.fail(s.lost(ctx))
 			return nil
 		}
+		if err != nil {
+			return err
+		}
+		s.heard = rev
 		s.right.confirm(began)
 	}
 	b := &pgx.Batch{}

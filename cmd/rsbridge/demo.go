@@ -24,7 +24,7 @@ import (
 
 func (a *app) demo() *cobra.Command {
 	var once bool
-	var dir string
+	var dir, state string
 	c := &cobra.Command{Use: "demo", Short: "The tour: real data in one embedded store, exposed, mirrored into another, changed, proven equal", Args: cobra.NoArgs,
 		Long: `Loads a release of the schema.org vocabulary into an embedded store, exposes it,
 mirrors it into a second store and audits the mirror. Then the next release arrives:
@@ -36,6 +36,9 @@ code 0 only for a mirror proven equal.
 --json: {"equal","scans":[...],"syncs":[...],"audits":[...]}, the reports of the steps, once the mirror is proven equal`,
 		Example: "  rsbridge demo --once",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if state != "" && !strings.Contains(state, "://") {
+				return usage("--state takes the address of a PostgreSQL database: postgres://HOST/DATABASE")
+			}
 			if dir == "" {
 				if dir, err = os.MkdirTemp("", "rsbridge-demo-"); err != nil {
 					return err
@@ -44,7 +47,7 @@ code 0 only for a mirror proven equal.
 			} else if err := folder(dir); err != nil {
 				return err
 			}
-			cfg, file, err := demoConfig(absolute(dir))
+			cfg, file, err := demoConfig(absolute(dir), state)
 			if err != nil {
 				return err
 			}
@@ -78,6 +81,7 @@ code 0 only for a mirror proven equal.
 		}}
 	c.Flags().BoolVar(&once, "once", false, "end when the mirror is proven equal")
 	c.Flags().StringVar(&dir, "dir", "", "keep the stores and the state in this `DIR` (default: a temporary one, removed at the end)")
+	c.Flags().StringVar(&state, "state", "", "keep the records in the PostgreSQL database at this `URL`, empty or of a demo with the same --dir")
 	return c
 }
 
@@ -107,14 +111,18 @@ Then your own store:
 const demoHead = "# The configuration of rsbridge demo."
 
 // demoConfig writes the configuration of the demo into its folder, and reads it.
-func demoConfig(dir string) (cfg *bridge.Config, file string, err error) {
+func demoConfig(dir, state string) (cfg *bridge.Config, file string, err error) {
 	file = filepath.Join(dir, "rsbridge.yaml")
 	if old, err := os.ReadFile(file); err == nil && !strings.HasPrefix(string(old), demoHead) {
 		return nil, "", usage("%s is not of the demo: give another --dir", file)
 	}
 	public, admin := freePort(publicListen), freePort(adminListen)
+	where := "state: ./state"
+	if state != "" {
+		where = fmt.Sprintf("state: %q\nstate_folder: ./state", state)
+	}
 	text := fmt.Sprintf(demoHead+`
-state: ./state
+%s
 public: {listen: %q}
 admin: {listen: %q}
 stores:
@@ -133,7 +141,7 @@ destinations:
     source: "http://%s"
     store: mirror
     graph_iri: http://example.org/mirror
-`, public, admin, public)
+`, where, public, admin, public)
 	if cfg, err = bridge.Parse([]byte(text), file); err != nil {
 		return nil, "", err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"mime"
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs the command as a user does. Beside testscript's commands there
 // are: port NAME... (free ports into variables), exits N COMMAND... (wants this
 // exit code), files DIR PORT (a plain file server until the end), answers URL (waits until it does), get URL FILE, post URL
-// UPDATE, and those of faultyCmds and daemonCmds.
+// UPDATE, and those of faultyCmds and daemonCmds. With the condition [postgres] $POSTGRES is an empty database.
 //
 // With -short, which is how the race detector runs, there are only the scripts with
 // a daemon; the others run without it.
@@ -45,15 +46,26 @@ func TestScripts(t *testing.T) {
 			return err == nil && !daemon.Match(text)
 		})
 	}
+	postgres := ""
+	if os.Getenv(teststores.EnvPostgres) != "" {
+		postgres = teststores.Postgres(t)
+	}
 	cmds := scriptCmds()
 	maps.Copy(cmds, faultyCmds())
 	maps.Copy(cmds, daemonCmds())
 	testscript.Run(t, testscript.Params{
 		Files: scripts,
 		Cmds:  cmds,
+		Condition: func(name string) (bool, error) {
+			if name != "postgres" {
+				return false, errors.New("unknown condition")
+			}
+			return postgres != "", nil
+		},
 		Setup: func(env *testscript.Env) error {
 			env.Values[proxiesKey{}] = proxies{}
 			env.Setenv("GORACE", os.Getenv("GORACE"))
+			env.Setenv("POSTGRES", postgres)
 			env.Defer(func() { // what the daemons of a failed script have logged
 				if t, ok := env.T().(interface{ Failed() bool }); !ok || !t.Failed() {
 					return

@@ -52,7 +52,7 @@ type MovedSet struct {
 // MovedDestination is the report of moving a destination.
 type MovedDestination struct {
 	destination.MoveReport
-	// Configure is the new part of the configuration, "" if it is there already.
+	// Configure is the missing change of the configuration, or of what the API has declared; "" for none.
 	Configure string `json:"configure,omitempty"`
 }
 
@@ -146,7 +146,11 @@ func (b *Bridge) canChange(action, name string, args any) error {
 	}
 	if action == "move-set" {
 		if !s.removed {
-			return fmt.Errorf("set %s is in the configuration: rename it there first; %w", name, ErrUnchanged)
+			todo := ": rename it there first"
+			if b.cfg.Declared(declared.Sets, name) != nil {
+				todo = fmt.Sprintf(", declared by the API: DELETE /api/v1/sets/%s, then PUT its definition to /api/v1/sets/%s", name, moveTo(args))
+			}
+			return fmt.Errorf("set %s is in the configuration%s; %w", name, todo, ErrUnchanged)
 		}
 		return b.canMoveSet(name, moveTo(args))
 	}
@@ -295,6 +299,9 @@ func (m *mirror) move(ctx context.Context, run *jobs.Run) (any, error) {
 	out := MovedDestination{MoveReport: rep}
 	if _, fault := m.open(ctx); err == nil && fault != nil {
 		out.Configure = fmt.Sprintf("destinations.%s.store: %s", m.name, o.To)
+		if b.cfg.Declared(declared.Destinations, m.name) != nil {
+			out.Configure = fmt.Sprintf("PUT its definition to /api/v1/destinations/%s, with \"store\": %q", m.name, o.To)
+		}
 		b.log.Warn("a destination waits for its configuration", "destination", m.name, "write", out.Configure)
 	}
 	if err != nil {

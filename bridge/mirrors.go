@@ -78,7 +78,7 @@ func (m *mirror) open(ctx context.Context) (*destination.Destination, error) {
 		err = fmt.Errorf("destination %s: %w", m.name, err)
 	} else {
 		d, err = destination.Open(ctx, kv.Prefix(b.kv, spaces.Destination), st.sink, b.cfg.Mirror(m.name, b.cfg.TempDir()), destination.Options{
-			Transport: m.web, Now: b.now, Heard: m.live.Announced, Progress: m.progress, Logger: b.log.With("component", "destination"),
+			Transport: m.web, Now: b.now, Heard: m.live.Announced, Progress: m.progress, Plan: m.plan, Logger: b.log.With("component", "destination"),
 		})
 	}
 	m.mu.Lock()
@@ -123,12 +123,22 @@ type AuditArgs struct {
 func (m *mirror) subject() string { return "destination:" + m.name }
 
 func (m *mirror) progress(stage string, done, total int64) {
-	m.mu.Lock()
-	run := m.run
-	m.mu.Unlock()
-	if run != nil {
+	if run := m.underWay(); run != nil {
 		run.Progress(stage, done, total)
 	}
+}
+
+func (m *mirror) plan(stages ...string) {
+	if run := m.underWay(); run != nil {
+		run.Plans(stages...)
+	}
+}
+
+// underWay is the present run, nil for none.
+func (m *mirror) underWay() *jobs.Run {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.run
 }
 
 // begin decodes the arguments of a run and lets progress reach it.

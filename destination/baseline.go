@@ -94,6 +94,7 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 		end, err = r.compareWith(ctx, o, v)
 	case o.ResourceList != "":
 		r.why("taken from the Resource List")
+		r.plans("list", "resources")
 		end, err = r.compare(ctx, o, feed.Always)
 	default:
 		r.why("the source has neither list nor dump; its changes are applied from the first one")
@@ -150,6 +151,13 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 			m.CloseGap()
 		}
 	})
+}
+
+// plans names the stages of a baseline into an empty mirror. The changes after it end such a run.
+func (r *run) plans(stages ...string) {
+	if m := r.d.mem.SnapshotMeta(); m.Stage == ledger.Baseline && m.Resources == 0 && !r.dry {
+		r.d.opt.Plan(append(stages, "changes")...)
+	}
 }
 
 // ownFailure tells failures of our side: another document does not help.
@@ -554,6 +562,11 @@ func (r *run) dumpIf(ctx context.Context, o *feed.Offer, when feed.When, wanted 
 	n := int64(0)
 	var bad error // of the first broken package; the others are read all the same
 	inRow, read := 0, int64(0)
+	if len(packages) == 1 {
+		r.plans("packages", "resources")
+	} else {
+		r.plans("packages")
+	}
 	d.opt.Progress("packages", read, int64(len(packages)))
 	for p, err := range dump.Open(ctx) {
 		if err == nil {

@@ -76,6 +76,9 @@ func Open(ctx context.Context, store kv.Store, to sink.Sink, cfg keep.Config, o 
 	if o.Progress == nil {
 		o.Progress = func(string, int64, int64) {}
 	}
+	if o.Plan == nil {
+		o.Plan = func(...string) {}
+	}
 	lim := defaultLimits()
 	if cfg.MaxResourceBytes > 0 {
 		lim.Resource = min(cfg.MaxResourceBytes, math.MaxInt64-1) // one more is asked for

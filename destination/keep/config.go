@@ -54,6 +54,7 @@ type Options struct {
 	Now       func() time.Time
 	Logger    *slog.Logger
 	Progress  func(stage string, done, total int64) // total is 0 while it is not known
+	Plan      func(stages ...string)                // all stages of a run in their order, if they are known; may be left out
 	Heard     func() feed.Heard                     // of the source by notifications; nil: nothing
 	Pause     time.Duration                         // between two polls of Wait; default 1m
 	Wake      <-chan struct{}                       // ends Wait, as a hub's callback may; nil: polls alone

@@ -268,8 +268,8 @@ func TestPages(t *testing.T) {
 	w.sees(w.get("/check", 200), "store local", "destination copy", "✔")
 }
 
-// TestProgress: a scan tells its stages before it is through them. Its stages, those of the dump and of the mirror
-// end with totals.
+// TestProgress: a scan, the first sync and an audit tell their stages before they are through them. The stages of the
+// scan, of the dump and of the mirror end with totals.
 func TestProgress(t *testing.T) {
 	w := newWorld(t, nil)
 	w.update("local", books(0, 1200, "Book"))
@@ -293,8 +293,11 @@ func TestProgress(t *testing.T) {
 	if want := "read group describe publish dump"; strings.Join(scan.Plan, " ") != want || told["describe"] != "3600 of 3600" || told["dump"] != "1000 of 1200" || len(told) != 4 {
 		t.Errorf("the scan plans %v, want %s, and has %v", scan.Plan, want, told)
 	}
-	if _, told := stages("sync:copy"); told["resources"] != "1000 of 1200" {
-		t.Errorf("the sync has %v", told)
+	w.do("audit", "copy", nil)
+	audit, _ := stages("audit:copy")
+	sync, told := stages("sync:copy")
+	if told["resources"] != "1000 of 1200" || strings.Join(sync.Plan, " ") != "packages resources changes" || strings.Join(audit.Plan, " ") != "inventory mirror subjects" {
+		t.Errorf("the sync plans %v and has %v, the audit plans %v", sync.Plan, told, audit.Plan)
 	}
 	w.sees(w.get(fmt.Sprintf("/runs/%d", scan.ID), 200), "3600 of 3600 triples", "1000 of 1200")
 }

@@ -20,7 +20,7 @@ LEAN := -trimpath -ldflags=-w -gcflags=all=-dwarf=false -tags=nomsgpack
 REVISION = $(shell git describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null)
 STAMP    = -ldflags='-w -X github.com/rsbridge/rsbridge/internal/version.revision=$(REVISION)'
 
-.PHONY: build run test plain raced lint vuln bench bench-two bench-large bench-weeks fuzz campaign generate dist site pictures lighthouse clean
+.PHONY: build run test plain raced race-all lint vuln bench bench-two bench-large bench-weeks fuzz campaign generate dist site pictures lighthouse clean
 
 build:
 	CGO_ENABLED=0 $(GO) build $(LEAN) $(STAMP) -o $(BIN) ./cmd/rsbridge
@@ -41,6 +41,8 @@ test: export GOTMPDIR := $(or $(TMPDIR),/tmp)
 # times what lives, and to 2 GiB at most before it is collected more often.
 test: export GOGC := 400
 test: export GOMEMLIMIT := 2GiB
+# The servers in Java live for minutes: they need no second compiler.
+test: export JDK_JAVA_OPTIONS := -XX:+UseSerialGC -XX:TieredStopAtLevel=1
 
 # Fetches the stores and clients that the tests meet, starts them once, runs
 # everything; the end names what could not be run. While the tests of one run wait
@@ -53,17 +55,20 @@ test: build
 SIDE    := -p $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1 )))
 # go itself makes room for its test binaries on disk (GOTMPDIR), and the tests for their files in memory.
 INSIDE  := -exec 'env GOTMPDIR=$(TMPDIR)'
+LIMIT   := 45m
 LONGEST = $(if $(filter ./...,$(PACKAGES)),./destination ./bridge ./sparqlsrc ./cmd/rsbridge ./internal/embedstore)
 
 # Lint vets all packages once, so no part of the tests does.
 plain:
-	$(GO) test $(SIDE) $(INSIDE) -vet=off -timeout 45m $(LONGEST) $(PACKAGES)
+	$(GO) test $(SIDE) $(INSIDE) -vet=off -timeout $(LIMIT) $(LONGEST) $(PACKAGES)
 
 # The release compresses with the zstd of Go: with pebblegozstd the race detector sees that
 # one, and no library of C is compiled. Without the option each process sleeps for a second
 # at its end.
-raced:
-	@if [ $(RACE) = 1 ]; then GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) test $(SIDE) $(INSIDE) -race -short -tags nomsgpack,pebblegozstd -vet=off -timeout 45m $(LONGEST) $(RACED); \
+raced: SHORT := -short
+race-all: LIMIT := 180m
+raced race-all:
+	@if [ $(RACE) = 1 ]; then GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) test $(SIDE) $(INSIDE) -race $(SHORT) -tags nomsgpack,pebblegozstd -vet=off -timeout $(LIMIT) $(LONGEST) $(RACED); \
 	else echo "NOT RUN: the race detector: there is no C compiler (install gcc)"; fi
 
 lint:
@@ -152,6 +157,7 @@ campaign: build
 	RSBRIDGE_HISTORIES=100 RSBRIDGE_CHANGES=10000 $(GO) test ./bridge -run 'TestNetwork$$' -v -parallel 16 -timeout 90m
 	RSBRIDGE_ENTRIES=10000000 $(GO) test ./resourcesync/... -run TestMemoryDoesNotGrow -v -timeout 45m
 	RSBRIDGE_PAIRS=1000000 $(GO) test ./jsonpatch -run TestRandom -v -timeout 45m
+	$(GO) run ./internal/teststores/withstores $(MAKE) race-all
 	$(MAKE) fuzz FUZZTIME=120s
 
 FUZZTIME ?= 20s

@@ -53,6 +53,7 @@ type bench struct {
 }
 
 func newBench(t testing.TB) *bench {
+	teststores.Third(t)
 	return benchOf(t, newTestSource(t), newTestMirror(t), newStore(t))
 }
 

@@ -24,7 +24,7 @@ import (
 // TestForeignHistories follows sources in every form that the specifications allow while
 // they change, and lose changes: the mirror is what the source is, and the audit says so.
 func TestForeignHistories(t *testing.T) {
-	for seed := range teststores.Histories(3, 40) {
+	for seed := range teststores.Histories(3, 20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			playForeign(t, uint64(seed), "")
@@ -34,7 +34,7 @@ func TestForeignHistories(t *testing.T) {
 
 // TestForeignSetBacks follows such sources while they are restored from backups besides.
 func TestForeignSetBacks(t *testing.T) {
-	for seed := range teststores.Histories(3, 40) {
+	for seed := range teststores.Histories(3, 20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			playForeign(t, uint64(seed), "set back")
@@ -45,7 +45,7 @@ func TestForeignSetBacks(t *testing.T) {
 // TestForeignSetBacksInParts follows such sources whose lists are in parts and whose times are
 // told coarsely: their indexes stay as they are while what they name does not.
 func TestForeignSetBacksInParts(t *testing.T) {
-	for seed := range teststores.Histories(3, 40) {
+	for seed := range teststores.Histories(3, 20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			playForeign(t, uint64(seed), "set back in parts")

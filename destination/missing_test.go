@@ -436,7 +436,7 @@ func TestNewestChangeListFirst(t *testing.T) {
 // Lists come and go: no run fails, none says that the mirror is in sync while it is not, and
 // when all is there again, or the source lists what it has, it is.
 func TestChangeListsComeAndGo(t *testing.T) {
-	for seed := range uint64(teststores.Histories(3, 40)) {
+	for seed := range uint64(teststores.Histories(3, 20)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { t.Parallel(); playIndex(t, seed, false) })
 	}
 }
@@ -445,7 +445,7 @@ func TestChangeListsComeAndGo(t *testing.T) {
 // of the very bytes of before, the same number, an empty list that did not change, or changes
 // that tell no time and are like those of before. A mirror that is wrong is never in sync.
 func TestSetBackLists(t *testing.T) {
-	for seed := range uint64(teststores.Histories(3, 40)) {
+	for seed := range uint64(teststores.Histories(3, 20)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { t.Parallel(); playIndex(t, seed, true) })
 	}
 }

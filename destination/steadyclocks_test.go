@@ -17,7 +17,7 @@ import (
 // servers and ours, are hours or months off but do not jump, which tell times to the
 // millisecond, second or minute, in one list or in closed ones, and drop old changes.
 func TestSteadyClocks(t *testing.T) {
-	n := teststores.Histories(4, 40)
+	n := teststores.Histories(4, 20)
 	for seed := range n {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

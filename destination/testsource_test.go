@@ -358,8 +358,14 @@ func writePacked(w http.ResponseWriter, r *http.Request, body []byte) {
 	w.Write(gz(body))
 }
 
-// packers are kept: each takes a megabyte, and the sources pack all that they say.
-var packers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+// packers are kept, and quick: the sources pack all that they say.
+var packers = sync.Pool{New: func() any {
+	z, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+	if err != nil {
+		panic(err) // the level is none
+	}
+	return z
+}}
 
 func gz(body []byte) []byte {
 	var b bytes.Buffer

@@ -81,7 +81,7 @@ var timeOfChange = regexp.MustCompile(`datetime="[^"]*"`)
 // Lists are wrong some times in a row, or that offer a list, a dump or changes for once. Once the source is
 // right again, the mirror is never in sync and another one, and after two syncs it is in sync.
 func TestWrongChangesInARow(t *testing.T) {
-	for seed := range teststores.Histories(10, 75) {
+	for seed := range teststores.Histories(8, 40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			playWrongChanges(t, uint64(seed))

@@ -1,6 +1,7 @@
 package teststores
 
 import (
+	"hash/fnv"
 	"os"
 	"strconv"
 	"sync"
@@ -34,6 +35,18 @@ func Unraced(t testing.TB, of int) bool {
 	n := cases.of[t.Name()]
 	cases.of[t.Name()]++
 	return n%of > 0
+}
+
+// Third passes over two of three tests and cases with -short, drawn from their names. It is for
+// a harness whose tests have the same goroutines, and differ in what one of them does.
+func Third(t testing.TB) {
+	t.Helper()
+	if h := fnv.New32a(); testing.Short() {
+		h.Write([]byte(t.Name()))
+		if h.Sum32()%3 != 0 {
+			t.Skip("the race detector has the like of it in others; it runs without -short")
+		}
+	}
 }
 
 var cases = struct {

@@ -265,6 +265,36 @@ func (v *View) EntityByKey(ctx context.Context, k rdfres.Digest) (State, error) 
 	return v.state(ctx, k, s)
 }
 
+// Versions gives the present versions of entities in their order, nil for deleted and unknown ones. They are read at
+// once.
+func (v *View) Versions(ctx context.Context, entities []string) ([]*Version, error) {
+	if v.err != nil {
+		return nil, v.err
+	}
+	keys := make([][]byte, len(entities))
+	for i, entity := range entities {
+		keys[i] = stateKey(rdfres.EntityKey(entity))
+	}
+	states, err := kv.GetMany(ctx, v.r, keys)
+	if err != nil {
+		return nil, err
+	}
+	versions := make([]*Version, len(entities))
+	for i, b := range states {
+		if b == nil {
+			continue
+		}
+		s, err := readState(b)
+		if err != nil {
+			return nil, err
+		}
+		if s.entity == entities[i] {
+			versions[i] = s.current
+		}
+	}
+	return versions, nil
+}
+
 // stateOf reads the state of an entity, or gives kv.ErrNotFound.
 func stateOf(ctx context.Context, r kv.Reader, k rdfres.Digest) (*stateRecord, error) {
 	b, err := r.Get(ctx, stateKey(k))

@@ -213,26 +213,31 @@ func (x *Index) update(ctx context.Context) error {
 		}
 	}
 	seen := map[rdfres.Digest]bool{}
+	var changed []string
 	for c, err := range view.Changes(ctx, w.at.Sequence) {
 		if err != nil {
 			return err
 		}
 		if key := rdfres.EntityKey(c.Entity); c.OfEntity() && !seen[key] {
 			seen[key] = true
-			st, err := view.Entity(ctx, c.Entity)
-			if err != nil && !errors.Is(err, kv.ErrNotFound) {
-				return err
-			}
-			if err := w.put(ctx, key, &st); err != nil {
-				return err
-			}
+			changed = append(changed, c.Entity)
 		}
-		if w.at.Sequence = c.Sequence; w.batch.Size() >= batchBytes || len(seen) >= 100000 {
+		if len(changed) == readEntities {
+			if err := w.putPresent(ctx, changed); err != nil {
+				return err
+			}
+			changed = changed[:0]
+		}
+		w.at.Sequence = c.Sequence
+		if len(changed) == 0 && (w.batch.Size() >= batchBytes || len(seen) >= 100000) {
 			clear(seen) // put reads what is committed
 			if err := w.commit(ctx); err != nil {
 				return err
 			}
 		}
+	}
+	if err := w.putPresent(ctx, changed); err != nil {
+		return err
 	}
 	if w.at.Sequence = max(w.at.Sequence, head); w.at == at {
 		return nil
@@ -263,45 +268,120 @@ func (w *writer) whole(ctx context.Context) error {
 	if err != nil {
 		from = rdfres.Digest{}
 	}
+	var some []present
 	for st, err := range w.view.Current(ctx, from, rdfres.Digest{}) {
 		if err != nil {
 			return err
 		}
-		key := rdfres.EntityKey(st.Entity)
-		if w.batch.Size() >= batchBytes {
-			w.at.Next = key.String()
-			if err := w.commit(ctx); err != nil {
+		if len(some) == readEntities {
+			if err := w.put(ctx, some); err != nil {
 				return err
 			}
+			w.at.Done += int64(len(some))
+			some = some[:0]
+			if w.batch.Size() >= batchBytes {
+				w.at.Next = rdfres.EntityKey(st.Entity).String()
+				if err := w.commit(ctx); err != nil {
+					return err
+				}
+			}
 		}
-		if err := w.put(ctx, key, &st); err != nil {
-			return err
-		}
-		w.at.Done++
+		some = append(some, present{st.Entity, st.Current})
 	}
+	if err := w.put(ctx, some); err != nil {
+		return err
+	}
+	w.at.Done += int64(len(some))
 	w.at.Whole, w.at.Next = true, ""
 	return w.commit(ctx)
 }
 
 func entityKey(key rdfres.Digest) []byte { return append([]byte("E"), key[:]...) }
 
-// put replaces the names of an entity; one without a present version has none.
-func (w *writer) put(ctx context.Context, key rdfres.Digest, st *changetrack.State) error {
+// Entities and their representations are read so many at once, of so many bytes.
+const (
+	readEntities = 100
+	readBytes    = 4 << 20
+)
+
+// present is an entity with its present version, nil for a deleted or unknown one.
+type present struct {
+	entity  string
+	version *changetrack.Version
+}
+
+// length is of the representation read for names.
+func (p *present) length() int64 {
+	if p.version == nil || p.version.Fixity.Length > mostBytes {
+		return 0
+	}
+	return p.version.Fixity.Length
+}
+
+// putPresent replaces the names of entities as they are now.
+func (w *writer) putPresent(ctx context.Context, entities []string) error {
+	versions, err := w.view.Versions(ctx, entities)
+	if err != nil {
+		return err
+	}
+	some := make([]present, len(entities))
+	for i, entity := range entities {
+		some[i] = present{entity, versions[i]}
+	}
+	return w.put(ctx, some)
+}
+
+// put replaces the names of entities; one without a present version has none.
+func (w *writer) put(ctx context.Context, some []present) error {
+	for len(some) > 0 {
+		n := 1
+		for size := some[0].length(); n < len(some) && size+some[n].length() <= readBytes; n++ {
+			size += some[n].length()
+		}
+		var refs []changetrack.Ref
+		var records [][]byte
+		for _, p := range some[:n] {
+			if p.length() > 0 {
+				refs = append(refs, changetrack.Ref{Entity: p.entity, Sequence: p.version.Sequence})
+			}
+			records = append(records, entityKey(rdfres.EntityKey(p.entity)))
+		}
+		blobs, err := w.view.Representations(ctx, refs)
+		if err != nil {
+			return err
+		}
+		olds, err := kv.GetMany(ctx, w.index.records, records)
+		if err != nil {
+			return err
+		}
+		for i, p := range some[:n] {
+			var blob changetrack.Blob
+			if p.length() > 0 {
+				blob, blobs = blobs[0], blobs[1:]
+			}
+			if err := w.putOne(&p, &blob, olds[i]); err != nil {
+				return err
+			}
+		}
+		some = some[n:]
+	}
+	return nil
+}
+
+// putOne replaces the recorded names of an entity, nil for none.
+func (w *writer) putOne(p *present, blob *changetrack.Blob, old []byte) error {
 	var names []string
-	if st.Current != nil {
+	if p.version != nil {
 		var err error
-		if names, err = w.names(ctx, st); err != nil {
+		if names, err = namesOf(p, blob); err != nil {
 			return err
 		}
 	}
-	old, err := w.index.records.Get(ctx, entityKey(key))
-	switch {
-	case errors.Is(err, kv.ErrNotFound):
-	case err != nil:
-		return err
-	case string(old) == strings.Join(names, "\x00"):
-		return nil
-	default:
+	key := rdfres.EntityKey(p.entity)
+	if old != nil {
+		if string(old) == strings.Join(names, "\x00") {
+			return nil
+		}
 		for k := range keys(strings.Split(string(old), "\x00"), key) {
 			w.batch.Delete(k)
 		}
@@ -317,8 +397,8 @@ func (w *writer) put(ctx context.Context, key rdfres.Digest, st *changetrack.Sta
 	return nil
 }
 
-// names are the names of an entity, its label for people first. One without a label has its local name.
-func (w *writer) names(ctx context.Context, st *changetrack.State) ([]string, error) {
+// namesOf are the names of an entity, its label for people first. One without a label has its local name.
+func namesOf(p *present, blob *changetrack.Blob) ([]string, error) {
 	var names []string
 	add := func(name string) {
 		name = strings.Join(strings.Fields(strings.ReplaceAll(name, "\x00", " ")), " ")
@@ -329,28 +409,22 @@ func (w *writer) names(ctx context.Context, st *changetrack.State) ([]string, er
 			names = append(names, name)
 		}
 	}
-	if st.Current.Fixity.Length <= mostBytes {
-		blob, err := w.view.Representation(ctx, st.Entity, st.Current.Sequence)
-		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+	if blob.IsKept() {
+		data, err := blob.Bytes()
+		if err != nil {
 			return nil, err
 		}
-		if err == nil {
-			data, err := blob.Bytes()
-			if err != nil {
-				return nil, err
-			}
-			ts, err := codec.Decode(st.Current.Format, data, rdfres.ReadOptions{Name: st.Entity})
-			if err != nil {
-				return nil, err
-			}
-			subject := rdfres.NewIRI(st.Entity)
-			add(rdfres.Label(subject, ts))
-			for _, label := range rdfres.Labels(subject, ts) {
-				add(label)
-			}
+		ts, err := codec.Decode(p.version.Format, data, rdfres.ReadOptions{Name: p.entity})
+		if err != nil {
+			return nil, err
+		}
+		subject := rdfres.NewIRI(p.entity)
+		add(rdfres.Label(subject, ts))
+		for _, label := range rdfres.Labels(subject, ts) {
+			add(label)
 		}
 	}
-	add(LocalName(st.Entity))
+	add(LocalName(p.entity))
 	return names, nil
 }
 

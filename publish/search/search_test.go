@@ -25,8 +25,10 @@ type world struct {
 	index *Index
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{t: t, store: teststores.Records(t)}
+func newWorld(t *testing.T) *world { return newWorldIn(t, teststores.Records(t)) }
+
+func newWorldIn(t *testing.T, store kv.Store) *world {
+	w := &world{t: t, store: store}
 	var err error
 	w.track, err = changetrack.Open(t.Context(), kv.Prefix(w.store, []byte("log/")), changetrack.Options{Dir: t.TempDir()})
 	w.must(err)
@@ -251,7 +253,7 @@ func TestSameInAnyWay(t *testing.T) {
 			w.at.Next = rdfres.EntityKey(st.Entity).String()
 			break
 		}
-		follows.must(w.put(t.Context(), rdfres.EntityKey(st.Entity), &st))
+		follows.must(w.put(t.Context(), []present{{st.Entity, st.Current}}))
 	}
 	follows.must(w.commit(t.Context()))
 	if _, _, err := half.Ready(t.Context()); err != nil {

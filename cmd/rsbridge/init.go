@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -294,6 +295,9 @@ func (a *app) probeSource(ctx context.Context, source string) (sets []string, er
 const (
 	allInDefault = "# graphs: [\"*\"]                # default: the default graph; or IRIs of named graphs"
 	everyGraph   = "graphs: [\"*\"]                  # all; or IRIs of those that the set is to publish"
+
+	exampleGraph = "http://example.org/graph"
+	mostNamed    = 200 // graphs in a proposal
 )
 
 // graphsToPublish is the graphs of a set with all data of a store, in lines of YAML.
@@ -308,13 +312,24 @@ func graphsToPublish(ctx context.Context, c *sparql.Client, caps sparql.Capabili
 		return "", inDefault, err
 	}
 	list := rest.Unknown == "" && int64(len(rest.Largest)) == rest.Graphs // all graphs have a name, and stand here
-	var names, quoted []string
+	var names []string
 	for _, g := range rest.Largest {
-		list = list && sparqlsrc.CheckGraphs([]string{g.Graph}) == nil
-		names, quoted = append(names, g.Graph), append(quoted, fmt.Sprintf("%q", g.Graph))
+		names = append(names, g.Graph)
 	}
-	line, why, part := "graphs: ["+strings.Join(quoted, ", ")+"]", oneLine(rest.String()), sparql.Part{Graphs: names}
+	own := sparql.SystemGraphs(caps.Product) // the default graph would show them too
+	if !list && len(own) > 0 {
+		if all, err := c.NamedGraphs(ctx, mostNamed+len(own)+1); err == nil {
+			all = slices.DeleteFunc(all, func(g string) bool { return slices.Contains(own, g) })
+			if list = len(all) <= mostNamed; list {
+				names = all
+			}
+		}
+	}
+	list = list && sparqlsrc.CheckGraphs(names) == nil
+	line, why, part := "graphs:"+yamlList(names), oneLine(rest.String()), sparql.Part{Graphs: names}
 	switch {
+	case len(own) > 0 && len(names) == 0:
+		return "# " + why + "\n    graphs:" + yamlList([]string{exampleGraph}) + "   # the graph to be published", sparql.Part{Graphs: []string{exampleGraph}}, nil
 	case rest.Nothing(), caps.UnionDefault && len(names) == 0:
 		return allInDefault, inDefault, nil
 	case caps.UnionDefault && !list:
@@ -329,6 +344,18 @@ func graphsToPublish(ctx context.Context, c *sparql.Client, caps sparql.Capabili
 		line, why, part = everyGraph, "the default graph, and "+why, everything
 	}
 	return "# " + why + "\n    " + line, part, nil
+}
+
+// yamlList has names in a list: a few in one line, more in a line each.
+func yamlList(names []string) string {
+	var quoted []string
+	for _, name := range names {
+		quoted = append(quoted, fmt.Sprintf("%q", name))
+	}
+	if len(quoted) > sparql.RemainderShown {
+		return "\n      - " + strings.Join(quoted, "\n      - ")
+	}
+	return " [" + strings.Join(quoted, ", ") + "]"
 }
 
 func oneLine(words ...string) string {

@@ -158,7 +158,7 @@ func (c *Client) countRemainder(ctx context.Context, p Part, product string, pat
 		}
 		where += "FILTER NOT EXISTS { ?s ?p ?o } " // a sample looked like a union
 	}
-	if system := systemGraphs(product); !p.Named && len(system) > 0 {
+	if system := SystemGraphs(product); !p.Named && len(system) > 0 {
 		if r.System, err = c.filled(ctx, system, p); err != nil {
 			return r, err
 		}
@@ -196,7 +196,7 @@ func outside(p Part, product string) string {
 		return quad + "FILTER(isBlank(?g)) "
 	}
 	filter := "!" + OwnGraph("?g")
-	if others := slices.Concat(p.Graphs, systemGraphs(product)); len(others) > 0 {
+	if others := slices.Concat(p.Graphs, SystemGraphs(product)); len(others) > 0 {
 		filter += " && !(" + isOneOf("?g", others) + ")"
 	}
 	return quad + "FILTER(isBlank(?g) || (" + filter + ")) "
@@ -231,8 +231,9 @@ var virtuosoGraphs = []string{
 	"http://localhost:8890/DAV", "http://localhost:8890/DAV/", "http://localhost:8890/sparql",
 }
 
-// systemGraphs are the graphs of a product itself, put there by nobody.
-func systemGraphs(product string) []string {
+// SystemGraphs are the graphs of a product itself, put there by nobody. A reader of its default graph, or of all
+// graphs, sees them.
+func SystemGraphs(product string) []string {
 	if product == "Virtuoso" {
 		return virtuosoGraphs
 	}

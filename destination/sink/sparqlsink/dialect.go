@@ -36,7 +36,7 @@ type traits struct {
 	packs        bool     // it takes packed triples
 	longUploads  bool     // it takes uploads of many seconds
 	copiesXML    bool     // a removal needs the shown form of an rdf:XMLLiteral
-	ownGraphs    []string // beginnings of the names of graphs in a new store
+	ownGraphs    []string // graphs in a new store
 }
 
 // dialectOf chooses by the Server header, or by the product of a probe: the name at its begin. RDF4J

@@ -526,7 +526,7 @@ func (m *Mirror) IsEmpty(ctx context.Context, besides iter.Seq[string]) (bool, e
 		}
 		if before+after == "" {
 			for _, own := range m.traits.ownGraphs {
-				filter += " && !STRSTARTS(STR(?g), " + sparql.EscapeString(own) + ")"
+				filter += " && STR(?g) != " + sparql.EscapeString(own)
 			}
 		}
 		some, err := m.Client.Ask(ctx, "ASK { GRAPH ?g { ?s ?p ?o } FILTER("+filter+") }")

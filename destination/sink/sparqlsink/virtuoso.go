@@ -13,6 +13,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/destination/sink"
 	"github.com/rsbridge/rsbridge/internal/clip"
+	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -120,7 +121,7 @@ func (virtuoso) traits() traits {
 	t.deletesApart = true
 	// Threads wait for one another for ever in long uploads.
 	t.longUploads = false
-	t.ownGraphs = []string{"http://www.openlinksw.com/", "http://localuriqaserver/", "http://localhost:8890/", "http://www.w3.org/ns/ldp#", "http://www.w3.org/2002/07/owl#"}
+	t.ownGraphs = sparql.SystemGraphs("Virtuoso")
 	return t
 }
 

@@ -182,9 +182,15 @@ func TestKilled(t *testing.T) {
 	command(t, bin, 0, "audit", "-c", conf[1])
 	teststores.Equal(t, fetch(t, "http://"+origin+"/data?default"), fetch(t, "http://"+mirror+"/data?graph=http://example.org/mirror"))
 
-	// the log: sequences without gap or double, each entity's history in order
+	t.Logf("%d kills, %d changes", kills, wholeLog(t, bin, conf[0]))
+}
+
+// wholeLog wants the log of the set data without gap or double, and the history of each entity in
+// order. It returns the number of changes.
+func wholeLog(t *testing.T, bin, conf string) uint64 {
+	t.Helper()
 	last, alive := uint64(0), map[string]bool{}
-	for line := range strings.Lines(string(command(t, bin, 0, "changes", "data", "-c", conf[0], "--since", "0", "--json"))) {
+	for line := range strings.Lines(string(command(t, bin, 0, "changes", "data", "-c", conf, "--since", "0", "--json"))) {
 		var c bridge.ChangeLine
 		if err := json.Unmarshal([]byte(line), &c); err != nil {
 			t.Fatal(err)
@@ -198,7 +204,7 @@ func TestKilled(t *testing.T) {
 		}
 		alive[c.Entity] = c.Change != "deleted"
 	}
-	t.Logf("%d kills, %d changes", kills, last)
+	return last
 }
 
 // pause lets the processes of the test work for a random while: the moment of

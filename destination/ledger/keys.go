@@ -39,7 +39,7 @@ import (
 //
 // DEST and SPACE are 4 bytes; LOC, ENTITY, SUBJECT, TRIPLE, GRAPH and PATH are the
 // first 16 bytes of a SHA-256.
-const LayoutVersion = 7
+const LayoutVersion = 8
 
 const (
 	KindVersion   = 'v'

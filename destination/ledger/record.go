@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -117,7 +118,7 @@ func (r *Record) Since() time.Time {
 	return r.Time
 }
 
-const recordVersion = 1
+const recordVersion = 2
 
 // Size is the approximate length of Encode, in bytes.
 func (r *Record) Size() int { return 200 + len(r.Loc) + len(r.Entity) + len(r.Via) }
@@ -127,7 +128,7 @@ func (r *Record) Encode() []byte {
 	b := append(make([]byte, 0, r.Size()), recordVersion, r.Flags)
 	b = AppendString(b, r.Loc)
 	b = AppendString(b, r.Entity)
-	b = AppendString(b, r.Hashes.String())
+	b = appendHashes(b, &r.Hashes)
 	b = binary.AppendVarint(b, r.Length)
 	b = AppendTime(b, r.LastMod)
 	b = append(b, r.Graph[:]...)
@@ -155,7 +156,7 @@ func DecodeRecord(b []byte) (*Record, error) {
 	d := Decoder{B: b[2:]}
 	r.Loc = d.String()
 	r.Entity = d.String()
-	hashes := d.String()
+	hashes := d.hashes(&r.Hashes)
 	r.Length = d.Varint()
 	r.LastMod = d.Time()
 	d.Fixed(r.Graph[:])
@@ -179,4 +180,29 @@ func DecodeRecord(b []byte) (*Record, error) {
 		r.Hashes = h
 	}
 	return r, nil
+}
+
+// justSHA256 stands before 32 bytes in place of the length of a hash attribute: most records have
+// this hash and no other.
+const justSHA256 = -1
+
+func appendHashes(b []byte, h *resourcesync.Hashes) []byte {
+	sum, err := hex.DecodeString(h.SHA256)
+	if err != nil || len(sum) != 32 || h.MD5 != "" || h.SHA1 != "" || len(h.Other)+len(h.Broken) > 0 {
+		return AppendString(b, h.String())
+	}
+	return append(binary.AppendVarint(b, justSHA256), sum...)
+}
+
+// hashes reads what appendHashes wrote; text is a hash attribute still to be read.
+func (d *Decoder) hashes(h *resourcesync.Hashes) (text string) {
+	before := *d
+	if d.Varint() != justSHA256 {
+		*d = before
+		return d.String()
+	}
+	var sum [32]byte
+	d.Fixed(sum[:])
+	h.SHA256 = hex.EncodeToString(sum[:])
+	return ""
 }

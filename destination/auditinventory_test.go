@@ -100,7 +100,8 @@ func TestAuditByInventory(t *testing.T) {
 	}
 }
 
-// Where a source has no list, its inventory is what names what differs, at every depth.
+// Where a source has no list, its inventory is what names what differs, at every depth. Nothing is proven
+// when it differs and cannot be read.
 func TestAuditByInventoryWithoutList(t *testing.T) {
 	b := newBench(t)
 	s := b.src
@@ -114,6 +115,10 @@ func TestAuditByInventoryWithoutList(t *testing.T) {
 		if err != nil || rep.Equal || rep.Missing != 1 || rep.Different+rep.Extra != 0 || rep.Named[0].Entity != "http://ex.org/old" {
 			t.Errorf("%s: %+v %v", depth, rep, err)
 		}
+	}
+	for _, status := range []int{http.StatusNotFound, http.StatusInternalServerError} {
+		answerAt(s, "/set/inventory/node.json", func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", status) })
+		b.notProven("cannot be read")
 	}
 }
 

@@ -153,13 +153,17 @@ func (snap *snapshot) inventoryNode(ctx context.Context, rest string) (*document
 		return nil, missing
 	}
 	n, err := inventory.Read(ctx, snap.kv, path, sequence)
+	most := inventory.MostKnown
+	if sequence == snap.gen.Sequence { // audits need it; the states tell it without the log
+		most = 0
+	}
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return nil, missing
 	case errors.Is(err, inventory.ErrNoNode):
 		return nil, notFound("There is no node %q in the inventory of the change %d.", clip.Middle(path), sequence)
 	case err == nil && n.Children == nil && n.Count > 0:
-		n.Entries, err = inventory.Entries(path, n, func(lo, hi rdfres.Digest) iter.Seq2[rdfres.InventoryEntry, error] {
+		n.Entries, err = inventory.Entries(path, n, most, func(lo, hi rdfres.Digest) iter.Seq2[rdfres.InventoryEntry, error] {
 			return snap.view.Graphs(ctx, lo, hi, sequence)
 		})
 	}

@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/rsbridge/rsbridge/changetrack"
+	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/teststores"
+	"github.com/rsbridge/rsbridge/publish/inventory"
 	"github.com/rsbridge/rsbridge/rdfres"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
@@ -168,8 +170,34 @@ func TestInventoryHistory(t *testing.T) {
 	w.checkInventory(map[uint64]string{})
 }
 
-// TestDamagedInventory: a tree without some of its records is made anew.
+// TestInventoryAfterDeletions: today's tree can be walked, however many entities were deleted.
+func TestInventoryAfterDeletions(t *testing.T) {
+	w := newWorld(t, SetConfig{Format: rdfres.NTriples})
+	values, deleted := map[string]int{}, map[string]int{}
+	for i := range inventory.MostKnown + 50 {
+		name := fmt.Sprintf("http://example.org/e/%d", i)
+		if values[name] = i; i >= 40 {
+			deleted[name] = -1
+		}
+	}
+	w.scan(values, false, rdfres.NTriples)
+	w.publish()
+	w.scan(deleted, true, rdfres.NTriples)
+	w.publish()
+	w.checkInventory(map[uint64]string{})
+}
+
+// TestDamagedInventory: a tree with records that are lost, or cannot be read, is made anew.
 func TestDamagedInventory(t *testing.T) {
+	for name, damage := range map[string]func(b kv.Batch, key []byte){
+		"lost":       func(b kv.Batch, key []byte) { b.Delete(key) },
+		"unreadable": func(b kv.Batch, key []byte) { b.Set(key, []byte("x")) },
+	} {
+		t.Run(name, func(t *testing.T) { testDamagedInventory(t, damage) })
+	}
+}
+
+func testDamagedInventory(t *testing.T, damage func(b kv.Batch, key []byte)) {
 	w := newWorld(t, SetConfig{Format: rdfres.NTriples})
 	values := map[string]int{}
 	for i := range 2000 {
@@ -183,7 +211,7 @@ func TestDamagedInventory(t *testing.T) {
 	for pair, err := range s.kv.Scan(t.Context(), []byte("i"), []byte("j")) {
 		w.must(err)
 		if depth := pair.Key[1]; depth == 1 {
-			b.Delete(slices.Clone(pair.Key))
+			damage(b, slices.Clone(pair.Key))
 			removed++
 		}
 	}

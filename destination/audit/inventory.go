@@ -32,6 +32,7 @@ type inventory struct {
 	local   *extsort.Sorter // key 32 bytes, value graph 32 bytes and location 16
 	nodes   map[string]rdfres.Digest
 	fetched int
+	other   bool     // the source's is of the records' time, and another
 	differ  []string // differing prefixes of keys, in order
 	remote  map[rdfres.Digest]remoteEntry
 }
@@ -57,6 +58,9 @@ func (a *pass) byInventory(ctx context.Context) (done bool, err error) {
 	defer v.local.Close()
 	if err := v.compare(ctx); errors.Is(err, feed.ErrInventory) {
 		a.Log.Info("the source's inventory is passed over, its list is compared", "why", err)
+		if v.other && !a.listed() { // nothing else would find what differs
+			a.told.lost = fmt.Errorf("the source's inventory is another than that of the records, and cannot be read: %w", err)
+		}
 		return false, nil
 	} else if err != nil {
 		return false, err
@@ -123,6 +127,7 @@ func (v *inventory) compare(ctx context.Context) error {
 			return fmt.Errorf("%w: it is of change %d, which is not published yet", feed.ErrInventory, a.told.root.Sequence)
 		}
 	}
+	v.other = unusable == nil
 	switch {
 	case unusable != nil:
 		return unusable

@@ -24,8 +24,7 @@ import (
 
 const (
 	recordVersion = 2
-	batchBytes    = 4 << 20                   // written ahead of the caller's own commit
-	mostKnown     = 64 * rdfres.InventoryLeaf // entities are looked at for one leaf of before
+	batchBytes    = 4 << 20 // written ahead of the caller's own commit
 	cachedDepth   = 3
 	digits        = "0123456789abcdef"
 )
@@ -47,6 +46,9 @@ var (
 	ErrNoNode = errors.New("the tree has no such node")
 	ErrGrown  = errors.New("the leaf has grown too much to be read as it was")
 )
+
+// MostKnown is how many known entities are looked at for one leaf of before, at a cost for each.
+const MostKnown = 64 * rdfres.InventoryLeaf
 
 // Read gives the node at path in the tree of a publication; a leaf is without its entries.
 // kv.ErrNotFound: there is no such publication. ErrNoNode: its tree has no such node.
@@ -70,11 +72,11 @@ func Read(ctx context.Context, r kv.Reader, path string, publication uint64) (No
 }
 
 // Entries gives the entries of the leaf n at path: of the known entities below the path, those
-// with a graph. They have the digest of the leaf. ErrGrown: too many are known.
-func Entries(path string, n Node, known func(lo, hi rdfres.Digest) iter.Seq2[rdfres.InventoryEntry, error]) (entries []rdfres.InventoryEntry, err error) {
+// with a graph. They have the digest of the leaf. ErrGrown: more than most are known; 0 is any number.
+func Entries(path string, n Node, most int, known func(lo, hi rdfres.Digest) iter.Seq2[rdfres.InventoryEntry, error]) (entries []rdfres.InventoryEntry, err error) {
 	looked := 0
 	for e, err := range known(bounds(path)) {
-		if looked++; err == nil && looked > mostKnown {
+		if looked++; err == nil && most > 0 && looked > most {
 			err = ErrGrown
 		}
 		if err != nil {
@@ -165,7 +167,7 @@ func (t *Tree) Write(ctx context.Context, b kv.Batch, now Entities, from, to uin
 		u := &update{tree: t, now: now, next: to, put: put, made: made}
 		keys := slices.SortedFunc(maps.Keys(changed), func(a, b rdfres.Digest) int { return bytes.Compare(a[:], b[:]) })
 		top, err = u.node(ctx, "", from, keys)
-		if errors.Is(err, kv.ErrNotFound) || err == nil && top.Count != now.Count {
+		if errors.Is(err, kv.ErrNotFound) || errors.Is(err, errRecord) || err == nil && top.Count != now.Count {
 			if damage = err; err == nil {
 				damage = fmt.Errorf("%d entities are in its records, %d are there", top.Count, now.Count)
 			}

@@ -49,7 +49,7 @@ func TestEntries(t *testing.T) {
 			}
 		}
 	}
-	entries, err := Entries("1", Node{}, known(20, 0))
+	entries, err := Entries("1", Node{}, 0, known(20, 0))
 	if err == nil || !strings.Contains(err.Error(), "other entities") || entries != nil {
 		t.Errorf("another digest: %v, %v", entries, err)
 	}
@@ -62,10 +62,13 @@ func TestEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := Node{InventoryNode: rdfres.InventoryNode{InventoryChild: leaf.InventoryChild}}
-	if entries, err = Entries("1", n, known(20, 300)); err != nil || len(entries) != 20 {
+	if entries, err = Entries("1", n, 320, known(20, 300)); err != nil || len(entries) != 20 {
 		t.Errorf("%d entries, %v", len(entries), err)
 	}
-	if _, err = Entries("1", n, known(20, mostKnown)); !errors.Is(err, ErrGrown) {
+	if _, err = Entries("1", n, 319, known(20, 300)); !errors.Is(err, ErrGrown) {
 		t.Errorf("among too many: %v", err)
+	}
+	if entries, err = Entries("1", n, 0, known(20, 300)); err != nil || len(entries) != 20 {
+		t.Errorf("among any number: %d entries, %v", len(entries), err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -56,19 +57,49 @@ func (p Place) Note(ctx context.Context, r kv.Reader, led kv.Led) error {
 		return fmt.Errorf("note the newest commit: %w", err)
 	}
 	file := filepath.Join(p.Folder, NewestFile)
-	var was newest
-	if raw, err := os.ReadFile(file); err == nil && json.Unmarshal(raw, &was) == nil && was.Move == now.Move {
-		switch {
-		case was == now:
-			return nil
-		case now.Commit < was.Commit || now.Lead < was.Lead:
-			return &LostError{p.String(), file, now, was}
-		}
+	was, known, err := readNewest(file)
+	switch {
+	case err != nil:
+		return fmt.Errorf("note the newest commit: %w", err)
+	case !known || was.Move != now.Move && now.Move != "":
+	case was == now:
+		return nil
+	case was.Move != now.Move || now.Commit < was.Commit || now.Lead < was.Lead: // records that came by a move are gone
+		return &LostError{p.String(), file, now, was}
 	}
-	if err := ownfile.Replace(file, func(w io.Writer) error { return json.NewEncoder(w).Encode(now) }); err != nil {
+	err = ownfile.Replace(file, func(w io.Writer) error { return json.NewEncoder(w).Encode(now) })
+	if err == nil {
+		err = ownfile.Sync(p.Folder)
+	}
+	if err != nil {
 		return fmt.Errorf("note the newest commit: %w", err)
 	}
 	return nil
+}
+
+func readNewest(file string) (n newest, known bool, err error) {
+	raw, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return n, false, nil
+	}
+	if err == nil {
+		if err = json.Unmarshal(raw, &n); err != nil {
+			err = fmt.Errorf("read %s: %w", file, err)
+		}
+	}
+	return n, err == nil, err
+}
+
+// Own fails with ErrNotEmpty for a database with records that no process of the folder has noted.
+func (p Place) Own(ctx context.Context, o kv.OpenOptions) error {
+	if _, err := os.Stat(filepath.Join(p.Folder, NewestFile)); err == nil {
+		return nil
+	}
+	s, err := p.OpenNew(ctx, o)
+	if err == nil {
+		err = s.Close()
+	}
+	return err
 }
 
 func newestOf(ctx context.Context, r kv.Reader, led kv.Led) (n newest, err error) {

@@ -43,6 +43,7 @@ func TestNewest(t *testing.T) {
 		{lead: 4, commit: 12},
 		{lead: 1, commit: 2, records: moved}, // another history
 		{lead: 1, commit: 1, records: moved, lost: true},
+		{lead: 9, commit: 99, lost: true}, // a database without the records that came by the move
 	} {
 		if step.records == nil {
 			step.records = memkv.New()
@@ -59,7 +60,10 @@ func TestNewest(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.Folder, NewestFile), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Note(t.Context(), memkv.New(), leading{}); err != nil {
+	if err := p.Note(t.Context(), memkv.New(), leading{}); err == nil || !strings.Contains(err.Error(), NewestFile) {
 		t.Errorf("beside a damaged note: %v", err)
+	}
+	if raw, err := os.ReadFile(filepath.Join(p.Folder, NewestFile)); err != nil || string(raw) != "{" {
+		t.Errorf("the damaged note: %q %v", raw, err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/rsbridge/rsbridge/destination"
 	"github.com/rsbridge/rsbridge/examples/schemaorg"
 	"github.com/rsbridge/rsbridge/internal/jobs"
+	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -50,6 +51,9 @@ code 0 only for a mirror proven equal.
 			cfg, file, err := demoConfig(absolute(dir), state)
 			if err != nil {
 				return err
+			}
+			if err := cfg.Records().Own(cmd.Context(), kv.OpenOptions{Logger: a.log}); state != "" && err != nil {
+				return fmt.Errorf("--state: %w", err)
 			}
 			ctx, cancel := context.WithCancel(cmd.Context())
 			defer cancel()

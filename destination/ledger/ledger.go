@@ -87,15 +87,15 @@ func RecordsAt(ctx context.Context, l *Ledger, locs []Hash) ([]*Record, error) {
 	return recs, nil
 }
 
-// mostAhead is how many triples are read ahead of one resource.
-const mostAhead = 1000
+// mostAhead are the triples and the bytes of one resource that are read ahead, at most.
+const mostAhead, mostAheadBytes = 1000, 64 << 10
 
 // ReadBodies reads the kept representations of records: their triples are asked for no more. Those of big
-// resources stay where they are.
+// resources, or of unknown size, stay where they are.
 func ReadBodies(ctx context.Context, l *Ledger, recs map[Hash]*Record) error {
 	var locs []Hash
 	for loc, rec := range recs {
-		if rec.Triples > 0 && rec.Triples <= mostAhead {
+		if length, _ := rec.Promised(); length >= 0 && length <= mostAheadBytes && rec.Triples > 0 && rec.Triples <= mostAhead {
 			locs = append(locs, loc)
 		}
 	}

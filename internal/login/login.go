@@ -63,7 +63,7 @@ func (c Config) Check(address string, fault func(key, value, format string, args
 	case password && c.Username == "":
 		fault("username", "", "is missing: a password goes with one")
 	case !password && c.Username != "":
-		fault("username", c.Username, "needs password_file too")
+		fault("username", c.Username, "needs password or password_file too")
 	}
 	if !c.On() {
 		return

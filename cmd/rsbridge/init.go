@@ -186,9 +186,11 @@ func probeEndpoint(a *app, ctx context.Context, p *proposal) (err error) {
 	}
 	given := p.endpoint
 	if address, user := webguard.WithoutUser(given); user != nil && p.from.username == "" { // it is for the other addresses too
-		p.endpoint, p.from.username = address, user.Username()
-		p.from.password, _ = user.Password()
-		password = p.from.password
+		var known bool
+		if password, known = user.Password(); !known {
+			return usage("--endpoint has a user without a password: give --username and --password-file")
+		}
+		p.endpoint, p.from.username, p.from.password = address, user.Username(), password
 	}
 	c, err := sparql.New(sparql.Endpoint{Name: "endpoint", Query: p.endpoint, Username: p.from.username, Password: password, Retries: 1, Logger: a.log, Names: initFlags})
 	if err != nil {
@@ -318,7 +320,10 @@ func graphsToPublish(ctx context.Context, c *sparql.Client, caps sparql.Capabili
 	}
 	own := sparql.SystemGraphs(caps.Product) // the default graph would show them too
 	if !list && len(own) > 0 {
-		if all, err := c.NamedGraphs(ctx, mostNamed+len(own)+1); err == nil {
+		asked, stop := context.WithTimeout(ctx, sparqlsrc.RemainderPatience)
+		all, err := c.NamedGraphs(asked, mostNamed+len(own)+1)
+		stop()
+		if err == nil && (caps.RowLimit == 0 || int64(len(all)) < caps.RowLimit) {
 			all = slices.DeleteFunc(all, func(g string) bool { return slices.Contains(own, g) })
 			if list = len(all) <= mostNamed; list {
 				names = all
@@ -328,7 +333,7 @@ func graphsToPublish(ctx context.Context, c *sparql.Client, caps sparql.Capabili
 	list = list && sparqlsrc.CheckGraphs(names) == nil
 	line, why, part := "graphs:"+yamlList(names), oneLine(rest.String()), sparql.Part{Graphs: names}
 	switch {
-	case len(own) > 0 && len(names) == 0:
+	case len(own) > 0 && len(names) == 0 && (list || rest.Nothing()):
 		return "# " + why + "\n    graphs:" + yamlList([]string{exampleGraph}) + "   # the graph to be published", sparql.Part{Graphs: []string{exampleGraph}}, nil
 	case rest.Nothing(), caps.UnionDefault && len(names) == 0:
 		return allInDefault, inDefault, nil

@@ -620,11 +620,15 @@ func (p *prober) stableLabels(ctx context.Context) error {
 var valuesSizes = []int{50, 200, 1000, 5000}
 
 // valuesLimit finds the most IRIs of a VALUES. A store known to take the most is tried with that
-// first.
+// first; our own has no limit.
 func (p *prober) valuesLimit(ctx context.Context) error {
 	sizes := valuesSizes
-	if p.brief && (p.c.LikeRDF4J() || slices.Contains([]string{"Oxigraph", "Fuseki", "RDF4J", "rsbridge"}, p.caps.Product)) {
-		last := len(sizes) - 1
+	last := len(sizes) - 1
+	if p.brief && p.caps.Product == "rsbridge" {
+		p.caps.ValuesLimit = sizes[last]
+		return nil
+	}
+	if p.brief && (p.c.LikeRDF4J() || slices.Contains([]string{"Oxigraph", "Fuseki", "RDF4J"}, p.caps.Product)) {
 		if p.takesValues(ctx, sizes[last]) == nil {
 			p.caps.ValuesLimit = sizes[last]
 			return nil

@@ -77,7 +77,7 @@ type Bridge struct {
 	runner  *jobs.Runner
 	closed  bool
 
-	answering inproc.Running // requests to PublicHandler
+	answering inproc.Running // requests to documents
 	again     chan struct{}
 	reopen    reopening
 	state     state

@@ -28,9 +28,7 @@ func (b *Bridge) PublicHandler() http.Handler {
 			}
 		}
 	}
-	all := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b.answering.Begin()
-		defer b.answering.End()
+	all := b.answering.Counted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h := served[r.URL.EscapedPath()]; h != nil {
 			h.ServeHTTP(w, r)
 			return
@@ -42,7 +40,7 @@ func (b *Bridge) PublicHandler() http.Handler {
 			}
 		}
 		documents.ServeHTTP(w, r)
-	})
+	}))
 	if leader := LeaderOf(b); leader != "" {
 		return onlyReading(all, leader)
 	}

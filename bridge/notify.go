@@ -28,7 +28,7 @@ func openPush(c *Config, b *Bridge, keyFile string) (*push.Push, error) {
 				return nil
 			}})
 	}
-	return push.New(told, push.Options{Store: kv.Prefix(b.kv, spaces.Push), Source: c.Public.BaseURL + "/.well-known/resourcesync", Documents: b.pub.Handler(),
+	return push.New(told, push.Options{Store: kv.Prefix(b.kv, spaces.Push), Source: c.Public.BaseURL + "/.well-known/resourcesync", Documents: b.answering.Counted(b.pub.Handler()),
 		Former:  func(name string) string { to, _ := b.pub.Former(name); return to },
 		Address: c.HubAddress(), Hub: c.Public.Hub, KeyFile: keyFile, UserAgent: c.UserAgent, Now: b.now, Logger: b.log.With("component", "push")})
 }

@@ -1,6 +1,7 @@
 package inproc
 
 import (
+	"net/http"
 	"sync"
 	"time"
 )
@@ -28,6 +29,15 @@ func (a *Running) End() {
 		close(a.none)
 		a.none = nil
 	}
+}
+
+// Counted is h, with its requests counted.
+func (a *Running) Counted(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a.Begin()
+		defer a.End()
+		h.ServeHTTP(w, r)
+	})
 }
 
 // Wait returns when there is none, or after the limit.

@@ -135,7 +135,7 @@ func TestHalfLogins(t *testing.T) {
 		{"username: me", "", "stores.s" + needs + "stores.s.password_file too"},
 		{"", full, "destinations.d.login" + missing},
 		{"", "password: secret", "destinations.d.login" + missing},
-		{"", "username: me", "destinations.d.login" + needs + "password_file too"},
+		{"", "username: me", "destinations.d.login" + needs + "password or password_file too"},
 		{"", "username: me, " + empty, "destinations.d.login.password_file: " + strconv.Quote(filepath.Join(dir, "empty")) + ": is empty"},
 		{"", "token_file: " + filepath.Join(dir, "empty"), "destinations.d.login.token_file: " + strconv.Quote(filepath.Join(dir, "empty")) + ": is empty"},
 		{"username: me, password_file: /none", "", "stores.s.password_file: \"/none\": cannot be read"},

@@ -36,6 +36,9 @@ func (b *behind) start(mirrors map[string]*mirror) {
 			b.waiting = append(b.waiting, m)
 		} else {
 			m.start()
+			if m.cfg.Schedule != "" && m.isNew(context.Background()) { // the first publication of its source came before the start
+				m.firstSync()
+			}
 		}
 	}
 }
@@ -49,11 +52,16 @@ func (b *behind) startWaiting() {
 			return false
 		}
 		m.start()
-		if _, _, err := m.bridge.runner.Start("sync:"+m.name, jobs.BySchedule, nil); err != nil && !errors.Is(err, jobs.ErrClosed) {
-			m.bridge.log.Error("the first sync comes by schedule", "destination", m.name, "error", err)
-		}
+		m.firstSync()
 		return true
 	})
+}
+
+// firstSync begins a sync, unless one is under way.
+func (m *mirror) firstSync() {
+	if _, _, err := m.bridge.runner.Start("sync:"+m.name, jobs.BySchedule, nil); err != nil && !errors.Is(err, jobs.ErrClosed) {
+		m.bridge.log.Error("the first sync comes by schedule", "destination", m.name, "error", err)
+	}
 }
 
 // waits tells whether the source is a set of this bridge without a publication, or with its first dump

@@ -36,7 +36,8 @@ func (b *behind) start(mirrors map[string]*mirror) {
 			b.waiting = append(b.waiting, m)
 		} else {
 			m.start()
-			if m.cfg.Schedule != "" && m.isNew(context.Background()) { // the first publication of its source came before the start
+			// The first publication of its source may have come before the start, and after the first sync was due.
+			if _, busy := m.bridge.runner.Busy("sync:" + m.name); !busy && m.cfg.Schedule != "" && m.isNew(context.Background()) {
 				m.firstSync()
 			}
 		}
@@ -57,7 +58,7 @@ func (b *behind) startWaiting() {
 	})
 }
 
-// firstSync begins a sync, unless one is under way.
+// firstSync begins a sync.
 func (m *mirror) firstSync() {
 	if _, _, err := m.bridge.runner.Start("sync:"+m.name, jobs.BySchedule, nil); err != nil && !errors.Is(err, jobs.ErrClosed) {
 		m.bridge.log.Error("the first sync comes by schedule", "destination", m.name, "error", err)

@@ -76,7 +76,15 @@ func BackupClosed(ctx context.Context, cfg *Config, o Options, w io.Writer) (err
 // Restore restores a backup into the state folder of cfg, which is missing or empty.
 func Restore(ctx context.Context, cfg *Config, log *slog.Logger, from io.ReadSeeker) (backup.Report, error) {
 	return backup.Restore(ctx, from, cfg.Folder(), func(ctx context.Context) (kv.Store, error) {
-		return cfg.Records().OpenNew(ctx, kv.OpenOptions{Logger: log})
+		shared, err := Shared(ctx, cfg)
+		if err != nil {
+			return nil, err
+		}
+		s, err := cfg.Records().OpenNew(ctx, kv.OpenOptions{Logger: log})
+		if led, ok := s.(kv.Led); ok && shared.Lead != "" { // what came after the backup is lost by intent
+			err = led.Adopt(ctx, shared.Lead)
+		}
+		return s, err
 	})
 }
 

@@ -136,6 +136,9 @@ func (b *Bridge) openState(ctx context.Context) (err error) {
 	if b.kv, err = b.cfg.Records().Open(ctx, kv.OpenOptions{Logger: b.log, Former: lastLead(b.cfg)}); err != nil {
 		return err
 	}
+	if err := heldByBucket(ctx, b); err != nil {
+		return err
+	}
 	if err := spaces.Forward(ctx, b.kv, b.cfg.Folder(), b.log); err != nil {
 		return err
 	}
@@ -244,8 +247,8 @@ func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
 				b.makeAgain(set, "missing files", fileJobs...)
 			}
 		},
+		Before: func(ctx context.Context) { b.state.noteShared(ctx, b) },
 		Changed: func(set string) {
-			b.state.noteNewest(b)
 			if b.forms.push != nil { // it is opened next
 				b.forms.push.Changed(set)
 			}

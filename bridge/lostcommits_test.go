@@ -2,8 +2,6 @@ package bridge
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,6 +17,7 @@ func TestLostCommitsBetweenRuns(t *testing.T) {
 	teststores.Sequential(t)
 	database := teststores.Postgres(t)
 	cfg := small(t.TempDir())
+	cfg.PublishTo = teststores.Moto(t)
 	cfg.StateFolder, cfg.State = cfg.State, database
 	delete(cfg.Destinations, "copy")
 	scan := func(value string) publish.Generation {
@@ -33,18 +32,23 @@ func TestLostCommitsBetweenRuns(t *testing.T) {
 		return g
 	}
 	scan("first")
-	teststores.ExecPostgres(t, database, `CREATE TABLE copy_head AS SELECT * FROM rsbridge_head`, `CREATE TABLE copy_kv AS SELECT * FROM rsbridge_kv`)
+	teststores.ExecPostgres(t, database, `CREATE TABLE copy_head AS SELECT * FROM rsbridge_head`, `CREATE TABLE copy_kv AS SELECT * FROM rsbridge_kv`, `CREATE TABLE copy_lead AS SELECT * FROM rsbridge_lead`)
 	newest := scan("second")
-	teststores.ExecPostgres(t, database, `TRUNCATE rsbridge_head, rsbridge_kv, rsbridge_kept, rsbridge_snapshot`, `INSERT INTO rsbridge_head SELECT * FROM copy_head`, `INSERT INTO rsbridge_kv SELECT * FROM copy_kv`)
-	for range 2 {
+	teststores.ExecPostgres(t, database, `TRUNCATE rsbridge_head, rsbridge_kv, rsbridge_kept, rsbridge_snapshot, rsbridge_lead`, `INSERT INTO rsbridge_head SELECT * FROM copy_head`, `INSERT INTO rsbridge_kv SELECT * FROM copy_kv`, `INSERT INTO rsbridge_lead SELECT * FROM copy_lead`)
+	here := cfg.StateFolder
+	for _, folder := range []string{here, t.TempDir(), here} { // another machine knows by the bucket
+		cfg.StateFolder = folder
 		b, err := Open(t.Context(), cfg, Options{})
 		var lost *records.LostError
-		if !errors.Is(err, kv.ErrLost) || !errors.As(err, &lost) || !strings.Contains(lost.Hint(), lost.File) {
+		if !errors.Is(err, kv.ErrLost) || !errors.As(err, &lost) || strings.HasPrefix(lost.Note, here) != (folder == here) {
 			t.Fatalf("Open = %v, %v", b, err)
 		}
 	}
-	if err := os.Remove(filepath.Join(cfg.StateFolder, records.NewestFile)); err != nil {
-		t.Fatal(err)
+	if now, lost, err := AcceptLoss(t.Context(), cfg, nil); err != nil || len(lost) == 0 || now.Lead == "" {
+		t.Fatalf("AcceptLoss = %v, %v, %v", now, lost, err)
+	}
+	if _, _, err := AcceptLoss(t.Context(), cfg, nil); !errors.Is(err, records.ErrNoneLost) {
+		t.Errorf("once more: %v", err)
 	}
 	if g := scan("third"); g.Number > newest.Number {
 		t.Errorf("generation %d after %d: nothing was lost", g.Number, newest.Number)

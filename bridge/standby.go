@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -72,9 +73,6 @@ func (s *state) open(ctx context.Context, b *Bridge) error {
 	if s.led, _ = b.kv.(kv.Led); s.led == nil {
 		return sharedfiles.Drop(ctx, own)
 	}
-	if err := b.cfg.Records().Note(ctx, b.kv, s.led); err != nil {
-		return err
-	}
 	if err := noteLead(ctx, b.cfg, s.led); err != nil {
 		return err
 	}
@@ -110,16 +108,57 @@ func noteLead(ctx context.Context, c *Config, led kv.Led) error {
 	return nil
 }
 
-// noteNewest notes what was published, for a next process with this folder.
-func (s *state) noteNewest(b *Bridge) {
-	if s.led == nil {
+// bucketWait is how long a publication waits for the note in the bucket.
+const bucketWait = 10 * time.Second
+
+// noteShared notes a publication in the bucket, for machines that do not know of it. Without the bucket it goes on:
+// the folder has the commit too.
+func (s *state) noteShared(ctx context.Context, b *Bridge) {
+	if s.led == nil || b.o.dry {
 		return
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), leadWait, errUncertain)
+	ctx, cancel := context.WithTimeout(ctx, bucketWait)
 	defer cancel()
-	if err := b.cfg.Records().Note(ctx, b.kv, s.led); err != nil {
-		b.log.Error("the newest commit of the state is not noted in its folder", "error", err)
+	if err := compareBucket(ctx, b.cfg, s.led, true); err != nil {
+		b.log.Error("the bucket of published files does not know of the newest publication", "error", err)
 	}
+}
+
+// heldByBucket refuses a database without a publication that is noted in the bucket.
+func heldByBucket(ctx context.Context, b *Bridge) error {
+	led, ok := b.kv.(kv.Led)
+	if !ok {
+		return nil
+	}
+	return compareBucket(ctx, b.cfg, led, false)
+}
+
+// compareBucket gives a *records.LostError if the database lacks the commit in the bucket. Else note replaces it by the
+// newest one.
+func compareBucket(ctx context.Context, c *Config, led kv.Led, note bool) error {
+	return c.Files.Newest(ctx, func(was kv.Point) (kv.Point, error) {
+		newest, err := c.Records().Has(ctx, led, was, c.Files.NewestAt())
+		if !note {
+			newest = was
+		}
+		return newest, err
+	})
+}
+
+// AcceptLoss goes on with the older state of a database that has lost commits (records.Place.AcceptLoss), also those
+// noted in the bucket.
+func AcceptLoss(ctx context.Context, cfg *Config, log *slog.Logger) (now kv.Point, lost []kv.Point, err error) {
+	shared, err := Shared(ctx, cfg)
+	if err != nil {
+		return now, nil, err
+	}
+	return cfg.Records().AcceptLoss(ctx, kv.OpenOptions{Logger: log, Former: lastLead(cfg)}, shared)
+}
+
+// Shared is the commit noted in the bucket of published files; zero: none is.
+func Shared(ctx context.Context, cfg *Config) (at kv.Point, err error) {
+	err = cfg.Files.Newest(ctx, func(was kv.Point) (kv.Point, error) { at = was; return was, nil })
+	return at, err
 }
 
 func fetchFiles(ctx context.Context, own kv.Reader, cfg *Config) error {
@@ -342,9 +381,6 @@ func newer(ctx context.Context, b *Bridge) (*Bridge, error) {
 		if isFree(b.cfg, l) {
 			return nil, errLeaderless
 		}
-		if err := b.state.watch.Note(ctx); err != nil {
-			return nil, err
-		}
 		next, err := follow(ctx, b, l.Name, time.Since(began) > publishWait)
 		if !errors.Is(err, errUnpublished) && !errors.Is(err, changetrack.ErrUnderWay) {
 			return next, err
@@ -374,6 +410,9 @@ func follow(ctx context.Context, b *Bridge, leader string, ahead bool) (_ *Bridg
 		return nil, err
 	}
 	next.kv = &endedBy{memkv.Over(now), now.Close}
+	if err := b.state.watch.Note(ctx); err != nil {
+		return nil, err
+	}
 	if err := spaces.Readable(ctx, now, b.cfg.Folder(), false); err != nil {
 		return nil, err
 	}

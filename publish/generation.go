@@ -247,6 +247,7 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 	}
 	keep = true
 	w.warnFull()
+	s.p.o.Before(context.WithoutCancel(ctx))
 	s.replace(&generation{gen: w.gen, log: now, parts: w.parts, lists: w.lists, alternates: alternates})
 	if s != before {
 		s.p.put(s)

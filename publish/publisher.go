@@ -96,15 +96,16 @@ type Options struct {
 	// Description and Publisher of the source are for catalogues; sets without a
 	// publisher of their own have this one (a name, or an IRI).
 	Description, Publisher string
-	Robots                 bool             // serve robots.txt with Sitemap lines; search engines have punished sites for it
-	CacheBytes             int64            // memory for documents; default 64 MiB
-	Now                    func() time.Time // nil: time.Now
-	Logger                 *slog.Logger     // nil: silent
-	Missing                func(set string) // called once a request met a missing or cut file of a set, for Dump to make it again; may be nil
-	Changed                func(set string) // called once documents have changed, and at once; may be nil
-	Names                  kv.Store         // the indexes of names, made again where they are lost; nil: with the other records
-	Reading                bool             // the store takes no writes: only Location answers
-	Dry                    bool             // nothing in Dir is made or removed
+	Robots                 bool                  // serve robots.txt with Sitemap lines; search engines have punished sites for it
+	CacheBytes             int64                 // memory for documents; default 64 MiB
+	Now                    func() time.Time      // nil: time.Now
+	Logger                 *slog.Logger          // nil: silent
+	Missing                func(set string)      // called once a request met a missing or cut file of a set, for Dump to make it again; may be nil
+	Before                 func(context.Context) // called before a new generation becomes visible, its records being durable; may be nil
+	Changed                func(set string)      // called once documents have changed, and at once; may be nil
+	Names                  kv.Store              // the indexes of names, made again where they are lost; nil: with the other records
+	Reading                bool                  // the store takes no writes: only Location answers
+	Dry                    bool                  // nothing in Dir is made or removed
 
 	// Progress is called now and then by a Resource Dump under way: resources written, of all. May be nil.
 	Progress func(set string, done, total int64)
@@ -273,6 +274,9 @@ func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Pu
 	}
 	if p.now == nil {
 		p.now = time.Now
+	}
+	if p.o.Before == nil {
+		p.o.Before = func(context.Context) {}
 	}
 	if p.o.Changed == nil {
 		p.o.Changed = func(string) {}

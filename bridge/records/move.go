@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"io/fs"
 	"iter"
+	"os"
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge/holder"
@@ -134,8 +136,8 @@ type Report struct {
 // ends, and may be nil.
 //
 // One of the places is the folder of the state, and its other files stay. If a process holds it, the error is a
-// *holder.HeldError.
-func Move(ctx context.Context, from, to Place, o kv.OpenOptions, progress func(int64)) (rep Report, err error) {
+// *holder.HeldError. A database moved into goes on from the commit shared, that of its bucket; it may be zero.
+func Move(ctx context.Context, from, to Place, o kv.OpenOptions, shared kv.Point, progress func(int64)) (rep Report, err error) {
 	if ctx.Err() != nil { // the state need not be there then
 		return rep, context.Cause(ctx)
 	}
@@ -152,16 +154,37 @@ func Move(ctx context.Context, from, to Place, o kv.OpenOptions, progress func(i
 		return rep, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
+	if led, ok := src.(kv.Led); ok {
+		_, _, err = from.compare(ctx, led)
+	} else if err = os.Remove(from.noteFile()); errors.Is(err, fs.ErrNotExist) { // of a database of before
+		err = nil
+	}
+	if err != nil {
+		return rep, err
+	}
 	dst, err := to.open(ctx, o)
 	if err != nil {
 		return rep, err
 	}
 	defer func() { err = errors.Join(err, dst.Close()) }()
+	into, several := dst.(kv.Led)
+	if several && shared.Lead != "" {
+		if err := into.Adopt(ctx, shared.Lead); err != nil {
+			return rep, err
+		}
+	}
 	m := mover{from: from.String(), to: to.String(), src: src, dst: dst, progress: progress}
 	if m.progress == nil {
 		m.progress = func(int64) {}
 	}
-	return m.move(ctx, from, to)
+	rep, err = m.move(ctx, from, to)
+	if several && err == nil {
+		var newest kv.Point
+		if newest, _, err = into.Newest(ctx, kv.Point{}); err == nil {
+			err = to.note(newest)
+		}
+	}
+	return rep, err
 }
 
 // mover moves the records of one open store to another.

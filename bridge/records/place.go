@@ -2,6 +2,19 @@
 // one to the other.
 //
 // Records below the prefix state/ are marks of moves. Only this package reads them, and a move does not copy them.
+//
+// A database may go back: a failover to a copy that lags, or an old backup, lacks commits that were confirmed. So
+// each process notes in its state folder the newest durable commit that it knows: the leader each one before Commit
+// returns, a standby the one of each state before it serves it. Nothing leaves a process that rests on a later one.
+//
+// A commit is noted by its lead, a name of its own, and its number. The database knows all leads of its past, and
+// the last commit of each. If it does not know the noted lead, or that lead ended earlier, commits are lost. Then
+// Open gives a *LostError, and nothing is written. A database that went on with other commits is found out too: its
+// later leads are not the noted one. Commits without sync are not noted, so a crash of the database loses none.
+//
+// Either the database is brought back, or AcceptLoss makes its older state the one to go on with. It writes that into
+// the database, so other folders with notes of the lost lead accept it too. A bucket with published files has the
+// note of the newest publication, for machines that have no note.
 package records
 
 import (
@@ -110,8 +123,10 @@ func (p Place) Missing() error {
 }
 
 // Open opens the records, and makes missing ones. With ReadOnly missing ones give fs.ErrNotExist, and those of a
-// database are read as of one moment. Records of an unfinished move, and moved ones, are refused.
+// database are read as of one moment. Records of an unfinished move, and moved ones, are refused; for writing also a
+// database that has lost commits (*LostError).
 func (p Place) Open(ctx context.Context, o kv.OpenOptions) (kv.Store, error) {
+	o.Noted = p.note
 	s, err := p.open(ctx, o)
 	if err != nil {
 		return nil, err
@@ -119,6 +134,9 @@ func (p Place) Open(ctx context.Context, o kv.OpenOptions) (kv.Store, error) {
 	m, err := readMarks(ctx, s)
 	if err == nil {
 		err = m.usable(p)
+	}
+	if led, ok := s.(kv.Led); ok && err == nil && !o.ReadOnly {
+		_, _, err = p.compare(ctx, led)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/bridge"
 	"github.com/rsbridge/rsbridge/destination"
+	"github.com/rsbridge/rsbridge/internal/kv"
 )
 
 // heldItems is the number of held entities in one request and in JSON.
@@ -21,7 +22,14 @@ func (a *app) accept() *cobra.Command {
 	var show bool
 	var o bridge.AcceptArgs
 	var of kindFlags
-	c := &cobra.Command{Use: "accept SET or DEST", Short: "Release held deletions, or a held change of configuration", Args: cobra.ExactArgs(1),
+	var commits bool
+	c := &cobra.Command{Use: "accept SET or DEST", Short: "Release held deletions, or a held change of configuration",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if commits {
+				return cobra.NoArgs(cmd, args)
+			}
+			return cobra.ExactArgs(1)(cmd, args)
+		},
 		Long: `Releases held deletions, or a held change of configuration. rsbridge status shows
 them. --show lists the entities and files to be deleted, and changes nothing.
 
@@ -33,11 +41,19 @@ List nor a Resource Dump, accept goes on without them. --id refuses if something
 If a set and a destination share a name, the held one is meant. If both are held, say
 --set or --destination.
 
+--lost-commits, without a name, goes on with the older state of a database in PostgreSQL
+that has lost commits. Stop the daemon first. What was lost can be published with other
+content then: mirrors compare.
+
 --json: as scan, of a destination as sync; with --show
 {"id","reason","deletions","of","time","items":[{"entity","location","label"}],"next"}: up to 10,000
-items; next goes on with the addresses /held of the API`,
-		Example: "  rsbridge accept books --show\n  rsbridge accept books\n  rsbridge accept books --id 9c1d0f6e2b7a\n  rsbridge accept copy",
+items; next goes on with the addresses /held of the API. With --lost-commits
+{"state","now":{"lead","commit"},"lost":[{"lead","commit"}]}`,
+		Example: "  rsbridge accept books --show\n  rsbridge accept books\n  rsbridge accept books --id 9c1d0f6e2b7a\n  rsbridge accept copy\n  rsbridge accept --lost-commits",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if commits {
+				return acceptLoss(cmd.Context(), a)
+			}
 			if cmd.Flags().Changed("id") && o.ID == "" {
 				return usage("--id is empty: give the ID that --show tells, or leave it out")
 			}
@@ -60,8 +76,38 @@ items; next goes on with the addresses /held of the API`,
 		}}
 	c.Flags().BoolVar(&show, "show", false, "list what would be deleted, and change nothing")
 	c.Flags().StringVar(&o.ID, "id", "", "only what has this `ID`, as --show tells it")
+	c.Flags().BoolVar(&commits, "lost-commits", false, "go on with the older state of a database that has lost commits")
+	c.MarkFlagsMutuallyExclusive("lost-commits", "show")
+	c.MarkFlagsMutuallyExclusive("lost-commits", "id")
 	of.flags(c)
 	return c
+}
+
+// lossReport is `accept --lost-commits --json`.
+type lossReport struct {
+	State string     `json:"state"`
+	Now   kv.Point   `json:"now"`
+	Lost  []kv.Point `json:"lost"`
+}
+
+func acceptLoss(ctx context.Context, a *app) error {
+	cfg, err := bridge.Load(a.config)
+	if err != nil {
+		return err
+	}
+	rep := lossReport{State: cfg.Records().String()}
+	if rep.Now, rep.Lost, err = bridge.AcceptLoss(ctx, cfg, a.commandLog()); err != nil {
+		return err
+	}
+	acted(a, cfg, action("accept --lost-commits", fmt.Sprint(rep.Lost)))
+	if a.json {
+		return a.print(rep)
+	}
+	fmt.Fprintf(a.out, "accepted: the state in %s goes on from commit %d\n", rep.State, rep.Now.Commit)
+	for _, at := range rep.Lost {
+		fmt.Fprintf(a.out, "  lost: commits up to %d of lead %s\n", at.Commit, at.Lead)
+	}
+	return nil
 }
 
 // held finds the held run of a set or destination, and prints its items with show. If both have

@@ -95,7 +95,7 @@ func (a *app) serveUntil(ctx context.Context, cfg *bridge.Config, command string
 		cfg = last
 		switch {
 		case errors.Is(err, errAgain):
-			a.log.Info("there is room on the disk again: everything is opened anew")
+			a.log.Info("everything is opened anew: the disk has room again, or the database of the state was restarted")
 			told = false
 		case errors.Is(err, errLost) && ctx.Err() == nil:
 			a.log.Warn("another process has taken over: this one stands by", "error", err)

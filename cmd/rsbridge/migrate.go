@@ -39,8 +39,12 @@ configuration for the new place. Give the password by PGPASSWORD or a password f
 			case isDatabase && absolute(to) != absolute(cfg.Folder()):
 				return usage("the files of the state are in %s: move the records there", cfg.Folder())
 			}
+			shared, err := bridge.Shared(cmd.Context(), cfg)
+			if err != nil {
+				return err
+			}
 			began := time.Now()
-			rep, err := records.Move(cmd.Context(), records.At(cfg.State, cfg.Folder()), records.At(to, cfg.Folder()), kv.OpenOptions{Logger: a.commandLog()}, func(n int64) { a.progress(jobs.Run{Job: "migrate", Stage: "records", Done: n}) })
+			rep, err := records.Move(cmd.Context(), records.At(cfg.State, cfg.Folder()), records.At(to, cfg.Folder()), kv.OpenOptions{Logger: a.commandLog()}, shared, func(n int64) { a.progress(jobs.Run{Job: "migrate", Stage: "records", Done: n}) })
 			a.endProgress()
 			if err != nil {
 				return err

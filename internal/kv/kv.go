@@ -36,6 +36,10 @@ var ErrTakenOver = errors.New("another process has taken over the state")
 // a failover to a copy that lags behind.
 var ErrLost = errors.New("the state has lost commits that it had confirmed")
 
+// ErrUnsynced comes from every commit after a database was restarted, and has lost commits without sync. Nothing that
+// was confirmed as durable is lost. The store is to be opened again (Settler).
+var ErrUnsynced = errors.New("the database was restarted, and lost commits that were not synced: the state must be opened again")
+
 // ErrNewer comes from opening records written by a newer version; nothing
 // has been changed then.
 var ErrNewer = errors.New("written by a newer version of rsbridge")

@@ -15,6 +15,10 @@ type OpenOptions struct {
 	Logger   *slog.Logger // nil: silent
 	ReadOnly bool         // of an existing store; every commit is refused
 	Former   int64        // of a Led store: number of a leader that is known to have ended; 0: none is
+
+	// Noted gets each durable commit of a Led store, in order, before its Commit returns. Its error is the commit's,
+	// and ends all writing. nil: nobody is told.
+	Noted func(Point) error
 }
 
 // Engine opens the store at a place, in words of its own: a folder, or all of a
@@ -80,6 +84,12 @@ type Settler interface {
 	Settled() <-chan struct{}
 }
 
+// Point names a commit for ever, also in copies of the store. The zero value is before all of them.
+type Point struct {
+	Lead   string `json:"lead"`   // the time of one leader: a name of its own
+	Commit int64  `json:"commit"` // its number in the store
+}
+
 // Led is a Store of several processes. One of them at a time, the leader, has the right to write.
 type Led interface {
 	// Leader is of this moment.
@@ -89,6 +99,11 @@ type Led interface {
 	Hold(ctx context.Context) error
 	// Lost is closed when another process has taken over.
 	Lost() <-chan struct{}
+	// Newest is the newest durable commit of any process. has tells whether the commit was is still there: Newest
+	// has it in its past, or its loss was adopted.
+	Newest(ctx context.Context, was Point) (newest Point, has bool, err error)
+	// Adopt durably accepts that commits of these leads are lost. Only the leader can.
+	Adopt(ctx context.Context, leads ...string) error
 }
 
 // Leader is the process with the right to write.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -283,6 +284,106 @@ func TestLostCommitsAtRest(t *testing.T) {
 	}
 }
 
+// TestPoints: a database has the commits of its past, by all leads, and none of another past with equal numbers. Only
+// durable commits are noted.
+func TestPoints(t *testing.T) {
+	base := teststores.Postgres(t)
+	eyes := look(t, base)
+	var noted []kv.Point
+	begin := func() *pgkv.Store {
+		t.Helper()
+		s, err := pgkv.Open(t.Context(), base, kv.OpenOptions{Noted: func(p kv.Point) error { noted = append(noted, p); return nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	write := func(s *pgkv.Store, sync bool) {
+		t.Helper()
+		b := s.Batch()
+		defer b.Close()
+		b.Set([]byte("k"), []byte("v"))
+		if err := b.Commit(t.Context(), sync); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(s *pgkv.Store, what string, newest kv.Point, points map[kv.Point]bool) {
+		t.Helper()
+		for p, want := range points {
+			if is, has, err := s.Newest(t.Context(), p); err != nil || has != want || is != newest {
+				t.Errorf("%s: it has %v: %t, %v; the newest is %v, want %v", what, p, has, err, is, newest)
+			}
+		}
+	}
+	s := begin()
+	check(s, "empty", kv.Point{}, map[kv.Point]bool{{}: true, {Lead: "no lead", Commit: 1}: false})
+	write(s, true)
+	write(s, false)
+	first := noted[0]
+	check(s, "first", first, map[kv.Point]bool{{}: true, first: true, {Lead: first.Lead, Commit: 3}: false})
+	s.Close()
+	eyes.exec(`CREATE TABLE copy_head AS SELECT * FROM rsbridge_head; CREATE TABLE copy_kv AS SELECT * FROM rsbridge_kv; CREATE TABLE copy_lead AS SELECT * FROM rsbridge_lead`)
+	s = begin()
+	write(s, true)
+	second := noted[1]
+	s.Close()
+	eyes.exec(`TRUNCATE rsbridge_head, rsbridge_kv, rsbridge_lead; INSERT INTO rsbridge_head SELECT * FROM copy_head; INSERT INTO rsbridge_kv SELECT * FROM copy_kv; INSERT INTO rsbridge_lead SELECT * FROM copy_lead`)
+	s = begin()
+	defer s.Close()
+	write(s, true)
+	write(s, true)
+	third := noted[3]
+	if want := []kv.Point{{Lead: first.Lead, Commit: 1}, {Lead: second.Lead, Commit: 3}, {Lead: third.Lead, Commit: 3}, {Lead: third.Lead, Commit: 4}}; !slices.Equal(noted, want) {
+		t.Errorf("noted %v, want %v", noted, want)
+	}
+	check(s, "set back", third, map[kv.Point]bool{first: true, second: false, third: true})
+	if err := s.Adopt(t.Context(), second.Lead); err != nil {
+		t.Fatal(err)
+	}
+	check(s, "adopted", kv.Point{Lead: third.Lead, Commit: 5}, map[kv.Point]bool{second: true, third: true, {Lead: first.Lead, Commit: 3}: false, {Lead: third.Lead, Commit: 6}: false})
+}
+
+// TestUnsyncedCommits: a restarted database has lost commits without sync. That loses nothing confirmed, and the store
+// wants to be opened again.
+func TestUnsyncedCommits(t *testing.T) {
+	base := teststores.Postgres(t)
+	eyes, s := look(t, base), open(t, base)
+	defer s.Close()
+	if err := put(s, "k", "1"); err != nil {
+		t.Fatal(err)
+	}
+	eyes.exec(`CREATE TABLE copy_head AS SELECT * FROM rsbridge_head`)
+	b := s.Batch()
+	defer b.Close()
+	b.Set([]byte("k"), []byte("2"))
+	if err := b.Commit(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	eyes.exec(`TRUNCATE rsbridge_head; INSERT INTO rsbridge_head SELECT * FROM copy_head`)
+	if err := put(s, "k", "3"); !errors.Is(err, kv.ErrUnsynced) {
+		t.Errorf("Commit = %v", err)
+	}
+	<-s.Settled()
+}
+
+// TestUnnotedCommit: a commit that cannot be noted is no success, and ends all writing.
+func TestUnnotedCommit(t *testing.T) {
+	errNote := errors.New("no note")
+	s, err := pgkv.Open(t.Context(), teststores.Postgres(t), kv.OpenOptions{Noted: func(kv.Point) error { return errNote }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 2 {
+		if err := put(s, "k", "1"); !errors.Is(err, errNote) {
+			t.Errorf("Commit = %v", err)
+		}
+	}
+	if err := s.Hold(t.Context()); !errors.Is(err, errNote) {
+		t.Errorf("Hold = %v", err)
+	}
+}
+
 // TestSnapshots: one that the database has forgotten reads nothing more; what none needs goes; no session waits in
 // a transaction.
 func TestSnapshots(t *testing.T) {
@@ -405,7 +506,11 @@ func TestRestart(t *testing.T) {
 	}
 	control("start")
 	t.Cleanup(func() { control("-m", "immediate", "stop") })
-	s := open(t, "postgres://postgres@127.0.0.1:"+port+"/postgres")
+	var noted kv.Point // of commits in order, then of this test
+	s, err := pgkv.Open(t.Context(), "postgres://postgres@127.0.0.1:"+port+"/postgres", kv.OpenOptions{Noted: func(p kv.Point) error { noted = p; return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer s.Close()
 	done := make(chan int)
 	ctx, end := context.WithCancel(t.Context())
@@ -430,5 +535,8 @@ func TestRestart(t *testing.T) {
 	}
 	if found != n || n == 0 {
 		t.Errorf("%d commits were confirmed, and %d are there", n, found)
+	}
+	if newest, has, err := s.Newest(t.Context(), noted); err != nil || !has || newest != noted {
+		t.Errorf("the newest commit is %v, %t, %v; noted %v", newest, has, err, noted)
 	}
 }

@@ -2,11 +2,13 @@
 //
 // A store is five tables in the schema of its connections. rsbridge_kv has the present pairs.
 // rsbridge_kept has earlier ones, for the snapshots in rsbridge_snapshot. rsbridge_head is one row: the
-// number of the newest commit, its name, and the process with the right to write.
+// number of the newest commit, its name, the newest durable commit, and the process with the right to write.
+// rsbridge_lead has all leads of the past, each with the number of its last commit here ([kv.Point]).
 //
 // Each commit updates the row in rsbridge_head first, so commits follow one another. A commit is refused unless
 // the newest commit of the database is the last one of this process:
 //   - after a failover to a copy that lags, by [kv.ErrLost];
+//   - after a restart of the database without commits that were not synced, by [kv.ErrUnsynced];
 //   - after another process took the right to write, by [kv.ErrTakenOver].
 //
 // A snapshot is the number of a commit, in a row with an expiry. Its process renews the expiry, so no session
@@ -58,7 +60,16 @@ CREATE TABLE IF NOT EXISTS rsbridge_kept (k bytea, until bigint, rev bigint NOT 
 CREATE INDEX IF NOT EXISTS rsbridge_kept_until ON rsbridge_kept (until);
 CREATE TABLE IF NOT EXISTS rsbridge_snapshot (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, rev bigint NOT NULL, token bigint NOT NULL, until timestamptz NOT NULL);
 CREATE TABLE IF NOT EXISTS rsbridge_head (one boolean PRIMARY KEY DEFAULT true CHECK (one), form int NOT NULL, rev bigint NOT NULL, last uuid NOT NULL, token bigint NOT NULL, holder text NOT NULL, until timestamptz NOT NULL);
-INSERT INTO rsbridge_head VALUES (true, 1, 0, gen_random_uuid(), 0, '', '-infinity') ON CONFLICT DO NOTHING`
+ALTER TABLE rsbridge_head ADD COLUMN IF NOT EXISTS durable bigint NOT NULL DEFAULT 0, ADD COLUMN IF NOT EXISTS durable_lead uuid;
+INSERT INTO rsbridge_head VALUES (true, 1, 0, gen_random_uuid(), 0, '', '-infinity') ON CONFLICT DO NOTHING;
+CREATE TABLE IF NOT EXISTS rsbridge_lead (id uuid PRIMARY KEY, upto bigint)`
+
+// sqlLead takes the right to write. The lead of before ends with the newest commit.
+const sqlLead = `WITH head AS (UPDATE rsbridge_head SET token = token + 1, holder = $1, until = clock_timestamp() + $2
+		WHERE until <= clock_timestamp() OR token = $3 AND $3 > 0 RETURNING token, last, rev),
+	former AS (UPDATE rsbridge_lead SET upto = head.rev FROM head WHERE upto IS NULL),
+	lead AS (INSERT INTO rsbridge_lead (id) SELECT gen_random_uuid() FROM head RETURNING id)
+	SELECT token, last, rev, id::text FROM head, lead`
 
 // Store is an open store.
 type Store struct {
@@ -67,10 +78,14 @@ type Store struct {
 	read  bool
 	dead  int64 // number of a leader that has ended
 	token int64 // the right to write; below 0: for reading, one for each reader
+	lead  string
 	right right
+	noted func(kv.Point) error
 
-	writing sync.Mutex // one commit at a time; guards last
-	last    [16]byte   // name of the newest commit seen
+	writing sync.Mutex   // one commit at a time; guards last and rev
+	last    [16]byte     // name of the newest commit seen
+	rev     int64        // its number
+	durable atomic.Int64 // number of the newest commit with sync
 
 	heard  int64 // number of the newest commit at the last beat; of the beats alone
 	failed atomic.Pointer[error]
@@ -80,12 +95,13 @@ type Store struct {
 }
 
 var (
-	_ kv.Store  = (*Store)(nil)
-	_ kv.Loader = (*Store)(nil)
-	_ kv.Sized  = (*Store)(nil)
-	_ kv.Led    = (*Store)(nil)
-	_ kv.Many   = (*Store)(nil)
-	_ kv.Many   = (*snapshot)(nil)
+	_ kv.Store   = (*Store)(nil)
+	_ kv.Loader  = (*Store)(nil)
+	_ kv.Sized   = (*Store)(nil)
+	_ kv.Led     = (*Store)(nil)
+	_ kv.Settler = (*Store)(nil)
+	_ kv.Many    = (*Store)(nil)
+	_ kv.Many    = (*snapshot)(nil)
 )
 
 // Engine opens the database of an address, the part behind "postgres:".
@@ -122,7 +138,10 @@ func Open(ctx context.Context, url string, o kv.OpenOptions) (_ *Store, err erro
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
-	s := &Store{log: o.Logger, read: o.ReadOnly, dead: o.Former, right: newRight()}
+	s := &Store{log: o.Logger, read: o.ReadOnly, dead: o.Former, right: newRight(), noted: o.Noted}
+	if s.noted == nil {
+		s.noted = func(kv.Point) error { return nil }
+	}
 	if s.read {
 		s.token = -1 - mathrand.Int64N(math.MaxInt64)
 	}
@@ -169,8 +188,7 @@ func (s *Store) open(ctx context.Context) error {
 		taken := false
 		err := s.again(ctx, func(ctx context.Context) error {
 			began := time.Now()
-			err := s.pool.QueryRow(ctx, `UPDATE rsbridge_head SET token = token + 1, holder = $1, until = clock_timestamp() + $2
-				WHERE until <= clock_timestamp() OR token = $3 AND $3 > 0 RETURNING token, last`, Name(os.Getpid()), lease, s.dead).Scan(&s.token, &s.last)
+			err := s.pool.QueryRow(ctx, sqlLead, Name(os.Getpid()), lease, s.dead).Scan(&s.token, &s.last, &s.rev, &s.lead)
 			if taken = err == nil; taken {
 				s.right.confirm(began)
 			}
@@ -201,7 +219,7 @@ func (s *Store) open(ctx context.Context) error {
 // create makes the tables, unless they are there: a role that may write need not be one that may create.
 func (s *Store) create(ctx context.Context) error {
 	var there bool
-	if err := s.pool.QueryRow(ctx, `SELECT to_regclass('rsbridge_head') IS NOT NULL AND to_regclass('rsbridge_kept_until') IS NOT NULL`).Scan(&there); err != nil || there {
+	if err := s.pool.QueryRow(ctx, `SELECT to_regclass('rsbridge_head') IS NOT NULL AND to_regclass('rsbridge_kept_until') IS NOT NULL AND to_regclass('rsbridge_lead') IS NOT NULL`).Scan(&there); err != nil || there {
 		return err
 	}
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
@@ -269,7 +287,7 @@ func (s *Store) beat() error {
 func (s *Store) fail(err error) {
 	if s.failed.CompareAndSwap(nil, &err) {
 		s.log.Error("the PostgreSQL state takes no more from this process", "error", err)
-		s.right.end(errors.Is(err, kv.ErrTakenOver))
+		s.right.end(err)
 	}
 }
 
@@ -287,13 +305,17 @@ func (s *Store) writable() error {
 
 // lost tells why the head is not the one this process left.
 func (s *Store) lost(ctx context.Context) error {
-	var token int64
+	var token, rev int64
 	var holder string
-	if err := s.pool.QueryRow(ctx, `SELECT token, holder FROM rsbridge_head`).Scan(&token, &holder); err != nil {
+	var ours bool
+	if err := s.pool.QueryRow(ctx, `SELECT token, holder, rev, EXISTS (SELECT FROM rsbridge_lead WHERE id = $1::text::uuid AND upto IS NULL) FROM rsbridge_head`, s.lead).Scan(&token, &holder, &rev, &ours); err != nil {
 		return errors.Join(kv.ErrLost, plain(err))
 	}
-	if token > s.token {
+	switch {
+	case token > s.token:
 		return fmt.Errorf("%w: %s", kv.ErrTakenOver, holder)
+	case ours && rev >= s.durable.Load():
+		return kv.ErrUnsynced
 	}
 	return kv.ErrLost
 }

@@ -2,9 +2,12 @@ package pgkv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 )
@@ -15,10 +18,13 @@ type right struct {
 	from  time.Time
 	heard chan struct{} // closed when there is news
 
-	taken chan struct{} // closed when another process has taken over
+	taken   chan struct{} // closed when another process has taken over
+	settled chan struct{} // closed when the store has to be opened again
 }
 
-func newRight() right { return right{heard: make(chan struct{}), taken: make(chan struct{})} }
+func newRight() right {
+	return right{heard: make(chan struct{}), taken: make(chan struct{}), settled: make(chan struct{})}
+}
 
 // sure is how long a process counts on an answer. It is shorter than the lease, for clocks of unequal speed.
 func sure() time.Duration { return lease - lease/10 }
@@ -39,12 +45,15 @@ func (r *right) tell() {
 }
 
 // end tells the waiting of the end of the right. It is called once.
-func (r *right) end(taken bool) {
+func (r *right) end(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tell()
-	if taken {
+	switch {
+	case errors.Is(why, kv.ErrTakenOver):
 		close(r.taken)
+	case errors.Is(why, kv.ErrUnsynced):
+		close(r.settled)
 	}
 }
 
@@ -78,6 +87,9 @@ func (s *Store) Hold(ctx context.Context) error {
 // Lost is closed when another process has taken over.
 func (s *Store) Lost() <-chan struct{} { return s.right.taken }
 
+// Settled is closed after kv.ErrUnsynced.
+func (s *Store) Settled() <-chan struct{} { return s.right.settled }
+
 // Leader asks the database.
 func (s *Store) Leader(ctx context.Context) (l kv.Leader, err error) {
 	err = s.again(ctx, func(ctx context.Context) error {
@@ -87,4 +99,32 @@ func (s *Store) Leader(ctx context.Context) (l kv.Leader, err error) {
 		return l, fmt.Errorf("ask for the leader of the PostgreSQL state: %w", plain(err))
 	}
 	return l, nil
+}
+
+// Newest asks the database. Both answers are of one moment.
+func (s *Store) Newest(ctx context.Context, was kv.Point) (newest kv.Point, has bool, err error) {
+	if err := s.readable(ctx); err != nil {
+		return newest, false, err
+	}
+	err = s.again(ctx, func(ctx context.Context) error {
+		return s.pool.QueryRow(ctx, `SELECT coalesce(durable_lead::text, ''), durable, $1 = '' OR EXISTS
+			(SELECT FROM rsbridge_lead WHERE id::text = $1 AND coalesce(upto, rev) >= $2) FROM rsbridge_head`, was.Lead, was.Commit).Scan(&newest.Lead, &newest.Commit, &has)
+	})
+	if err != nil {
+		return newest, false, fmt.Errorf("ask for the newest commit of the PostgreSQL state: %w", plain(err))
+	}
+	return newest, has, nil
+}
+
+// Adopt lets former leads end with any commit.
+func (s *Store) Adopt(ctx context.Context, leads ...string) error {
+	if err := errors.Join(s.writable(), kv.NotBegun(ctx)); err != nil {
+		return err
+	}
+	if err := s.commit(context.WithoutCancel(ctx), s.pool, true, func(b *pgx.Batch) {
+		b.Queue(`INSERT INTO rsbridge_lead (id, upto) SELECT id::uuid, 9223372036854775807 FROM unnest($1::text[]) id ON CONFLICT (id) DO UPDATE SET upto = excluded.upto WHERE rsbridge_lead.upto IS NOT NULL`, leads)
+	}); err != nil {
+		return fmt.Errorf("adopt the loss of commits in the PostgreSQL state: %w", plain(err))
+	}
+	return nil
 }

@@ -22,7 +22,9 @@ const longest = 2600
 // A commit is one round trip. Its division by zero fails the whole transaction, unless the head is the last
 // commit of this process. Pairs that a snapshot needs are kept before they are changed.
 const (
-	sqlHead    = `UPDATE rsbridge_head SET rev = rev + 1, last = $2, until = greatest(until, clock_timestamp() + $4) WHERE token = $1 AND last = $3`
+	sqlHead = `UPDATE rsbridge_head SET rev = rev + 1, last = $2, until = greatest(until, clock_timestamp() + $4),
+		durable = CASE WHEN $5 THEN rev + 1 ELSE durable END, durable_lead = CASE WHEN $5 THEN $6::text::uuid ELSE durable_lead END WHERE token = $1 AND last = $3`
+	sqlSync    = `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`
 	sqlCheck   = `SELECT 1 / count(*) FROM rsbridge_head WHERE last = $1`
 	sqlLazy    = `SELECT set_config('synchronous_commit', 'off', true)`
 	sqlExpired = `DELETE FROM rsbridge_snapshot WHERE until <= clock_timestamp()`
@@ -158,11 +160,13 @@ func (s *Store) commit(ctx context.Context, on sender, sync bool, fill func(*pgx
 	}
 	var next [16]byte
 	rand.Read(next[:])
-	return s.again(ctx, func(ctx context.Context) error {
+	err := s.again(ctx, func(ctx context.Context) error {
 		b := &pgx.Batch{}
-		b.Queue(sqlHead, s.token, next, s.last, lease)
+		b.Queue(sqlHead, s.token, next, s.last, lease, sync, s.lead)
 		b.Queue(sqlCheck, next)
-		if !sync {
+		if sync {
+			b.Queue(sqlSync)
+		} else {
 			b.Queue(sqlLazy)
 		}
 		b.Queue(sqlExpired)
@@ -184,6 +188,19 @@ func (s *Store) commit(ctx context.Context, on sender, sync bool, fill func(*pgx
 		}
 		return s.settle(ctx, on, next, err)
 	})
+	if err != nil {
+		return err
+	}
+	s.rev++
+	if !sync {
+		return nil
+	}
+	s.durable.Store(s.rev)
+	if err := s.noted(kv.Point{Lead: s.lead, Commit: s.rev}); err != nil {
+		s.fail(err)
+		return err
+	}
+	return nil
 }
 
 // settle finds out whether the commit of a lost connection took place. The lock waits for the end of its session.

@@ -60,7 +60,7 @@ func (c *checker) log(ctx context.Context) error {
 		b, err := c.v.r.Get(ctx, entitySeqKey(kindHistory, key, seq))
 		if errors.Is(err, kv.ErrNotFound) {
 			var s *stateRecord
-			if s, err = stateOf(ctx, c.v.r, key); err == nil && s.firstSeq != seq {
+			if s, _, err = stateOf(ctx, c.v.r, key); err == nil && s.firstSeq != seq {
 				err = kv.ErrNotFound
 			}
 		}
@@ -120,23 +120,45 @@ func checkChange(ch *Change) error {
 	return nil
 }
 
-// cursor steps through the records of one kind.
+// cursor steps through records of one kind.
 type cursor struct {
-	next func() (kv.Pair, error, bool)
-	stop func()
-	pair kv.Pair
-	ok   bool
+	next  func() (kv.Pair, error, bool)
+	stop  func()
+	is    func(kv.Pair) (bool, error) // skips the others; nil: none is skipped
+	pair  kv.Pair
+	ok    bool
+	count int // of its records so far
 }
 
-func (c *checker) cursor(ctx context.Context, kind byte) (*cursor, error) {
-	cur := &cursor{}
-	cur.next, cur.stop = iter.Pull2(c.v.r.Scan(ctx, []byte{kind}, []byte{kind + 1}))
+func newCursor(pairs iter.Seq2[kv.Pair, error], is func(kv.Pair) (bool, error)) (*cursor, error) {
+	cur := &cursor{is: is}
+	cur.next, cur.stop = iter.Pull2(pairs)
 	return cur, cur.advance()
 }
 
 func (c *cursor) advance() (err error) {
-	c.pair, err, c.ok = c.next()
-	return err
+	for {
+		if c.pair, err, c.ok = c.next(); err != nil || !c.ok {
+			return err
+		}
+		is := true
+		if c.is != nil {
+			is, err = c.is(c.pair)
+		}
+		if is || err != nil {
+			c.count++
+			return err
+		}
+	}
+}
+
+// pass steps over the records of one short key, and counts them.
+func (c *cursor) pass(key []byte) (n int, err error) {
+	for c.at(key) && err == nil {
+		n++
+		err = c.advance()
+	}
+	return n, err
 }
 
 // at tells whether the cursor stands at a record of the entity with this key.
@@ -146,8 +168,9 @@ func (c *cursor) at(key []byte) bool { return c.ok && bytes.HasPrefix(c.pair.Key
 // are in the order of the entity keys.
 func (c *checker) entities(ctx context.Context) error {
 	var cs [3]*cursor
-	for i, kind := range []byte{kindState, kindHistory, kindBlob} {
-		cur, err := c.cursor(ctx, kind)
+	for i, pairs := range []iter.Seq2[kv.Pair, error]{knownStates(ctx, c.v.r, rdfres.Digest{}, rdfres.Digest{}),
+		c.v.r.Scan(ctx, []byte{kindHistory}, []byte{kindHistory + 1}), c.v.r.Scan(ctx, []byte{kindBlob}, []byte{kindBlob + 1})} {
+		cur, err := newCursor(pairs, nil)
 		if err != nil {
 			return err
 		}
@@ -157,25 +180,38 @@ func (c *checker) entities(ctx context.Context) error {
 	states, history, blobs := cs[0], cs[1], cs[2]
 	var resources, components, triples int64
 	for states.ok {
-		s, err := readState(states.pair.Value)
-		if err != nil {
-			return err
-		}
-		k := rdfres.EntityKey(s.entity)
-		if !isState(states.pair.Key[1:], &k) {
-			return wrong("state of %s stands under another key", s.entity)
-		}
-		if err := c.entity(ctx, s, k[:], history, blobs); err != nil {
-			return fmt.Errorf("%s: %w", s.entity, err)
-		}
-		if s.current != nil {
-			resources++
-			triples += int64(s.current.Triples)
-			if isComponent(s.entity) {
-				components++
+		var alike []*stateRecord // of one short key: nearly always one
+		for first := states.pair.Key; len(alike) == 0 || states.at(first[1:]); {
+			s, err := readState(states.pair.Value)
+			if err != nil {
+				return err
+			}
+			k, kind := rdfres.EntityKey(s.entity), byte(kindState)
+			if s.current == nil {
+				kind = kindGone
+			}
+			if !isState(states.pair.Key[1:], &k) || states.pair.Key[0] != kind {
+				return wrong("state of %s stands under another key", s.entity)
+			}
+			first, alike = entityKey(kind, k), append(alike, s)
+			if s.current != nil {
+				resources++
+				triples += int64(s.current.Triples)
+				if isComponent(s.entity) {
+					components++
+				}
+			}
+			if err := states.advance(); err != nil {
+				return err
 			}
 		}
-		if err := states.advance(); err != nil {
+		var err error
+		if len(alike) > 1 {
+			err = c.apart(ctx, alike, history, blobs)
+		} else {
+			err = c.entity(ctx, alike[0], history, blobs)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -190,9 +226,71 @@ func (c *checker) entities(ctx context.Context) error {
 	return nil
 }
 
+// apart checks entities with one short key, each by its own records. Together they have all records of the key.
+func (c *checker) apart(ctx context.Context, alike []*stateRecord, history, blobs *cursor) error {
+	k := rdfres.EntityKey(alike[0].entity)
+	counts := [2]int{}
+	for _, s := range alike {
+		of := func(kind byte) (*cursor, error) {
+			prefix := shortEntityKey(kind, k)
+			return newCursor(c.v.r.Scan(ctx, prefix, kv.PrefixEnd(prefix)), func(p kv.Pair) (bool, error) { return c.isOf(ctx, s, k, lastSeq(p.Key)) })
+		}
+		ownHistory, err := of(kindHistory)
+		if err != nil {
+			return err
+		}
+		defer ownHistory.stop()
+		ownBlobs, err := of(kindBlob)
+		if err != nil {
+			return err
+		}
+		defer ownBlobs.stop()
+		if err := c.entity(ctx, s, ownHistory, ownBlobs); err != nil {
+			return err
+		}
+		counts[0] += ownHistory.count
+		counts[1] += ownBlobs.count
+	}
+	for i, all := range []*cursor{history, blobs} {
+		n, err := all.pass(k[:])
+		if err != nil {
+			return err
+		}
+		if n != counts[i] {
+			return wrong("there is a history or a representation without an entity beside %s", alike[0].entity)
+		}
+	}
+	return nil
+}
+
+// isOf tells whether a change is of the entity of a state. Both have the short key of k.
+func (c *checker) isOf(ctx context.Context, s *stateRecord, k rdfres.Digest, seq uint64) (bool, error) {
+	b, err := c.v.r.Get(ctx, entitySeqKey(kindHistory, k, seq))
+	if errors.Is(err, kv.ErrNotFound) {
+		return seq == s.firstSeq, nil // in the log alone
+	}
+	if err == nil && len(b) == 0 {
+		b, err = c.v.r.Get(ctx, seqKey(kindLog, seq))
+	}
+	if err != nil {
+		return false, err
+	}
+	ch, err := readChange(seq, b)
+	return ch.Entity == s.entity, err
+}
+
 // entity replays the history of one entity and compares the end with its state.
-func (c *checker) entity(ctx context.Context, s *stateRecord, key []byte, history, blobs *cursor) error {
-	var last *Change
+func (c *checker) entity(ctx context.Context, s *stateRecord, history, blobs *cursor) error {
+	if err := c.replay(ctx, s, history, blobs); err != nil {
+		return fmt.Errorf("%s: %w", s.entity, err)
+	}
+	return nil
+}
+
+func (c *checker) replay(ctx context.Context, s *stateRecord, history, blobs *cursor) error {
+	k := rdfres.EntityKey(s.entity)
+	key := k[:]
+	var first, last *Change
 	var n uint64
 	alone := s.firstSeq > c.v.head.tail // its first change is in the log alone
 	for alone || history.at(key) {
@@ -226,7 +324,9 @@ func (c *checker) entity(ctx context.Context, s *stateRecord, key []byte, histor
 		if err != nil {
 			return err
 		}
-		last = &ch
+		if last = &ch; n == 0 {
+			first = last
+		}
 		n++
 		if alone {
 			alone = false
@@ -239,6 +339,10 @@ func (c *checker) entity(ctx context.Context, s *stateRecord, key []byte, histor
 	switch {
 	case last == nil:
 		return wrong("there is no change of it")
+	case s.firstSeq == 0 || s.firstSeq > first.Sequence || (s.firstSeq == first.Sequence) != s.first.Equal(first.Time) || s.first.After(first.Time):
+		return wrong("its first change is %d at %s, the oldest one there is %d at %s", s.firstSeq, s.first, first.Sequence, first.Time)
+	case s.changes == n && s.firstSeq != first.Sequence:
+		return wrong("it counts %d changes from %d on, and all of them begin with %d", s.changes, s.firstSeq, first.Sequence)
 	case blobs.at(key):
 		return wrong("there is a representation of %d, which is no version", lastSeq(blobs.pair.Key))
 	case s.current == nil && (last.Kind != Deleted || last.Sequence != s.delSeq || !last.Time.Equal(s.delTime)):
@@ -266,6 +370,9 @@ func (c *checker) follows(s *stateRecord, last, ch *Change) error {
 			return wrong("the first change, %d, is %s", ch.Sequence, ch.Kind)
 		}
 		return nil
+	}
+	if ch.Sequence <= last.Sequence {
+		return wrong("change %d comes after %d", ch.Sequence, last.Sequence)
 	}
 	if (last.After == nil) != (ch.Before == nil) || last.After != nil && !reflect.DeepEqual(last.After, ch.Before) {
 		return wrong("change %d begins with %v, change %d ended with %v", ch.Sequence, ch.Before, last.Sequence, last.After)

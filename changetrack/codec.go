@@ -10,7 +10,7 @@ import (
 
 // recordVersion begins every record of this package, and is the version of keys and records
 // together. A higher one is of a newer program.
-const recordVersion = 2
+const recordVersion = 3
 
 // ---- writing: each function appends
 

@@ -195,7 +195,10 @@ func (l *Log) apply(ctx context.Context, records iter.Seq2[[]byte, error], in *i
 }
 
 // setter is a batch, or a first scan.
-type setter interface{ Set(key, value []byte) }
+type setter interface {
+	Set(key, value []byte)
+	Delete(key []byte)
+}
 
 // recordRoom is the size of most records without the entity.
 const recordRoom = 128
@@ -230,7 +233,14 @@ func writeStaged(b setter, rec []byte, seq uint64, at time.Time, finder string) 
 	if c.Before != nil {
 		b.Set(seqKey(kindEnded, seq), putEnded(nil, &endedRecord{key, c.Before.Sequence, at, s.after == nil}))
 	}
-	b.Set(stateKey(key), putState(make([]byte, 0, recordRoom+len(s.entity)), st))
+	stands, leaves := stateKey(key), goneKey(key)
+	if st.current == nil {
+		stands, leaves = leaves, stands
+	}
+	b.Set(stands, putState(make([]byte, 0, recordRoom+len(s.entity)), st))
+	if len(s.old) > 0 && (c.Before == nil) != (st.current == nil) {
+		b.Delete(leaves)
+	}
 	b.Set(seqKey(kindLog, seq), putChange(make([]byte, 0, recordRoom+len(s.entity)), c))
 	if st.firstSeq != seq {
 		b.Set(entitySeqKey(kindHistory, key, seq), nil)

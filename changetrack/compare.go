@@ -152,7 +152,7 @@ func (p *producer) produce(ctx context.Context, found iter.Seq2[rdfres.Descripti
 
 // all merges two sequences in the order of the entity keys.
 func (p *producer) all(ctx context.Context, found iter.Seq2[rdfres.Description, error]) error {
-	next, stop := iter.Pull2(p.s.view.r.Scan(ctx, []byte{kindState}, []byte{kindState + 1}))
+	next, stop := iter.Pull2(knownStates(ctx, p.s.view.r, rdfres.Digest{}, rdfres.Digest{}))
 	defer stop()
 	var known struct {
 		kv.Pair
@@ -220,10 +220,10 @@ const lookedUp = 100
 func (p *producer) some(ctx context.Context, found iter.Seq2[rdfres.Description, error]) error {
 	seen := map[[16]byte][8]byte{}
 	var waiting []rdfres.Description
-	var keys [][]byte
+	var keys []rdfres.Digest
 	triples := 0
 	lookUp := func() error {
-		olds, err := kv.GetMany(ctx, p.s.view.r, keys)
+		olds, err := knownOf(ctx, p.s.view.r, keys)
 		for i := 0; err == nil && i < len(waiting); i++ {
 			if olds[i] != nil {
 				err = isOf(olds[i], waiting[i].Entity)
@@ -251,7 +251,7 @@ func (p *producer) some(ctx context.Context, found iter.Seq2[rdfres.Description,
 			continue
 		}
 		seen[[16]byte(key[:16])] = [8]byte(graph[:8])
-		waiting, keys = append(waiting, d), append(keys, stateKey(key))
+		waiting, keys = append(waiting, d), append(keys, key)
 		if triples += len(d.Triples); len(waiting) < lookedUp && triples < jobTriples {
 			continue
 		}

@@ -358,7 +358,7 @@ func (k *linker) all(ctx context.Context) error {
 			return err
 		}
 		key := rdfres.Digest(p.Key[1:])
-		s, err := stateOf(ctx, k.v.r, key)
+		s, _, err := stateOf(ctx, k.v.r, key)
 		if err == nil && s.current != nil {
 			continue
 		}

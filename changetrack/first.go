@@ -71,6 +71,9 @@ func (f *firstScan) add(framed []byte, n uint64) error {
 	return nil
 }
 
+// Delete is for writeStaged, of states from before: there are none.
+func (f *firstScan) Delete([]byte) {}
+
 // Set is for writeStaged.
 func (f *firstScan) Set(key, value []byte) {
 	if f.err == nil {

@@ -19,7 +19,8 @@ func setPrefix(id uint32) []byte { return binary.BigEndian.AppendUint32([]byte("
 // Keys of one set, below its prefix. Numbers are big-endian: the order of the keys is the order of
 // the numbers.
 const (
-	kindState     = 'e' // + beginning of the entity key -> stateRecord
+	kindState     = 'e' // + beginning of the entity key -> stateRecord of a current entity
+	kindGone      = 'g' // + beginning of the entity key -> stateRecord of a deleted entity
 	kindLog       = 'l' // + sequence -> change, of whatever kind
 	kindHistory   = 'h' // + short entity key + sequence -> nothing, or the change when it has left the log; none for a first change in the log
 	kindBlob      = 'r' // + short entity key + sequence -> blob
@@ -45,14 +46,15 @@ func entityKey(kind byte, k rdfres.Digest) []byte {
 const stateKeyBytes = 16
 
 func stateKey(k rdfres.Digest) []byte { return entityKey(kindState, k)[:1+stateKeyBytes] }
+func goneKey(k rdfres.Digest) []byte  { return entityKey(kindGone, k)[:1+stateKeyBytes] }
 
 // isState tells whether a key of a state, without its kind, is that of an entity, or of one with the
 // same beginning.
 func isState(key []byte, k *rdfres.Digest) bool { return bytes.Equal(key, k[:stateKeyBytes]) }
 
 // shortKey is the length of the entity key before a sequence. The sequence alone makes keys unique:
-// this part only brings the records of one entity together. Readers check the entity.
-const shortKey = 10
+// this part only brings the records of one entity together. Readers check the entity. A variable for tests.
+var shortKey = 10
 
 func shortEntityKey(kind byte, k rdfres.Digest) []byte {
 	return append(append(make([]byte, 0, 1+shortKey+8), kind), k[:shortKey]...)

@@ -104,9 +104,9 @@ func (r *retention) versions(ctx context.Context, t time.Time) error {
 // entity if the deletion was its end.
 func (r *retention) forget(ctx context.Context, key rdfres.Digest, seq uint64) error {
 	r.b.Delete(entitySeqKey(kindHistory, key, seq))
-	s, err := stateOf(ctx, r.l.store, key)
+	s, _, err := stateOf(ctx, r.l.store, key)
 	if err == nil && s.current == nil && s.delSeq == seq {
-		r.b.Delete(stateKey(key))
+		r.b.Delete(goneKey(key))
 	}
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil

@@ -258,7 +258,7 @@ func (v *View) EntityByKey(ctx context.Context, k rdfres.Digest) (State, error) 
 	if v.err != nil {
 		return State{}, v.err
 	}
-	s, err := stateOf(ctx, v.r, k)
+	s, _, err := stateOf(ctx, v.r, k)
 	if err != nil {
 		return State{}, err
 	}
@@ -295,17 +295,65 @@ func (v *View) Versions(ctx context.Context, entities []string) ([]*Version, err
 	return versions, nil
 }
 
-// stateOf reads the state of an entity, or gives kv.ErrNotFound.
-func stateOf(ctx context.Context, r kv.Reader, k rdfres.Digest) (*stateRecord, error) {
-	b, err := r.Get(ctx, stateKey(k))
+// stateOf reads the state of a known entity, or gives kv.ErrNotFound. raw is nil for a deleted one.
+func stateOf(ctx context.Context, r kv.Reader, k rdfres.Digest) (s *stateRecord, raw []byte, err error) {
+	raw, err = r.Get(ctx, stateKey(k))
+	b := raw
+	if errors.Is(err, kv.ErrNotFound) {
+		b, err = r.Get(ctx, goneKey(k))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err = readState(b)
+	if err == nil && rdfres.EntityKey(s.entity) != k {
+		return nil, nil, kv.ErrNotFound
+	}
+	return s, raw, err
+}
+
+// knownOf reads the states of entities in their order, nil for unknown ones.
+func knownOf(ctx context.Context, r kv.Reader, entities []rdfres.Digest) ([][]byte, error) {
+	keys := make([][]byte, 2*len(entities))
+	for i, k := range entities {
+		keys[i], keys[len(entities)+i] = stateKey(k), goneKey(k)
+	}
+	found, err := kv.GetMany(ctx, r, keys)
 	if err != nil {
 		return nil, err
 	}
-	s, err := readState(b)
-	if err == nil && rdfres.EntityKey(s.entity) != k {
-		return nil, kv.ErrNotFound
+	states := found[:len(entities)]
+	for i := range states {
+		if states[i] == nil {
+			states[i] = found[len(entities)+i]
+		}
 	}
-	return s, err
+	return states, nil
+}
+
+// knownStates yields the states of current and of deleted entities in the order of their keys: those from lo on, and
+// before hi unless it is zero. The first and the last one may be outside of the range.
+func knownStates(ctx context.Context, r kv.Reader, lo, hi rdfres.Digest) iter.Seq2[kv.Pair, error] {
+	return func(yield func(kv.Pair, error) bool) {
+		next, stop := iter.Pull2(r.Scan(ctx, goneKey(lo), endOf(kindGone, hi)))
+		defer stop()
+		gone, err, some := next()
+		before := func(key []byte) bool { // yields the deleted ones before a key; nil: all
+			for some && (err != nil || key == nil || bytes.Compare(gone.Key[1:], key) < 0) {
+				if !yield(gone, err) || err != nil {
+					return false
+				}
+				gone, err, some = next()
+			}
+			return true
+		}
+		for p, err := range r.Scan(ctx, stateKey(lo), endOf(kindState, hi)) {
+			if err == nil && !before(p.Key[1:]) || !yield(p, err) || err != nil {
+				return
+			}
+		}
+		before(nil)
+	}
 }
 
 func (v *View) state(ctx context.Context, k rdfres.Digest, s *stateRecord) (State, error) {
@@ -363,20 +411,19 @@ func versionAfter(ctx context.Context, r kv.Reader, c *Change) (*Version, error)
 	return versionIn(ctx, r, c, b)
 }
 
-// versionIn is versionAfter with the state record of the entity, nil for none.
+// versionIn is versionAfter with the state record of the entity, nil for a deleted one.
 func versionIn(ctx context.Context, r kv.Reader, c *Change, state []byte) (*Version, error) {
-	if state == nil {
-		return nil, errDamaged
-	}
-	s, err := readState(state)
-	if err == nil && s.entity != c.Entity {
-		err = errDamaged
-	}
-	if err != nil {
-		return nil, err
-	}
-	if s.current != nil && s.current.Sequence == c.Sequence {
-		return s.current, nil
+	if state != nil {
+		s, err := readState(state)
+		if err == nil && s.entity != c.Entity {
+			err = errDamaged
+		}
+		if err != nil {
+			return nil, err
+		}
+		if s.current != nil && s.current.Sequence == c.Sequence {
+			return s.current, nil
+		}
 	}
 	for next, err := range history(ctx, r, rdfres.EntityKey(c.Entity), c.Sequence+1) {
 		switch {
@@ -417,41 +464,38 @@ func history(ctx context.Context, r kv.Reader, k rdfres.Digest, from uint64) ite
 // Current yields current entities with lo <= EntityKey, and < hi unless hi is zero, in the order of
 // EntityKey.
 func (v *View) Current(ctx context.Context, lo, hi rdfres.Digest) iter.Seq2[State, error] {
-	return v.states(ctx, lo, hi, false)
+	return v.states(ctx, lo, hi, v.r.Scan(ctx, stateKey(lo), endOf(kindState, hi)))
 }
 
 // Known is Current with the deleted entities, until they are forgotten. History of each tells
 // whether it existed at a past position of the log.
 func (v *View) Known(ctx context.Context, lo, hi rdfres.Digest) iter.Seq2[State, error] {
-	return v.states(ctx, lo, hi, true)
+	return v.states(ctx, lo, hi, knownStates(ctx, v.r, lo, hi))
 }
 
-// endOfStates is the end of a range of states; hi zero: of all. The first and the last one may be
-// outside of the range.
-func endOfStates(hi rdfres.Digest) []byte {
+// endOf is the end of a range of states of a kind; hi zero: of all. The first and the last one may be outside of the
+// range.
+func endOf(kind byte, hi rdfres.Digest) []byte {
 	if hi.IsZero() {
-		return []byte{kindState + 1}
+		return []byte{kind + 1}
 	}
-	return kv.PrefixEnd(stateKey(hi))
+	return kv.PrefixEnd(entityKey(kind, hi)[:1+stateKeyBytes])
 }
 
 func outside(key, lo, hi *rdfres.Digest) bool {
 	return bytes.Compare(key[:], lo[:]) < 0 || !hi.IsZero() && bytes.Compare(key[:], hi[:]) >= 0
 }
 
-func (v *View) states(ctx context.Context, lo, hi rdfres.Digest, deleted bool) iter.Seq2[State, error] {
+func (v *View) states(ctx context.Context, lo, hi rdfres.Digest, records iter.Seq2[kv.Pair, error]) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		if v.err != nil {
 			yield(State{}, v.err)
 			return
 		}
-		for p, err := range v.r.Scan(ctx, stateKey(lo), endOfStates(hi)) {
+		for p, err := range records {
 			var s *stateRecord
 			if err == nil {
 				s, err = readState(p.Value)
-			}
-			if err == nil && s.current == nil && !deleted {
-				continue
 			}
 			var st State
 			if err == nil {
@@ -468,29 +512,41 @@ func (v *View) states(ctx context.Context, lo, hi rdfres.Digest, deleted bool) i
 	}
 }
 
-// Graphs yields the known entities with lo <= EntityKey, and < hi unless hi is zero, in the order of
-// EntityKey: each with its graph at a position of the log not before Tail, zero if it was not there.
-func (v *View) Graphs(ctx context.Context, lo, hi rdfres.Digest, at uint64) iter.Seq2[rdfres.InventoryEntry, error] {
-	return func(yield func(rdfres.InventoryEntry, error) bool) {
+// EntityGraph is an entity with the digest of its graph.
+type EntityGraph struct {
+	Entity string
+	rdfres.InventoryEntry
+}
+
+// Graphs yields the entities with lo <= EntityKey, and < hi unless hi is zero, in the order of EntityKey: each with
+// its graph at a position of the log not before Tail, zero if it was not there. Deleted entities are among them,
+// unless the position is the head: nothing is read of them then.
+func (v *View) Graphs(ctx context.Context, lo, hi rdfres.Digest, at uint64) iter.Seq2[EntityGraph, error] {
+	return func(yield func(EntityGraph, error) bool) {
 		err := v.err
 		if err == nil && at < v.head.tail {
 			err = fmt.Errorf("graphs at %d: the log begins after %d: %w", at, v.head.tail, ErrBeyondRetention)
 		}
 		if err != nil {
-			yield(rdfres.InventoryEntry{}, err)
+			yield(EntityGraph{}, err)
 			return
 		}
-		for p, err := range v.r.Scan(ctx, stateKey(lo), endOfStates(hi)) {
+		records := v.r.Scan(ctx, stateKey(lo), endOf(kindState, hi))
+		if at < v.head.seq {
+			records = knownStates(ctx, v.r, lo, hi)
+		}
+		for p, err := range records {
 			var s peek
-			var e rdfres.InventoryEntry
+			var e EntityGraph
 			if err == nil {
 				s, err = peekState(p.Value)
 			}
 			if err == nil {
-				if e.Key = rdfres.EntityKey(string(s.entity)); outside(&e.Key, &lo, &hi) {
+				e.Entity = string(s.entity)
+				if e.Key = rdfres.EntityKey(e.Entity); outside(&e.Key, &lo, &hi) {
 					continue
 				}
-				e.Graph, err = v.graphAt(ctx, &e.Key, &s, at)
+				e.Graph, err = v.graphAt(ctx, &e, &s, at)
 			}
 			if !yield(e, err) || err != nil {
 				return
@@ -500,23 +556,22 @@ func (v *View) Graphs(ctx context.Context, lo, hi rdfres.Digest, at uint64) iter
 }
 
 // graphAt is the graph of an entity at a position of the log, zero if it was not there.
-func (v *View) graphAt(ctx context.Context, k *rdfres.Digest, s *peek, at uint64) (rdfres.Digest, error) {
+func (v *View) graphAt(ctx context.Context, e *EntityGraph, s *peek, at uint64) (rdfres.Digest, error) {
 	switch {
 	case s.first > at:
 		return rdfres.Digest{}, nil
 	case s.last <= at:
 		return s.graph, nil
 	}
-	entity := string(s.entity)
-	for next, err := range history(ctx, v.r, *k, at+1) { // the first one after it tells what was before
-		if err != nil || next.Entity == entity {
+	for next, err := range history(ctx, v.r, e.Key, at+1) { // the first one after it tells what was before
+		if err != nil || next.Entity == e.Entity {
 			if next.Before == nil {
 				return rdfres.Digest{}, err
 			}
 			return next.Before.Graph, nil
 		}
 	}
-	return rdfres.Digest{}, fmt.Errorf("state of %s at %d: %w", entity, at, errDamaged)
+	return rdfres.Digest{}, fmt.Errorf("state of %s at %d: %w", e.Entity, at, errDamaged)
 }
 
 // History yields the changes of one entity within retention, oldest first: those in the log, and
@@ -528,51 +583,46 @@ func (v *View) History(ctx context.Context, iri string) iter.Seq2[Change, error]
 			return
 		}
 		key := rdfres.EntityKey(iri)
-		first, err := v.firstChange(ctx, key)
-		switch {
-		case err == nil:
-			if !yield(first, nil) {
+		s, raw, err := stateOf(ctx, v.r, key)
+		if errors.Is(err, kv.ErrNotFound) {
+			return
+		}
+		give := func(c Change, err error) bool {
+			if err == nil && c.After == elsewhere {
+				c, err = wholeOf(ctx, v.r, c, raw)
+			}
+			if err != nil {
+				yield(Change{}, fmt.Errorf("history of %s: %w", iri, err))
+				return false
+			}
+			return yield(c, nil)
+		}
+		if err != nil {
+			give(Change{}, err)
+			return
+		}
+		if s.firstSeq > v.head.tail { // the first change is in the log alone
+			b, err := v.r.Get(ctx, seqKey(kindLog, s.firstSeq))
+			if errors.Is(err, kv.ErrNotFound) {
+				err = errDamaged
+			}
+			var c Change
+			if err == nil {
+				c, err = readChange(s.firstSeq, b)
+			}
+			if !give(c, err) {
 				return
 			}
-		case !errors.Is(err, kv.ErrNotFound):
-			yield(Change{}, fmt.Errorf("history of %s: %w", iri, err))
-			return
 		}
 		for c, err := range history(ctx, v.r, key, 0) {
 			if err == nil && c.Entity != iri {
 				continue
 			}
-			if err == nil && c.After == elsewhere {
-				c.After, err = versionAfter(ctx, v.r, &c)
-			}
-			if err != nil {
-				yield(Change{}, fmt.Errorf("history of %s: %w", iri, err))
-				return
-			}
-			if !yield(c, nil) {
+			if !give(c, err) {
 				return
 			}
 		}
 	}
-}
-
-// firstChange is the first change of an entity while it is in the log, else kv.ErrNotFound.
-func (v *View) firstChange(ctx context.Context, k rdfres.Digest) (Change, error) {
-	s, err := stateOf(ctx, v.r, k)
-	if err != nil {
-		return Change{}, err
-	}
-	if s.firstSeq <= v.head.tail {
-		return Change{}, kv.ErrNotFound
-	}
-	b, err := v.r.Get(ctx, seqKey(kindLog, s.firstSeq))
-	if errors.Is(err, kv.ErrNotFound) {
-		err = errDamaged
-	}
-	if err != nil {
-		return Change{}, err
-	}
-	return readWhole(ctx, v.r, s.firstSeq, b)
 }
 
 // Ref names a version of an entity.

@@ -62,7 +62,7 @@ func (w *generationWriter) writeInventory(ctx context.Context, before *genRecord
 func (w *generationWriter) graphs(ctx context.Context, lo, hi rdfres.Digest) iter.Seq2[rdfres.InventoryEntry, error] {
 	return func(yield func(rdfres.InventoryEntry, error) bool) {
 		for e, err := range w.view.Graphs(ctx, lo, hi, w.gen.Sequence) {
-			if (err != nil || !e.Graph.IsZero()) && !yield(e, err) {
+			if (err != nil || !e.Graph.IsZero()) && !yield(e.InventoryEntry, err) {
 				return
 			}
 		}
@@ -153,6 +153,7 @@ func (snap *snapshot) inventoryNode(ctx context.Context, rest string) (*document
 		return nil, missing
 	}
 	n, err := inventory.Read(ctx, snap.kv, path, sequence)
+	names := map[rdfres.Digest]string{} // of the leaf
 	most := inventory.MostKnown
 	if sequence == snap.gen.Sequence { // audits need it; the states tell it without the log
 		most = 0
@@ -164,7 +165,16 @@ func (snap *snapshot) inventoryNode(ctx context.Context, rest string) (*document
 		return nil, notFound("There is no node %q in the inventory of the change %d.", clip.Middle(path), sequence)
 	case err == nil && n.Children == nil && n.Count > 0:
 		n.Entries, err = inventory.Entries(path, n, most, func(lo, hi rdfres.Digest) iter.Seq2[rdfres.InventoryEntry, error] {
-			return snap.view.Graphs(ctx, lo, hi, sequence)
+			return func(yield func(rdfres.InventoryEntry, error) bool) {
+				for e, err := range snap.view.Graphs(ctx, lo, hi, sequence) {
+					if err == nil && !e.Graph.IsZero() {
+						names[e.Key] = e.Entity
+					}
+					if !yield(e.InventoryEntry, err) {
+						return
+					}
+				}
+			}
 		})
 	}
 	if errors.Is(err, inventory.ErrGrown) {
@@ -182,15 +192,7 @@ func (snap *snapshot) inventoryNode(ctx context.Context, rest string) (*document
 		}
 	}
 	for _, e := range n.Entries {
-		line := inventoryLine{Key: e.Key.String(), Graph: digestToken(e.Graph)}
-		st, err := snap.view.EntityByKey(ctx, e.Key)
-		if err == nil {
-			line.Entity = st.Entity
-		} else if !errors.Is(err, kv.ErrNotFound) {
-			return nil, err
-		}
-		d.Leaf = append(d.Leaf, line)
+		d.Leaf = append(d.Leaf, inventoryLine{Key: e.Key.String(), Graph: digestToken(e.Graph), Entity: names[e.Key]})
 	}
-	// Entity names in a leaf are the ones still known; all else is fixed.
 	return inventoryJSON(d, time.Time{}, n.Children != nil)
 }

@@ -111,8 +111,9 @@ func (b *Bridge) openSet(ctx context.Context, name string, c Set, open *named.Qu
 	if len(c.Dumps) > 0 {
 		s.files, err = sparqlsrc.NewDumps(sc, c.DumpOptions())
 	} else {
-		sc.Findings, sc.Known = findings{s}, s.knownTriples
-		s.source, err = sparqlsrc.New(b.stores[c.Store].client, sc)
+		st := b.stores[c.Store]
+		sc.Findings, sc.Known, sc.Replicas = findings{s}, s.knownTriples, st.replicas
+		s.source, err = sparqlsrc.New(st.client, sc)
 	}
 	if err != nil {
 		return nil, err

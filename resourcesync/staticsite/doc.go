@@ -2,8 +2,8 @@
 // serves the folder as a complete source.
 //
 // Write reads the set as a client does, from its Capability List down, through a transport: the
-// handler of a bridge in the same process, or the network. The folder mirrors the addresses below
-// the base URL. Representations, packages and linked files are written first. All documents follow
+// handler of a bridge in the same process, or its own listener. It sends one request after the other. The
+// folder mirrors the addresses below the base URL. Representations, packages and linked files are written first. All documents follow
 // at the end, then files of former entries are removed. So a reader of the folder always meets
 // whole files and lists of existing files. Writing again touches only changed files.
 //

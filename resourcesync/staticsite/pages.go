@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/rsbridge/rsbridge/internal/pace"
 	"github.com/rsbridge/rsbridge/resourcesync"
 )
 
@@ -43,8 +44,10 @@ func (s *site) relative(address string, body io.Reader) (io.Reader, error) {
 }
 
 // alphabet writes the pages of names from A to Z, if the source has any. A Link header of each leads to the next.
-// The index of names may be in the making: each request waits for it a while.
+// The index of names may be in the making: each request waits for it a while, and where the source does not, they
+// come once a second.
 func (s *site) alphabet(ctx context.Context) error {
+	again := pace.Pacer{Rate: 1}
 	for next := s.base.String() + "/" + s.o.Set + "/browse.html"; next != ""; {
 		page, _, _ := strings.Cut(next, "?")
 		if s.read[page] {
@@ -57,6 +60,9 @@ func (s *site) alphabet(ctx context.Context) error {
 		if h.Get("Refresh") != "" {
 			if s.waits--; s.waits < 0 {
 				return fmt.Errorf("%s has no names yet: their index is still being made", page)
+			}
+			if err := again.Wait(ctx); err != nil {
+				return err
 			}
 			continue
 		}

@@ -8,13 +8,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rsbridge/rsbridge/internal/inproc"
 )
 
 // TestStartAndAlphabet: the pages of names follow from one to the next, and go with their letters. The start page
 // names the sets of the folder. Links are relative. An own start page of the folder stays.
-func TestStartAndAlphabet(t *testing.T) {
+func TestStartAndAlphabet(t *testing.T) { synctest.Test(t, startAndAlphabet) }
+
+func startAndAlphabet(t *testing.T) {
 	const mark = ourMark + "\n"
 	answers := map[string]string{
 		"/data/capabilitylist.xml":  urlset("urlset", `capability="capabilitylist"`, `/data/resourcelist.xml capability="resourcelist"`),
@@ -91,9 +95,12 @@ func TestStartAndAlphabet(t *testing.T) {
 	}
 }
 
-// TestEndlessIndex: an index of names that is never there ends the export.
-func TestEndlessIndex(t *testing.T) {
-	asked := 0
+// TestEndlessIndex: an index of names that is never there ends the export. A source that answers at once is asked
+// once a second.
+func TestEndlessIndex(t *testing.T) { synctest.Test(t, endlessIndex) }
+
+func endlessIndex(t *testing.T) {
+	asked, began := 0, time.Now()
 	source := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked++
 		w.Header().Set("Refresh", "2")
@@ -103,7 +110,7 @@ func TestEndlessIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &site{o: Options{Set: "data", Dir: t.TempDir()}, base: at, client: &http.Client{Transport: inproc.Transport{Handler: source}}, read: map[string]bool{}, waits: 3}
-	if err := s.alphabet(t.Context()); err == nil || !strings.Contains(err.Error(), "/data/browse.html has no names yet") || asked != 4 {
-		t.Errorf("%v after %d requests", err, asked)
+	if err := s.alphabet(t.Context()); err == nil || !strings.Contains(err.Error(), "/data/browse.html has no names yet") || asked != 4 || time.Since(began) != 2*time.Second {
+		t.Errorf("%v after %d requests in %v", err, asked, time.Since(began))
 	}
 }

@@ -37,6 +37,7 @@ type Config struct {
 	apart apart          // from the API
 	file  string
 	line  map[string]int // path of a key -> line, for findings
+	idle  []Finding      // keys without an effect
 }
 
 // NameSettings gives the names of settings in hints, for a command without a file: its flags, by the keys of the
@@ -262,7 +263,9 @@ func parse(raw []byte, file string, more func(state string) (declared.Declaratio
 	if err != nil {
 		faults = append(faults, Finding{File: declared.File(state), Key: "file", Message: err.Error()})
 	}
-	faults = cfg.andChecked(append(faults, cfg.resolve(dir)...))
+	against, idle := cfg.beside()
+	cfg.idle = idle
+	faults = cfg.andChecked(slices.Concat(faults, against, cfg.resolve(dir)))
 	// A bad name in the file, such as a.b, is no fault of a declaration a.
 	faults = append(own, cfg.leaveOut(faults[len(own):])...)
 	if len(cfg.apart.faults) > 0 {

@@ -37,12 +37,17 @@ func (c *Config) apply(all declared.Declarations, file string) ([]Finding, error
 		return nil, err
 	}
 	var more Config
-	_, faults, err := configfile.Read(raw, file, &more)
+	lines, faults, err := configfile.Read(raw, file, &more)
 	if err != nil {
 		return nil, err
 	}
 	add(c, declared.Sets, &c.Sets, more.Sets)
 	add(c, declared.Destinations, &c.Destinations, more.Destinations)
+	for path := range lines {
+		if c.declaredAt(path) != "" {
+			c.line[path] = 0 // of another file
+		}
+	}
 	return slices.DeleteFunc(faults, func(f Finding) bool { return c.declaredAt(f.Key) == "" }), nil
 }
 

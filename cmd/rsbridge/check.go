@@ -20,6 +20,7 @@ import (
 // checked is `check --json`.
 type checked struct {
 	Findings    []bridge.Finding            `json:"findings"`
+	Idle        []bridge.Finding            `json:"idle,omitempty"` // keys without an effect
 	Unreachable map[string]string           `json:"unreachable"`
 	State       map[string]string           `json:"state"`
 	Places      map[string]string           `json:"places,omitempty"`      // why the next sync would refuse the place of a mirror
@@ -34,7 +35,8 @@ func (a *app) check() *cobra.Command {
 	var records bool
 	cmd := &cobra.Command{Use: "check", Short: "Check the configuration, and whether everything in it can be reached", Args: cobra.NoArgs,
 		Long: `Reads the configuration and reports all faults at once, with file, line, value and
-allowed values (exit code 2). Then it tries everything in it (exit code 1):
+allowed values (exit code 2). A key without an effect is told, and is no fault. Then it
+tries everything in it (exit code 1):
 
   stores        does each one answer?
   sources       is the mirrored set there?
@@ -49,7 +51,7 @@ A set or destination that is in the state and no longer in the configuration is 
 Nothing stays written. A running daemon is asked for its state over the API.
 --records reads all records of the sets, and computes their hashes again.
 
---json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME, set NAME or destination NAME":"why"},"state":{"state, set NAME or destination NAME":"why"},"places":{"destination NAME":"why"},"dumps":{"SET":"newest file"},"empty":{"SET":["graph that holds nothing"]},"unpublished":{"STORE":{"triples","graphs","largest":[{"graph","triples"}]}},"readable":{"KEY":"file with a secret"},"removed":{"set NAME or destination NAME":"what to do"}}`,
+--json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME, set NAME or destination NAME":"why"},"state":{"state, set NAME or destination NAME":"why"},"places":{"destination NAME":"why"},"dumps":{"SET":"newest file"},"empty":{"SET":["graph that holds nothing"]},"unpublished":{"STORE":{"triples","graphs","largest":[{"graph","triples"}]}},"idle":[{"file","line","key","message"}],"readable":{"KEY":"file with a secret"},"removed":{"set NAME or destination NAME":"what to do"}}`,
 		Example: "  rsbridge check -c rsbridge.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			doc := checked{Findings: []bridge.Finding{}, Unreachable: map[string]string{}, State: map[string]string{}, Removed: map[string]string{}}
@@ -78,7 +80,7 @@ Nothing stays written. A running daemon is asked for its state over the API.
 				}
 				doc.Dumps[name] = f.Path
 			}
-			doc.Readable = cfg.Readable()
+			doc.Readable, doc.Idle = cfg.Readable(), cfg.Idle()
 			doc.Empty = bridge.EmptyGraphs(cmd.Context(), cfg, a.log)
 			doc.Unpublished = bridge.FindUnpublished(cmd.Context(), cfg, a.log)
 			if err := a.checkState(cmd.Context(), cfg, &doc); err != nil {
@@ -161,10 +163,13 @@ func (a *app) sayChecked(doc checked) {
 	for _, key := range slices.Sorted(maps.Keys(doc.Readable)) {
 		fmt.Fprintf(a.out, "%s: everybody can read %s: chmod 600 %[2]s\n", key, doc.Readable[key])
 	}
+	for _, f := range doc.Idle {
+		fmt.Fprintln(a.out, f)
+	}
 	for _, name := range slices.Sorted(maps.Keys(doc.Removed)) {
 		fmt.Fprintf(a.out, "%s is removed: %s\n", name, doc.Removed[name])
 	}
-	switch told := len(doc.Readable) + len(doc.Empty) + len(doc.Unpublished) + len(doc.Removed) + len(doc.Findings); {
+	switch told := len(doc.Readable) + len(doc.Idle) + len(doc.Empty) + len(doc.Unpublished) + len(doc.Removed) + len(doc.Findings); {
 	case len(doc.Unreachable)+len(doc.State)+len(doc.Places) > 0:
 	case told > 0:
 		fmt.Fprintf(a.out, "%s has no faults, and everything in it answers; see above for what to look at\n", a.config)

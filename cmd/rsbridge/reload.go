@@ -152,8 +152,11 @@ func (t attempt) settle(a *app, got reloaded) {
 	}
 }
 
-// leftOut logs the declarations of users without effect.
+// leftOut logs the declarations of users, and the keys of the configuration, without effect.
 func leftOut(a *app, cfg *bridge.Config) {
+	for _, f := range cfg.Idle() {
+		a.log.Warn("a key of the configuration has no effect", "key", f.String())
+	}
 	faults, overruled := cfg.LeftOut()
 	for _, f := range faults {
 		a.log.Error("a declaration of the API is left out: declare it again, or take it back", "error", f.String())

@@ -11,7 +11,7 @@ func Reference[T any]() string {
 	var b strings.Builder
 	b.WriteString(`# Configuration
 
-YAML. All faults are reported at once, with file, line, value and allowed values. A [JSON Schema](configuration.schema.json) helps editors. This page is made from the code.
+YAML. All faults are reported at once, with file, line, value and allowed values. A key without an effect, because of another one, is no fault: ` + "`check`" + ` and the log name it. A [JSON Schema](configuration.schema.json) helps editors. This page is made from the code.
 
 * ` + "`${NAME}`" + ` takes a value from the environment. ` + "`token_file` and `password_file`" + ` take secrets from files.
 * Paths are relative to the configuration's folder.

@@ -16,6 +16,7 @@ import (
 	"github.com/rsbridge/rsbridge/bridge/paused"
 	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/destination"
+	source "github.com/rsbridge/rsbridge/destination/feed"
 	"github.com/rsbridge/rsbridge/destination/live"
 	"github.com/rsbridge/rsbridge/destination/report"
 	"github.com/rsbridge/rsbridge/internal/jobs"
@@ -198,12 +199,8 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 	if err != nil {
 		return rep, err
 	}
-	if rep.InSync && !o.DryRun && o.Until.IsZero() {
-		m.live.Read(heard, rep.Created+rep.Updated+rep.Deleted > 0)
-	}
 	if !o.DryRun {
-		m.report.Moved(ctx)
-		m.freshen(ctx, d)
+		m.ended(ctx, d, heard, rep.InSync && o.Until.IsZero(), rep.Created+rep.Updated+rep.Deleted > 0)
 	}
 	if rep.Created+rep.Updated+rep.Deleted+rep.Failed+rep.Pending > 0 || rep.Mode == "baseline" {
 		level, said := slog.LevelInfo, "synced"
@@ -221,6 +218,16 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 			"deleted", rep.Deleted, "failed", rep.Failed, "pending", rep.Pending, "in_sync", rep.InSync, "seconds", rep.Seconds)
 	}
 	return rep, nil
+}
+
+// ended is for the end of a run over the mirror: a sync or an audit. inSync tells that it has read all that the source
+// has since heard was, and moved that there were changes.
+func (m *mirror) ended(ctx context.Context, d *destination.Destination, heard source.Heard, inSync, moved bool) {
+	if inSync {
+		m.live.Read(heard, moved)
+	}
+	m.report.Moved(ctx)
+	m.freshen(ctx, d)
 }
 
 // refresh is a run between two syncs: the mirror tells its freshness as of now.
@@ -254,9 +261,13 @@ func (m *mirror) audit(ctx context.Context, run *jobs.Run) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	heard := m.live.Announced()
 	rep, err := d.Audit(ctx, destination.AuditOptions(o))
 	if err != nil {
 		return rep, err
+	}
+	if o.Repair || rep.Equal {
+		m.ended(ctx, d, heard, rep.Equal, rep.Repaired > 0)
 	}
 	level, said := slog.LevelInfo, "audited"
 	if !rep.Equal {

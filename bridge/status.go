@@ -274,7 +274,7 @@ func (b *Bridge) DestinationStatus(ctx context.Context, name string) (Destinatio
 	if out.Status, err = d.Status(ctx); err != nil {
 		return out, err
 	}
-	if cut, err := lastruns.CutOff(ctx, b.runner, "sync:"+name); err != nil {
+	if cut, err := lastruns.CutOff(ctx, b.runner, "sync:"+name, out.LastPoll); err != nil {
 		return out, err
 	} else if cut {
 		out.InSync, out.Interrupted, out.BehindSeconds, out.BehindChanges = false, true, nil, nil

@@ -26,6 +26,9 @@ import (
 // instead of store.
 func (d *Destination) Audit(ctx context.Context, o AuditOptions) (keep.AuditReport, error) {
 	rep, err := d.audit(ctx, o)
+	if err == nil {
+		err = d.proven(ctx, &rep)
+	}
 	err = errors.Join(err, d.mem.Ledger.KeepCount(ctx))
 	d.obtains.Settle()
 	d.src.Settle()
@@ -115,10 +118,25 @@ func (e repairs) Unexplained(ctx context.Context, triples int64) (changed bool, 
 
 func (e repairs) PutWhole(ctx context.Context) error { return e.d.putter.PutWhole(ctx) }
 
-// Repair fetches resources changed at the source.
+// Repair fetches resources changed at the source. It is a run of its own, with the end of one.
 func (e repairs) Repair(ctx context.Context) error {
-	d, o := e.d, e.offer
-	r := &run{d: d, full: true, atOnce: true}
+	d := e.d
+	r, began := &run{d: d, full: true, atOnce: true}, d.opt.Now()
+	err := r.repair(ctx, e.offer)
+	if err == nil {
+		err = d.putter.PutWhole(ctx)
+	}
+	_, lost := r.ended(context.WithoutCancel(ctx), ending{began: began, err: err, stopped: ctx.Err() != nil})
+	return errors.Join(err, lost)
+}
+
+func (r *run) repair(ctx context.Context, o *feed.Offer) (err error) {
+	d := r.d
+	if o.ChangeList == "" {
+		if r.way.root, err = d.src.InventoryRoot(ctx, o); err != nil {
+			return err
+		}
+	}
 	if o.Listed() {
 		v, err := d.src.ReadInventory(ctx, o, feed.Always)
 		if err != nil {
@@ -136,13 +154,22 @@ func (e repairs) Repair(ctx context.Context) error {
 	if err := r.increment(ctx, o, 0); err != nil {
 		return err
 	}
-	err := r.retry(ctx)
-	if err == nil {
-		err = r.depart(ctx, d.mem.SnapshotMeta().IsPast())
+	if err := r.retry(ctx); err != nil {
+		return err
 	}
-	if err == nil {
-		err = d.mem.SaveMeta(ctx, r.departs.record)
+	if err := r.depart(ctx, d.mem.SnapshotMeta().IsPast()); err != nil {
+		return err
 	}
+	return r.notePublished(ctx)
+}
+
+// proven records the end of an audit that proves the mirror equal: like a sync without changes it has read all that
+// the source has.
+func (d *Destination) proven(ctx context.Context, rep *keep.AuditReport) error {
+	if !rep.Equal || d.mem.SnapshotMeta().IsPast() {
+		return nil
+	}
+	_, err := (&run{d: d, complete: true}).ended(context.WithoutCancel(ctx), ending{began: rep.Time})
 	return err
 }
 

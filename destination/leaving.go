@@ -287,7 +287,7 @@ func (r *run) planDepart(ctx context.Context) error {
 	return nil
 }
 
-// acceptHeld lets exactly the held resources go at the end of this run.
+// acceptHeld lets exactly the held resources go at the end of this run: the id is theirs.
 func (lv *leavings) acceptHeld(ctx context.Context, id string) error {
 	m := lv.SnapshotMeta()
 	if m.HeldDeletions == nil && id == heldGap(&m) {
@@ -305,11 +305,21 @@ func (lv *leavings) acceptHeld(ctx context.Context, id string) error {
 	}
 	snap := lv.Store.Snapshot(ctx)
 	defer snap.Close()
+	w, err := lv.weigh(ctx, snap)
+	if err != nil {
+		return err
+	}
+	if id != w.id && id != w.unreadID { // a run that was cut off has met others, and has not recorded that they are held
+		return fmt.Errorf("accept %s: %w: other deletions have come since it was shown; the next sync tells them", id, ErrNotHeld)
+	}
 	b := lv.Store.Batch()
 	defer b.Close()
 	for loc, l := range lv.Ledger.AllLeaving(ctx, snap, nil) {
 		if l.Err != nil {
 			return l.Err
+		}
+		if id != w.id && !l.Unread {
+			continue
 		}
 		l.Accepted = true
 		lv.Ledger.PutLeaving(b, loc, l.Leaving)

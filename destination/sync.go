@@ -17,7 +17,6 @@ import (
 	"github.com/rsbridge/rsbridge/destination/keep"
 	"github.com/rsbridge/rsbridge/destination/ledger"
 	"github.com/rsbridge/rsbridge/internal/clip"
-	"github.com/rsbridge/rsbridge/internal/webguard"
 )
 
 // SyncOptions of Sync. Full compares with the whole inventory at any position of the cursor,
@@ -154,7 +153,7 @@ func (d *Destination) Sync(ctx context.Context, o SyncOptions) (SyncReport, erro
 	d.src.Settle()
 	d.applier.EndRun()
 	ended := context.WithoutCancel(ctx) // a run that was stopped is recorded too
-	err = errors.Join(err, r.finish(ended, start, err, ctx.Err() != nil), d.mem.Ledger.KeepCount(ended))
+	err = errors.Join(err, r.finish(ended, ending{start, err, ctx.Err() != nil, true}), d.mem.Ledger.KeepCount(ended))
 	d.repeats.Settle(d.mem.Log)
 	r.way.ended(d, r.rep.InSync && err == nil)
 	if err != nil {
@@ -532,9 +531,8 @@ func (r *run) unlisted(ctx context.Context, o *feed.Offer) error {
 	return err
 }
 
-// finish fills the report and remembers how the run ended. A stopped run has not failed: what is
-// known of the source is as before.
-func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped bool) error {
+// finish fills the report and remembers how the run ended.
+func (r *run) finish(ctx context.Context, e ending) error {
 	d := r.d
 	now := d.opt.Now()
 	if r.rep.Mode == "" {
@@ -558,89 +556,36 @@ func (r *run) finish(ctx context.Context, start time.Time, runErr error, stopped
 	if !r.dry {
 		rep.Bytes = d.fetch.Received()
 	}
-	var oldest time.Time
-	for _, f := range d.mem.Ledger.Faults(ctx) {
-		if f.Err != nil {
-			return f.Err
-		}
-		if f.State == "failed" {
-			rep.Failed++
-		} else {
-			rep.Pending++
-		}
-		t := f.Time
-		if t.IsZero() {
-			t = f.First
-		}
-		if oldest.IsZero() || t.Before(oldest) {
-			oldest = t
-		}
-		if len(rep.Problems) < d.lim.Named {
-			rep.Problems = append(rep.Problems, problemOf(f.Fault))
-		}
+	rep.Seconds = math.Round(now.Sub(e.began).Seconds()*1000) / 1000
+	if !r.until.IsZero() {
+		rep.Until = &r.until
 	}
-	rep.Seconds = math.Round(now.Sub(start).Seconds()*1000) / 1000
-	if r.complete && r.until.IsZero() {
-		if err := d.notePublished(ctx, r.way.root); err != nil {
-			return err
-		}
-		if m := d.mem.SnapshotMeta(); m.At.HasOlder() {
-			if err := d.mem.SaveMeta(ctx, func(m *keep.Meta) { m.At.ForgetOlder() }); err != nil {
-				return err
-			}
-		}
+	if err := r.notePublished(ctx); err != nil {
+		return err
 	}
+	left, err := r.ended(ctx, e)
+	rep.Pending, rep.Failed, rep.Problems = left.pending, left.failed, left.problems
 	m := d.mem.SnapshotMeta()
-	r.departs.record(&m)
 	if why := m.NotPublished(); why != "" {
-		if r.why("%s", why); oldest.IsZero() || m.Unpublished.Since.Before(oldest) {
-			oldest = m.Unpublished.Since
-		}
-	}
-	if m.HeldDeletions != nil && (oldest.IsZero() || m.HeldDeletions.Since.Before(oldest)) {
-		oldest = m.HeldDeletions.Since // a resource missing from a list has no time
+		r.why("%s", why)
 	}
 	for _, a := range m.At.Absent() {
 		r.why("%s is named and not there", clip.Middle(a))
 	}
-	rep.Held = cmp.Or(rep.Held, m.Waits())
 	if gap := "gap: " + r.gap.why; r.gap.why != "" && strings.HasPrefix(rep.Held, gap) { // told there
 		rep.Why = strings.Replace(rep.Why, gap, "a gap that stays open", 1)
 	}
 	if rep.Mode == "none" && rep.Held != "" {
 		r.why("what is held still waits for a person")
 	}
-	if !r.until.IsZero() {
-		rep.Until = &r.until
-	}
-	rep.InSync = runErr == nil && r.complete && m.Stage == ledger.Following && rep.Pending == 0 && rep.Failed == 0 && rep.Held == "" && m.CompareMirror == "" && m.CompareSource == "" && m.Unpublished.Sequence == 0
 	if r.dry {
 		rep.InSync = rep.InSync && rep.Created+rep.Updated+rep.Deleted == 0
-		if runErr == nil {
+		if e.err == nil {
 			r.plan.Retry = rep.Pending + rep.Failed
 			r.tellPlan()
 		}
-		return nil
+		return err
 	}
-	err := d.mem.SaveMeta(ctx, func(m *keep.Meta) {
-		r.departs.record(m)
-		m.InSync = rep.InSync && r.until.IsZero()
-		if m.HeldDeletions == nil && now.Sub(m.Recheck.Next) >= feed.DoubtLasts {
-			m.At.TrustList()
-		}
-		m.HasRead(start, oldest, d.src.Stands(), r.complete && r.until.IsZero())
-		switch m.Interrupted = stopped && runErr != nil; {
-		case runErr == nil:
-			m.LastSync = now.UTC()
-			m.LastError = ""
-		case !stopped:
-			m.LastError = clip.Middle(webguard.MaskedText(runErr.Error()))
-		}
-		if m.Damage != "" && errors.As(runErr, new(*keep.ForeignPlaceError)) { // no audit repairs it
-			m.Damage = keep.Damage(runErr)
-		}
-	})
-	m = d.mem.SnapshotMeta()
-	rep.BehindSeconds = m.Lag(now, runErr != nil && !stopped)
+	rep.BehindSeconds = m.Lag(now, e.err != nil && !e.stopped)
 	return err
 }

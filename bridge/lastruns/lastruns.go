@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rsbridge/rsbridge/internal/jobs"
 )
@@ -64,15 +65,15 @@ func Of(ctx context.Context, runner *jobs.Runner, kinds []string, name string) (
 	return last, nil
 }
 
-// CutOff tells whether the last begun run of a job had no end of its own, as after a kill. A run
-// under way says nothing yet.
-func CutOff(ctx context.Context, runner *jobs.Runner, job string) (bool, error) {
+// CutOff tells whether the last begun run of a job had no end of its own, as after a kill, and nothing has
+// done its work since: read is when the last complete one began. A run under way says nothing yet.
+func CutOff(ctx context.Context, runner *jobs.Runner, job string, read *time.Time) (bool, error) {
 	for run, err := range runner.Runs(ctx, job) {
 		if err != nil {
 			return false, err
 		}
 		if class := Class(run); class != "" {
-			return class == "interrupted", nil
+			return class == "interrupted" && (read == nil || read.Before(run.Started)), nil
 		}
 	}
 	return false, nil

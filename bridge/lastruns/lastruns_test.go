@@ -97,8 +97,11 @@ func TestRunsThatStay(t *testing.T) {
 	if err != nil || last.Failed == nil || last.Failed.Error != "broken" {
 		t.Errorf("the last run of its own end: %+v, %v", last.Failed, err)
 	}
-	if cut, err := CutOff(t.Context(), r, "sync:a"); err != nil || !cut {
-		t.Errorf("interrupted %t, %v", cut, err)
+	later := time.Now().Add(time.Hour)
+	for read, want := range map[*time.Time]bool{nil: true, {}: true, &later: false} {
+		if cut, err := CutOff(t.Context(), r, "sync:a", read); err != nil || cut != want {
+			t.Errorf("read at %v: interrupted %t, %v", read, cut, err)
+		}
 	}
 	n := 0
 	for range r.Runs(t.Context(), "sync:a") {

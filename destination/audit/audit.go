@@ -115,14 +115,16 @@ func (a *Audit) Run(ctx context.Context, undiscovered error, begun time.Time, re
 			return rep, err
 		}
 	}
-	replaced := false // a dump of the same triples
+	held := p.told.silent == nil && a.SnapshotMeta().HeldDeletions != nil // the source may have back what it holds
+	replaced := false                                                     // a dump of the same triples
 	if repair && a.PutsWhole() {
 		if replaced, err = a.Mirror.Whole.Foreign(); err != nil {
 			return rep, err
 		}
 	}
-	if repair && (replaced || rep.Findings()+p.found.Fixed > 0) {
+	if repair && (held || replaced || rep.Findings()+p.found.Fixed > 0) {
 		first := rep
+		p.sourceDiffers = p.sourceDiffers || held
 		if err := p.repair(ctx); err != nil {
 			return rep, fmt.Errorf("repair: %w", err)
 		}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rsbridge/rsbridge/bridge/hands"
 	"github.com/rsbridge/rsbridge/bridge/lastruns"
 	"github.com/rsbridge/rsbridge/bridge/named"
 	"github.com/rsbridge/rsbridge/bridge/paused"
@@ -113,7 +114,13 @@ func (b *Bridge) openSet(ctx context.Context, name string, c Set, open *named.Qu
 	} else {
 		st := b.stores[c.Store]
 		sc.Findings, sc.Known, sc.Replicas = findings{s}, s.knownTriples, st.replicas
-		s.source, err = sparqlsrc.New(st.client, sc)
+		leader := handsOf(b, name, st)
+		if leader != nil {
+			sc.Hands = leader
+		}
+		if s.source, err = sparqlsrc.New(st.client, sc); leader != nil {
+			leader.Readers = map[string]hands.Reader{name: readerOf(s.source, st.client, st.replicas)}
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -58,6 +58,7 @@ func (e *StandbyError) Hint() string {
 type state struct {
 	settled <-chan struct{}     // see watchRoom
 	led     kv.Led              // nil: they are of this process alone, or only read
+	lead    int64               // its number
 	files   *sharedfiles.Keeper // of a leader
 	keeping func()              // ends the regular recording of files
 	watch   *records.Watch      // of a standby
@@ -73,7 +74,8 @@ func (s *state) open(ctx context.Context, b *Bridge) error {
 	if s.led, _ = b.kv.(kv.Led); s.led == nil {
 		return sharedfiles.Drop(ctx, own)
 	}
-	if err := noteLead(ctx, b.cfg, s.led); err != nil {
+	var err error
+	if s.lead, err = noteLead(ctx, b.cfg, s.led); err != nil {
 		return err
 	}
 	s.files = sharedfiles.NewKeeper(own, b.cfg.Folder())
@@ -94,7 +96,7 @@ func lastLead(c *Config) int64 {
 	return n
 }
 
-func noteLead(ctx context.Context, c *Config, led kv.Led) error {
+func noteLead(ctx context.Context, c *Config, led kv.Led) (number int64, err error) {
 	l, err := led.Leader(ctx)
 	if err == nil {
 		err = ownfile.Replace(filepath.Join(c.Folder(), leadFile), func(w io.Writer) error {
@@ -103,9 +105,9 @@ func noteLead(ctx context.Context, c *Config, led kv.Led) error {
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("note the lead in the state folder: %w", err)
+		return 0, fmt.Errorf("note the lead in the state folder: %w", err)
 	}
-	return nil
+	return l.Number, nil
 }
 
 // bucketWait is how long a publication waits for the note in the bucket.

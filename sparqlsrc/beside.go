@@ -106,7 +106,12 @@ func (r *predicateReader) besides(ctx context.Context, scope *scope, most int64)
 		}
 		return nil
 	})
-	readers.Go(func() error { return r.byLanes(ctx, bunches) })
+	readers.Go(func() error {
+		if done, err := r.byHands(ctx, bunches); done || err != nil {
+			return err
+		}
+		return r.byLanes(ctx, bunches)
+	})
 	return readers.Wait()
 }
 

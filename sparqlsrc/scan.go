@@ -124,7 +124,7 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 	if done {
 		return nil
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || errors.Is(err, ErrPart) {
 		return errors.Join(err, context.Cause(ctx))
 	}
 	if err != nil {

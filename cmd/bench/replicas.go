@@ -51,10 +51,7 @@ func (e *env) besideReplicas(ctx context.Context, s store, replicas int) (time.D
 	cfg.Public, cfg.Admin.Listen = bridge.Public{BaseURL: benchBase}, ""
 	st, set := bridge.NewStore(), bridge.NewSet()
 	for i := range 1 + replicas {
-		door := httptest.NewServer(&slowDoor{to: httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.Scheme, r.Out.URL.Host = to.Scheme, to.Host
-			r.Out.Header.Del("Accept-Encoding")
-		}, Transport: &http.Transport{DisableCompression: true}}})
+		door := newSlowDoor(to)
 		defer door.Close()
 		if at := door.URL + to.Path; i == 0 {
 			st.Query = at
@@ -70,6 +67,14 @@ func (e *env) besideReplicas(ctx context.Context, s store, replicas int) (time.D
 	}
 	took, err := e.scanned(ctx, b)
 	return took, errors.Join(err, b.Close())
+}
+
+// newSlowDoor opens one to the server of an address.
+func newSlowDoor(to *url.URL) *httptest.Server {
+	return httptest.NewServer(&slowDoor{to: httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host = to.Scheme, to.Host
+		r.Out.Header.Del("Accept-Encoding")
+	}, Transport: &http.Transport{DisableCompression: true}}})
 }
 
 // slowDoor is a way to a server that lets through a fixed rate, for all requests together.

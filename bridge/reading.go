@@ -193,8 +193,11 @@ func findRemoved(ctx context.Context, cfg *Config, store kv.Store, out map[strin
 // endedBy is a store that a function closes.
 type endedBy struct {
 	kv.Store
+	kv.Asker
 	end func() error
 }
+
+func ended(s kv.Store, end func() error) endedBy { return endedBy{s, kv.Asker{Reader: s}, end} }
 
 func (s endedBy) Close() error { return s.end() }
 
@@ -247,7 +250,7 @@ func OpenDry(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err error)
 	if err != nil {
 		return nil, errors.Join(err, names.Close(), os.RemoveAll(temp))
 	}
-	b.kv = endedBy{memkv.Over(store), func() error { return errors.Join(names.Close(), end(), os.RemoveAll(temp)) }}
+	b.kv = ended(memkv.Over(store), func() error { return errors.Join(names.Close(), end(), os.RemoveAll(temp)) })
 	if err = b.openAll(ctx, nil); err == nil {
 		err = b.openRunner(ctx)
 	}
@@ -295,7 +298,7 @@ func OpenReading(ctx context.Context, cfg *Config, o Options) (_ *Bridge, err er
 	if err != nil {
 		return nil, err
 	}
-	b.kv, b.records = endedBy{store, end}, kv.Prefix(store, spaces.Bridge)
+	b.kv, b.records = ended(store, end), kv.Prefix(store, spaces.Bridge)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.Close())

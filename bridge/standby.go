@@ -411,7 +411,7 @@ func follow(ctx context.Context, b *Bridge, leader string, ahead bool) (_ *Bridg
 	if err != nil {
 		return nil, err
 	}
-	next.kv = &endedBy{memkv.Over(now), now.Close}
+	next.kv = ended(memkv.Over(now), now.Close)
 	if err := b.state.watch.Note(ctx); err != nil {
 		return nil, err
 	}

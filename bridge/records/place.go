@@ -143,7 +143,7 @@ func (p Place) Open(ctx context.Context, o kv.OpenOptions) (kv.Store, error) {
 	}
 	if o.ReadOnly && p.Database != "" {
 		now := s.Snapshot(ctx)
-		return &fixed{now, now, s}, nil
+		return &fixed{kv.Asker{Reader: now}, now, s}, nil
 	}
 	return s, nil
 }
@@ -162,12 +162,12 @@ func (p Place) open(ctx context.Context, o kv.OpenOptions) (kv.Store, error) {
 
 // fixed reads a store of one moment while others write it.
 type fixed struct {
-	kv.Reader
+	kv.Asker
 	now   kv.Snapshot
 	store kv.Store
 }
 
-func (f *fixed) Snapshot(context.Context) kv.Snapshot { return stays{f.now} }
+func (f *fixed) Snapshot(context.Context) kv.Snapshot { return stays{f.Asker} }
 func (f *fixed) Batch() kv.Batch                      { return f.store.Batch() }
 
 func (f *fixed) Close() error {
@@ -175,6 +175,6 @@ func (f *fixed) Close() error {
 }
 
 // stays is the snapshot of fixed: its users do not close it.
-type stays struct{ kv.Snapshot }
+type stays struct{ kv.Asker }
 
 func (stays) Close() error { return nil }

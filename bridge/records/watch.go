@@ -46,7 +46,7 @@ func (w *Watch) Now(ctx context.Context) (kv.Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, now.Close())
 	}
-	return &fixed{now, now, left{w.store}}, nil
+	return &fixed{kv.Asker{Reader: now}, now, left{w.store}}, nil
 }
 
 // IsLed tells whether another process writes the records of a store opened for reading.

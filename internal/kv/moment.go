@@ -61,12 +61,12 @@ func (m *Moment) Snapshot(ctx context.Context) Snapshot {
 		return m.store.Snapshot(ctx)
 	}
 	m.refs++
-	return &frozen{Reader: m.snap, release: sync.OnceValue(m.Release)}
+	return &frozen{Asker{m.snap}, sync.OnceValue(m.Release)}
 }
 
 // frozen is one reader's share of a snapshot.
 type frozen struct {
-	Reader
+	Asker
 	release func() error
 }
 

@@ -175,7 +175,7 @@ func testSnapshot(t *testing.T, s kv.Store) {
 	}
 }
 
-// testMany: many questions at once have the answers of each alone, in the present and in a snapshot.
+// testMany: many questions at once have the answers of each alone, in the present and in a snapshot (kv.Many).
 func testMany(t *testing.T, s kv.Store) {
 	below := kv.Prefix(s, []byte("p"))
 	b := below.Batch()
@@ -234,12 +234,59 @@ func testMany(t *testing.T, s kv.Store) {
 	}
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(errOver)
-	if _, err := kv.GetMany(ended, below, asked); !errors.Is(err, errOver) {
-		t.Errorf("GetMany under an ended context = %v", err)
+	for name, r := range map[string]kv.Reader{"store": below, "snapshot": snap} {
+		values, err := kv.GetMany(t.Context(), r, asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range values {
+			copy(v, "XXX")
+		}
+		if v, err := r.Get(t.Context(), []byte("\x00/39")); err != nil || string(v) != "39" {
+			t.Errorf("%s: the last of a group = %q, %v: GetMany gave its own slices", name, v, err)
+		}
+		for _, none := range [][][]byte{nil, asked} {
+			if _, err := kv.GetMany(ended, r, none); !errors.Is(err, errOver) {
+				t.Errorf("%s: GetMany of %d under an ended context = %v", name, len(none), err)
+			}
+		}
+		if got, err := until(kv.ScanMany(ended, r, ranges)); !errors.Is(err, errOver) || len(got) > 0 {
+			t.Errorf("%s: ScanMany under an ended context = %q, %v", name, got, err)
+		}
+		testEndingMany(t, name, r, ranges)
+		of := func(los ...string) (in []kv.Range) {
+			for i := 0; i < len(los); i += 2 {
+				in = append(in, kv.Range{Lo: []byte(los[i]), Hi: []byte(los[i+1])})
+			}
+			return in
+		}
+		if got, err := until(kv.ScanMany(t.Context(), r, of("b/00", "b/02", "b/02", "b/02", "b/02", "b/03", "y", "z"))); err != nil || !slices.Equal(got, []string{"b/00", "b/01", "b/02"}) {
+			t.Errorf("%s: ranges that touch: %q, %v", name, got, err)
+		}
+		for _, in := range [][]kv.Range{of("b/", "b0", "a", "b"), of("a", "c", "b", "d"), of("b", "a"), {{Lo: []byte("a")}}} {
+			if got, err := until(kv.ScanMany(t.Context(), r, in)); !errors.Is(err, kv.ErrRanges) || len(got) > 0 {
+				t.Errorf("%s: ScanMany of %q = %q, %v", name, in, got, err)
+			}
+		}
 	}
-	for _, err := range kv.ScanMany(ended, below, ranges) {
-		if !errors.Is(err, errOver) {
-			t.Errorf("ScanMany under an ended context = %v", err)
+}
+
+// testEndingMany: a context that ends between two pairs, near ones and far ones, is told at the next step.
+func testEndingMany(t *testing.T, name string, r kv.Reader, ranges []kv.Range) {
+	for _, at := range []int{1, 20, 41} {
+		ctx, end := context.WithCancelCause(t.Context())
+		defer end(nil)
+		steps := 0
+		for _, err := range kv.ScanMany(ctx, r, ranges) {
+			if steps++; steps == at {
+				end(errOver)
+			}
+			if (err != nil) != (steps > at) || err != nil && !errors.Is(err, errOver) {
+				t.Errorf("%s: step %d of a context that ended at %d: %v", name, steps, at, err)
+			}
+		}
+		if steps != at+1 {
+			t.Errorf("%s: ScanMany ended without a word, after %d steps", name, steps)
 		}
 	}
 }

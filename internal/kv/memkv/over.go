@@ -89,6 +89,39 @@ func (v view) ScanReverse(ctx context.Context, lo, hi []byte) iter.Seq2[kv.Pair,
 		func(a, b []byte) int { return bytes.Compare(b, a) })
 }
 
+// GetMany asks base for the rest at once.
+func (v view) GetMany(ctx context.Context, keys [][]byte) ([][]byte, error) {
+	values := make([][]byte, len(keys))
+	var rest [][]byte
+	var places []int
+	for i, key := range keys {
+		if value, ok := v.own.get(key); ok {
+			values[i] = append([]byte{}, value...)
+		} else if !v.lacks(key) {
+			rest, places = append(rest, key), append(places, i)
+		}
+	}
+	found, err := kv.GetMany(ctx, v.base, rest)
+	if err != nil {
+		return nil, err
+	}
+	for i, value := range found {
+		values[places[i]] = value
+	}
+	return values, nil
+}
+
+// ScanMany asks base for all ranges at once.
+func (v view) ScanMany(ctx context.Context, ranges []kv.Range) iter.Seq2[kv.Pair, error] {
+	return v.scan(ctx, kv.ScanMany(ctx, v.base, ranges), func(visit func(*node) bool) {
+		for _, in := range ranges {
+			if !v.own.ascend(in.Lo, in.Hi, visit) {
+				return
+			}
+		}
+	}, bytes.Compare)
+}
+
 // scan merges the pairs of base with the own ones, in the same order.
 func (v view) scan(ctx context.Context, base iter.Seq2[kv.Pair, error], own func(visit func(*node) bool), order func(a, b []byte) int) iter.Seq2[kv.Pair, error] {
 	return func(yield func(kv.Pair, error) bool) {
@@ -152,6 +185,18 @@ func (s *draft) Scan(ctx context.Context, lo, hi []byte) iter.Seq2[kv.Pair, erro
 
 func (s *draft) ScanReverse(ctx context.Context, lo, hi []byte) iter.Seq2[kv.Pair, error] {
 	return s.seq(func(v view) iter.Seq2[kv.Pair, error] { return v.ScanReverse(ctx, lo, hi) })
+}
+
+func (s *draft) GetMany(ctx context.Context, keys [][]byte) ([][]byte, error) {
+	v, err := s.now()
+	if err != nil {
+		return nil, err
+	}
+	return v.GetMany(ctx, keys)
+}
+
+func (s *draft) ScanMany(ctx context.Context, ranges []kv.Range) iter.Seq2[kv.Pair, error] {
+	return s.seq(func(v view) iter.Seq2[kv.Pair, error] { return v.ScanMany(ctx, ranges) })
 }
 
 // seq takes the view at the first step.

@@ -36,7 +36,7 @@ func (n *snapshot) ScanMany(ctx context.Context, ranges []kv.Range) iter.Seq2[kv
 
 func (s *Store) getMany(ctx context.Context, snap *snapshot, keys [][]byte) ([][]byte, error) {
 	if len(keys) == 0 {
-		return nil, nil
+		return nil, s.readable(ctx)
 	}
 	sql, args := `SELECT k, v FROM rsbridge_kv WHERE k = ANY ($1)`, []any{keys}
 	if snap != nil {
@@ -89,6 +89,10 @@ func (s *Store) scanMany(ctx context.Context, snap *snapshot, ranges []kv.Range)
 			for _, in := range some {
 				n := 0
 				for ; n < len(rows) && bytes.Compare(rows[n][0], in.Hi) < 0; n++ {
+					if ctx.Err() != nil {
+						yield(kv.Pair{}, context.Cause(ctx))
+						return
+					}
 					if !yield(kv.Pair{Key: rows[n][0], Value: rows[n][1]}, nil) {
 						return
 					}
@@ -102,6 +106,9 @@ func (s *Store) scanMany(ctx context.Context, snap *snapshot, ranges []kv.Range)
 				}
 				rows = rows[n:]
 			}
+		}
+		if ctx.Err() != nil {
+			yield(kv.Pair{}, context.Cause(ctx))
 		}
 	}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/internal/sparql"
 	"github.com/rsbridge/rsbridge/publish"
+	"github.com/rsbridge/rsbridge/publish/inventory"
 )
 
 // This file looks at a state without writing into its folder.
@@ -92,7 +93,7 @@ func openForReading(ctx context.Context, cfg *Config, store kv.Store, now func()
 }
 
 // CheckRecords reads all records of the sets of cfg, and holds them against each other:
-// changes, histories, states and representations with their hashes (changetrack.Log.Check).
+// changes, histories, states and representations with their hashes (changetrack.Log.Check), and the inventory.
 // It returns the faults by "set NAME". It needs bounded memory, and writes nothing. A state
 // never opened so far has no fault; a held one gives a *HeldError.
 func CheckRecords(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[string]error, err error) {
@@ -117,6 +118,14 @@ func CheckRecords(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[str
 		l, err := tracker.Log(ctx, name)
 		if err == nil {
 			err = l.Check(ctx)
+		}
+		if err == nil {
+			view := l.View(ctx)
+			err = publish.CheckInventory(ctx, kv.Prefix(store, spaces.Publish), name, view)
+			if errors.Is(err, inventory.ErrDamaged) {
+				err = fmt.Errorf("%w; rsbridge verify --read-data while the daemon runs lets the next publication make it anew", err)
+			}
+			view.Close()
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)

@@ -85,6 +85,9 @@ func (b *Bridge) verify(ctx context.Context, run *jobs.Run) (any, error) {
 		if err == nil && o.ReadData {
 			run.Progress("representations of "+name, 0, 0)
 			if err = b.sets[name].log.Check(ctx); err == nil {
+				err = b.pub.CheckInventory(ctx, name)
+			}
+			if err == nil {
 				v := b.sets[name].log.View(ctx)
 				rep.Representations += v.Resources()
 				v.Close()

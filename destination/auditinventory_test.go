@@ -2,6 +2,7 @@ package destination
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -171,6 +172,44 @@ func TestAuditByBadInventory(t *testing.T) {
 			}
 			b.same(b.mir.lines(graphA), b.src.want())
 		})
+	}
+}
+
+// A node without the digest of its promise is not believed, and the list is compared.
+func TestForgedInventory(t *testing.T) {
+	for at, of := range map[string]string{"/set/inventory/node.json": "children", "/set/inventory/node0.json": "leaf"} {
+		b := newBench(t)
+		s := b.src
+		s.ours, s.inventory = true, true
+		fill(s, 100)
+		b.sync()
+		for k := range s.bodies {
+			s.put(k, nt(k, "changed"))
+		}
+		forged := false
+		s.hook = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != at {
+				return false
+			}
+			hook := s.hook
+			s.hook = nil
+			rec := httptest.NewRecorder()
+			q := r.Clone(r.Context())
+			q.Header = http.Header{}
+			s.ServeHTTP(rec, q)
+			s.hook = hook
+			var doc map[string]any
+			if err := json.Unmarshal(rec.Body.Bytes(), &doc); err != nil {
+				t.Error(err)
+			}
+			some := doc[of].([]any)
+			doc[of], forged = some[1:], true
+			json.NewEncoder(w).Encode(doc)
+			return true
+		}
+		if rep := b.inventoryAudit(false); !forged || rep.Equal || rep.Different != 100 || rep.Extra+rep.Missing != 0 || rep.Inventory != "" || b.src.requests["/set/resourcelist.xml"] != 1 {
+			t.Errorf("%s: forged %t: %+v", at, forged, rep)
+		}
 	}
 }
 

@@ -198,7 +198,7 @@ func (s *set) publish(ctx context.Context) (*set, Generation, error) {
 	}
 	links := alternates.open(ctx)
 	defer func() { s.closed(links.close()) }()
-	if cur != nil && cur.gen.Sequence == head && maps.Equal(cur.gen.Alternates, links.records()) && cur.gen.Entries == s.entries.measureTag() {
+	if cur != nil && cur.gen.Sequence == head && maps.Equal(cur.gen.Alternates, links.records()) && cur.gen.Entries == s.entries.measureTag() && !s.inventory.Doubted() {
 		if alternates != nil && cur.alternates == nil { // it was loaded
 			keep = true
 			s.replace(&generation{gen: cur.gen, log: now, parts: cur.parts, lists: cur.lists, alternates: alternates})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"strconv"
 	"strings"
@@ -67,6 +68,51 @@ func (w *generationWriter) graphs(ctx context.Context, lo, hi rdfres.Digest) ite
 			}
 		}
 	}
+}
+
+// CheckInventory compares the inventory of the last publication of a set with the log, of which view is the present
+// moment. A difference is an inventory.ErrDamaged.
+func CheckInventory(ctx context.Context, store kv.Store, name string, view *changetrack.View) error {
+	records := setKeys(store, name)
+	var gen genRecord
+	if known, err := getJSON(ctx, records, []byte("g"), &gen); err != nil || !known {
+		return err
+	}
+	return checkInventory(ctx, records, gen, view)
+}
+
+func checkInventory(ctx context.Context, records kv.Reader, gen genRecord, view *changetrack.View) error {
+	if tail, _ := view.Tail(); gen.Inventory == "" || gen.Sequence < tail {
+		return view.Err()
+	}
+	w := &generationWriter{view: view, gen: gen}
+	root, err := inventory.Check(ctx, records, gen.Sequence, w.graphs(ctx, rdfres.Digest{}, rdfres.Digest{}))
+	if err == nil && root.String() != gen.Inventory {
+		err = fmt.Errorf("%w: the publication tells another digest", inventory.ErrDamaged)
+	}
+	return err
+}
+
+// CheckInventory is CheckInventory of a set. The next publication makes a damaged one anew.
+func (p *Publisher) CheckInventory(ctx context.Context, name string) error {
+	s, err := p.set(name)
+	if err != nil {
+		return err
+	}
+	snap := s.acquire(ctx)
+	if snap == nil {
+		return nil
+	}
+	defer snap.release()
+	if err = checkInventory(ctx, snap.kv, snap.gen, snap.view); errors.Is(err, inventory.ErrDamaged) {
+		s.doubtInventory(err)
+	}
+	return err
+}
+
+func (s *set) doubtInventory(err error) {
+	s.p.log.Error("the inventory is damaged: the next publication makes it anew", "set", s.cfg.Name, "error", err)
+	s.inventory.Doubt()
 }
 
 // inventoryLink leads from the Capability List to the inventory.
@@ -176,6 +222,9 @@ func (snap *snapshot) inventoryNode(ctx context.Context, rest string) (*document
 				}
 			}
 		})
+	}
+	if errors.Is(err, inventory.ErrDamaged) && sequence == snap.gen.Sequence {
+		s.doubtInventory(err)
 	}
 	if errors.Is(err, inventory.ErrGrown) {
 		return nil, notFound("The node %q of the inventory of the change %d is no longer there: it has grown too much.", clip.Middle(path), sequence).

@@ -3,7 +3,9 @@ package publish
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -189,15 +191,76 @@ func TestInventoryAfterDeletions(t *testing.T) {
 
 // TestDamagedInventory: a tree with records that are lost, or cannot be read, is made anew.
 func TestDamagedInventory(t *testing.T) {
-	for name, damage := range map[string]func(b kv.Batch, key []byte){
-		"lost":       func(b kv.Batch, key []byte) { b.Delete(key) },
-		"unreadable": func(b kv.Batch, key []byte) { b.Set(key, []byte("x")) },
+	for name, damage := range map[string]func(b kv.Batch, key, value []byte){
+		"lost":       func(b kv.Batch, key, _ []byte) { b.Delete(key) },
+		"unreadable": func(b kv.Batch, key, _ []byte) { b.Set(key, []byte("x")) },
+		"another":    func(b kv.Batch, key, value []byte) { value[40]++; b.Set(key, value) }, // a digest in it
 	} {
 		t.Run(name, func(t *testing.T) { testDamagedInventory(t, damage) })
 	}
 }
 
-func testDamagedInventory(t *testing.T, damage func(b kv.Batch, key []byte)) {
+// TestWrongInventory: a tree of other entities is found by checking it, and by whoever asks for a wrong leaf. The next
+// publication makes it anew, without a change too.
+func TestWrongInventory(t *testing.T) {
+	w := newWorld(t, SetConfig{Format: rdfres.NTriples})
+	values := map[string]int{}
+	for i := range 200 {
+		values[fmt.Sprintf("http://example.org/e/%d", i)] = i
+	}
+	w.scan(values, false, rdfres.NTriples)
+	w.publish()
+	w.must(w.pub.CheckInventory(t.Context(), "data"))
+	for name, found := range map[string]func(){
+		"checked": func() {
+			if err := w.pub.CheckInventory(t.Context(), "data"); !errors.Is(err, inventory.ErrDamaged) {
+				t.Errorf("CheckInventory = %v", err)
+			}
+		},
+		"asked for": func() {
+			wrong := 0
+			root := w.inventoryDoc(w.inventoryDoc(w.url("inventory.json")).Root)
+			for _, c := range root.Children {
+				if w.get(c.Address).Code == 500 {
+					wrong++
+				}
+			}
+			if wrong != 1 {
+				t.Errorf("%d wrong leaves", wrong)
+			}
+		},
+	} {
+		s, now := w.pub.lookup("data"), w.publish()
+		view := w.log.View(t.Context())
+		b := s.kv.Batch()
+		_, _, err := inventory.New(s.kv).Write(t.Context(), b, inventory.Entities{Count: 200, Between: func(ctx context.Context, lo, hi rdfres.Digest) iter.Seq2[rdfres.InventoryEntry, error] {
+			return func(yield func(rdfres.InventoryEntry, error) bool) {
+				first := lo.IsZero()
+				for e, err := range view.Graphs(ctx, lo, hi, now.Sequence) {
+					if first {
+						e.Graph[0]++
+						first = false
+					}
+					if !yield(e.InventoryEntry, err) {
+						return
+					}
+				}
+			}
+		}}, 0, now.Sequence, nil)
+		w.must(err)
+		w.must(errors.Join(b.Commit(t.Context(), true), b.Close(), view.Close()))
+		clear(w.bytes)
+		found()
+		clear(w.bytes) // wrong ones
+		if g := w.publish(); g.Number != now.Number+1 || g.Sequence != now.Sequence {
+			t.Errorf("%s: the next publication is %+v after %+v", name, g, now)
+		}
+		w.must(w.pub.CheckInventory(t.Context(), "data"))
+		w.checkInventory(map[uint64]string{})
+	}
+}
+
+func testDamagedInventory(t *testing.T, damage func(b kv.Batch, key, value []byte)) {
 	w := newWorld(t, SetConfig{Format: rdfres.NTriples})
 	values := map[string]int{}
 	for i := range 2000 {
@@ -211,7 +274,7 @@ func testDamagedInventory(t *testing.T, damage func(b kv.Batch, key []byte)) {
 	for pair, err := range s.kv.Scan(t.Context(), []byte("i"), []byte("j")) {
 		w.must(err)
 		if depth := pair.Key[1]; depth == 1 {
-			damage(b, slices.Clone(pair.Key))
+			damage(b, slices.Clone(pair.Key), slices.Clone(pair.Value))
 			removed++
 		}
 	}

@@ -136,7 +136,7 @@ func (v *inventory) compare(ctx context.Context) error {
 	case a.told.root.Root == "":
 		return fmt.Errorf("%w: it does not lead to its root", feed.ErrInventory)
 	}
-	if err := v.descend(ctx, a.told.root.Root, ""); err != nil {
+	if err := v.descend(ctx, a.told.root.Root, "", want); err != nil {
 		return err
 	}
 	return v.tell(ctx)
@@ -197,8 +197,8 @@ func (v *inventory) fetch(ctx context.Context, address string) (*feed.InventoryD
 }
 
 // descend goes down at differing digests. Where they cannot be compared any
-// more, because one side has a leaf, all entries below are.
-func (v *inventory) descend(ctx context.Context, address, path string) error {
+// more, because one side has a leaf, all entries below are. The node at address has the digest want, or is not used.
+func (v *inventory) descend(ctx context.Context, address, path string, want rdfres.Digest) error {
 	doc, err := v.fetch(ctx, address)
 	if err != nil {
 		return err
@@ -206,6 +206,8 @@ func (v *inventory) descend(ctx context.Context, address, path string) error {
 	if doc.Path != path || len(path) > 64 {
 		return fmt.Errorf("%w: %s is of the path %q and not %q", feed.ErrInventory, clip.Middle(address), clip.Middle(doc.Path), path)
 	}
+	var node rdfres.InventoryNode
+	var entries []rdfres.InventoryEntry
 	for _, l := range doc.Leaf {
 		key, err := rdfres.ParseDigest(l.Key)
 		if err == nil && !strings.HasPrefix(l.Key, path) {
@@ -218,36 +220,49 @@ func (v *inventory) descend(ctx context.Context, address, path string) error {
 		if err != nil {
 			return fmt.Errorf("%w: %w", feed.ErrInventory, err)
 		}
-		v.remote[key] = remoteEntry{graph, l.Entity}
+		entries = append(entries, rdfres.InventoryEntry{Key: key, Graph: graph})
+	}
+	var parts [16]rdfres.InventoryNode
+	var addresses [16]string
+	for _, c := range doc.Children {
+		digit := strings.IndexByte(inventoryDigits, (c.Path + "?")[min(len(path), len(c.Path))])
+		if digit < 0 || c.Path != path+inventoryDigits[digit:digit+1] || parts[digit].Count != 0 || c.Entities <= 0 {
+			return fmt.Errorf("%w: %q is no child of %q", feed.ErrInventory, clip.Middle(c.Path), path)
+		}
+		if parts[digit].Digest, err = item.ParseGraph(c.Digest); err != nil {
+			return fmt.Errorf("%w: %w", feed.ErrInventory, err)
+		}
+		parts[digit].Count, addresses[digit] = c.Entities, c.Address
+	}
+	if len(doc.Children) == 0 {
+		node, err = rdfres.BuildInventory(path, entries, nil)
+	} else {
+		node, err = rdfres.JoinInventory(path, &parts, nil)
+	}
+	if err != nil || node.Digest != want {
+		return fmt.Errorf("%w: %s has not the promised digest %s (%v)", feed.ErrInventory, clip.Middle(address), want, err)
 	}
 	if len(doc.Children) == 0 {
 		v.differ = append(v.differ, path)
+		for i, e := range entries {
+			v.remote[e.Key] = remoteEntry{e.Graph, doc.Leaf[i].Entity}
+		}
 		return nil
 	}
-	have := map[string]bool{}
-	for _, c := range doc.Children {
-		if len(c.Path) != len(path)+1 || !strings.HasPrefix(c.Path, path) || have[c.Path] || strings.Trim(c.Path, "0123456789abcdef") != "" {
-			return fmt.Errorf("%w: %q is no child of %q", feed.ErrInventory, clip.Middle(c.Path), path)
-		}
-		have[c.Path] = true
-		want, err := item.ParseGraph(c.Digest)
-		if err != nil {
-			return fmt.Errorf("%w: %w", feed.ErrInventory, err)
-		}
-		if v.nodes[c.Path] == want {
-			continue
-		}
-		if err := v.descend(ctx, c.Address, c.Path); err != nil {
-			return err
-		}
-	}
-	for i := range 16 { // of the records alone
-		if p := path + "0123456789abcdef"[i:i+1]; !have[p] {
+	for i, part := range parts {
+		switch p := path + inventoryDigits[i:i+1]; {
+		case part.Count == 0: // of the records alone
 			v.differ = append(v.differ, p)
+		case v.nodes[p] != part.Digest:
+			if err := v.descend(ctx, addresses[i], p, part.Digest); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
+
+const inventoryDigits = "0123456789abcdef"
 
 // differs tells whether a key is in a differing part.
 func (v *inventory) differs(prefixes map[string]bool, key string) bool {

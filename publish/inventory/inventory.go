@@ -9,6 +9,7 @@ package inventory
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/rdfres"
@@ -45,6 +47,9 @@ func nodeKey(path string, sequence uint64) []byte {
 var (
 	ErrNoNode = errors.New("the tree has no such node")
 	ErrGrown  = errors.New("the leaf has grown too much to be read as it was")
+
+	// ErrDamaged comes from a tree that does not fit its entities.
+	ErrDamaged = errors.New("the inventory is damaged")
 )
 
 // MostKnown is how many known entities are looked at for one leaf of before, at a cost for each.
@@ -88,7 +93,7 @@ func Entries(path string, n Node, most int, known func(lo, hi rdfres.Digest) ite
 	}
 	leaf, err := rdfres.BuildInventory(path, entries, nil)
 	if err == nil && leaf.Digest != n.Digest {
-		err = errors.New("the log has other entities than those of its digest")
+		err = fmt.Errorf("%w: the log has other entities than those of its digest", ErrDamaged)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("inventory leaf %q: %w", path, err)
@@ -119,7 +124,14 @@ type Entities struct {
 type Tree struct {
 	store kv.Store
 	cache map[string]cached
+	doubt atomic.Bool
 }
+
+// Doubt has the next Write make the tree anew. It may be called at any time.
+func (t *Tree) Doubt() { t.doubt.Store(true) }
+
+// Doubted tells whether the next Write makes the tree anew.
+func (t *Tree) Doubted() bool { return t.doubt.Load() }
 
 type cached struct {
 	made uint64
@@ -127,7 +139,7 @@ type cached struct {
 }
 
 // New makes a Tree over the records of a store.
-func New(store kv.Store) *Tree { return &Tree{store, map[string]cached{}} }
+func New(store kv.Store) *Tree { return &Tree{store: store, cache: map[string]cached{}} }
 
 func (t *Tree) keep(path string, made uint64, n Node) {
 	if len(path) <= cachedDepth && n.Children != nil {
@@ -162,7 +174,7 @@ func (t *Tree) Write(ctx context.Context, b kv.Batch, now Entities, from, to uin
 		return nil
 	}
 	var top rdfres.InventoryNode
-	anew := changed == nil
+	anew := changed == nil || t.doubt.Swap(false)
 	if !anew {
 		u := &update{tree: t, now: now, next: to, put: put, made: made}
 		keys := slices.SortedFunc(maps.Keys(changed), func(a, b rdfres.Digest) int { return bytes.Compare(a[:], b[:]) })
@@ -246,10 +258,51 @@ func decode(b []byte) (n Node, err error) {
 			n.Count += c.Count
 		}
 	}
-	if err == nil && len(b) > 0 {
+	if err == nil && (len(b) > 0 || n.Children != nil && joined(n.Children) != n.Digest) {
 		err = errRecord
 	}
 	return n, err
+}
+
+// joined is the digest of an inner node.
+func joined(children *[16]rdfres.InventoryChild) rdfres.Digest {
+	var parts [16]rdfres.InventoryNode
+	for i := range parts {
+		parts[i].InventoryChild = children[i]
+	}
+	n, err := rdfres.JoinInventory("", &parts, nil)
+	if err != nil {
+		panic(err) // of emit alone
+	}
+	return n.Digest
+}
+
+// Check reads the whole tree of a publication, and compares it with its entities, ordered by key. It gives the digest
+// of the entities. A difference is an ErrDamaged.
+func Check(ctx context.Context, r kv.Reader, publication uint64, all iter.Seq2[rdfres.InventoryEntry, error]) (rdfres.Digest, error) {
+	want, err := rdfres.Inventory(all, nil)
+	if err != nil {
+		return want.Digest, fmt.Errorf("inventory: %w", err)
+	}
+	var walk func(path string, made uint64, c rdfres.InventoryChild) error
+	walk = func(path string, made uint64, c rdfres.InventoryChild) error {
+		n, err := read(ctx, r, path, made)
+		if errors.Is(err, kv.ErrNotFound) || errors.Is(err, errRecord) || err == nil && n.InventoryChild != c {
+			return fmt.Errorf("%w: the node %q of the publication %d is not that of the log (%w)", ErrDamaged, path, made, cmp.Or(err, errRecord))
+		}
+		if err != nil || n.Children == nil {
+			return err
+		}
+		for i, c := range n.Children {
+			if c.Count > rdfres.InventoryLeaf {
+				if err := walk(path+digits[i:i+1], n.Made[i], c); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	return want.Digest, walk("", publication, want)
 }
 
 // below makes the node at path of the entities that are there.

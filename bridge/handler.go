@@ -41,8 +41,8 @@ func (b *Bridge) PublicHandler() http.Handler {
 		}
 		documents.ServeHTTP(w, r)
 	}))
-	if leader := LeaderOf(b); leader != "" {
-		return onlyReading(all, leader)
+	if LeaderOf(b) != "" {
+		return onlyReading(all, b)
 	}
 	return all
 }

@@ -2,10 +2,12 @@ package bridge
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/rsbridge/rsbridge/bridge/records"
+	"github.com/rsbridge/rsbridge/bridge/spaces"
 	"github.com/rsbridge/rsbridge/internal/kv"
 	"github.com/rsbridge/rsbridge/internal/teststores"
 	"github.com/rsbridge/rsbridge/publish"
@@ -52,5 +54,53 @@ func TestLostCommitsBetweenRuns(t *testing.T) {
 	}
 	if g := scan("third"); g.Number > newest.Number {
 		t.Errorf("generation %d after %d: nothing was lost", g.Number, newest.Number)
+	}
+}
+
+// TestVacant: a standby of a database that lost commits tells that nobody leads, and why it cannot. It serves on.
+func TestVacant(t *testing.T) {
+	teststores.Sequential(t)
+	database := teststores.Postgres(t)
+	open := func() *Bridge {
+		t.Helper()
+		cfg := small(t.TempDir())
+		cfg.StateFolder, cfg.State = cfg.State, database
+		clear(cfg.Stores)
+		clear(cfg.Sets)
+		clear(cfg.Destinations)
+		b, err := OpenShared(t.Context(), cfg, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	first := open()
+	teststores.ExecPostgres(t, database, `CREATE TABLE copy_head AS SELECT * FROM rsbridge_head`, `UPDATE copy_head SET until = '-infinity'`, `CREATE TABLE copy_kv AS SELECT * FROM rsbridge_kv`)
+	b := kv.Prefix(first.kv, spaces.Samples).Batch()
+	b.Set([]byte("x"), nil)
+	if err := errors.Join(b.Commit(t.Context(), true), b.Close()); err != nil {
+		t.Fatal(err)
+	}
+	second := open()
+	defer second.Close()
+	told := func() string {
+		ready, unwell := second.Readiness(t.Context())
+		return fmt.Sprint(ready, unwell)
+	}
+	if free, _, err := Free(t.Context(), second); free || err != nil || LeaderOf(second) == "" || told() != "true []" || LeaderNow(second) != "the leader is "+LeaderOf(second) {
+		t.Fatalf("beside the leader %s: free %t, %v, %s", LeaderOf(second), free, err, told())
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	teststores.ExecPostgres(t, database, `TRUNCATE rsbridge_head, rsbridge_kv`, `INSERT INTO rsbridge_head SELECT * FROM copy_head`, `INSERT INTO rsbridge_kv SELECT * FROM copy_kv`)
+	if free, _, err := Free(t.Context(), second); !free || err != nil || !strings.Contains(told(), "nobody leads since ") {
+		t.Errorf("without a leader: free %t, %v, %s", free, err, told())
+	}
+	if next, err := Lead(t.Context(), second); !errors.Is(err, kv.ErrLost) {
+		t.Errorf("Lead = %v, %v", next, err)
+	}
+	if said := told(); !strings.HasPrefix(said, "true") || !strings.Contains(said, "nobody leads since ") || !strings.Contains(said, kv.ErrLost.Error()) {
+		t.Errorf("after that: %s", said)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rsbridge/rsbridge/bridge/holder"
@@ -64,6 +65,7 @@ type state struct {
 	watch   *records.Watch      // of a standby
 	leader  string              // of a standby: who leads
 	ahead   bool                // of a standby: changes without a publication are published in memory
+	vacant  *vacancy            // of a standby
 }
 
 func (s *state) open(ctx context.Context, b *Bridge) error {
@@ -269,8 +271,54 @@ func Lost(b *Bridge) <-chan struct{} {
 	return b.state.led.Lost()
 }
 
-// LeaderOf names the process that leads while b stands by, "" if b leads itself.
+// LeaderOf names the process that leads while b stands by, or led last; "" if b leads itself.
 func LeaderOf(b *Bridge) string { return b.state.leader }
+
+// vacancy is what a standby has seen at its last looks.
+type vacancy struct {
+	mu    sync.Mutex // guards the fields below
+	since time.Time  // when nobody led first; zero: somebody leads
+	fault error      // why the state cannot be followed, or led
+}
+
+func (v *vacancy) look(free bool, now time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !free {
+		v.since = time.Time{}
+	} else if v.since.IsZero() {
+		v.since = now
+	}
+}
+
+// tried notes how an attempt to follow or to lead ended. Another process may have been faster.
+func (v *vacancy) tried(err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.fault = err; errors.Is(err, kv.ErrLocked) {
+		v.fault = nil
+	}
+}
+
+// Vacant tells since when nobody leads while b stands by, as far as it has seen: zero if somebody does. fault is why b
+// cannot follow the state, or lead.
+func Vacant(b *Bridge) (since time.Time, fault error) {
+	v := b.state.vacant
+	if v == nil {
+		return since, nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.since, v.fault
+}
+
+// LeaderNow tells who leads while b stands by, as a part of a sentence.
+func LeaderNow(b *Bridge) string {
+	if since, _ := Vacant(b); !since.IsZero() {
+		return "nobody leads since " + since.UTC().Format(time.RFC3339)
+	}
+	return "the leader is " + b.state.leader
+}
 
 // OpenShared is Open. If another process leads, it gives a bridge that stands by (LeaderOf): what only reads is
 // answered from one moment of the state, and no run can be begun. Catch it up with Newer, and replace it with Lead.
@@ -314,7 +362,7 @@ func openShared(ctx context.Context, base *Bridge) (*Bridge, error) {
 	if err != nil {
 		return nil, err
 	}
-	base.state.watch = w
+	base.state.watch, base.state.vacant = w, &vacancy{}
 	for {
 		next, err := newer(ctx, base)
 		if !errors.Is(err, errLeaderless) {
@@ -332,7 +380,12 @@ var errLeaderless = errors.New("nobody leads")
 // Free tells whether b, which stands by, may lead, and the number of the state's newest commit.
 func Free(ctx context.Context, b *Bridge) (free bool, commit int64, err error) {
 	l, err := b.state.watch.Leader(ctx)
-	return err == nil && isFree(b.cfg, l), l.Commit, err
+	if err != nil {
+		return false, 0, err
+	}
+	free = isFree(b.cfg, l)
+	b.state.vacant.look(free, b.now())
+	return free, l.Commit, nil
 }
 
 // isFree tells whether another process may lead. The caller has the lock of the folder.
@@ -344,6 +397,9 @@ func Lead(ctx context.Context, b *Bridge) (_ *Bridge, err error) {
 	next := newBridge(b.cfg, b.o)
 	next.o.dry, next.o.following, next.holder = false, false, b.holder
 	defer func() {
+		if v := b.state.vacant; v != nil {
+			v.tried(err)
+		}
 		if err != nil {
 			err = errors.Join(err, next.closeExcept(b))
 		}
@@ -363,6 +419,9 @@ func Newer(ctx context.Context, b *Bridge) (*Bridge, error) {
 	next, err := newer(ctx, b)
 	if errors.Is(err, errLeaderless) {
 		return b, nil // it goes on with the moment it has
+	}
+	if ctx.Err() == nil {
+		b.state.vacant.tried(err)
 	}
 	return next, err
 }
@@ -401,7 +460,7 @@ func newer(ctx context.Context, b *Bridge) (*Bridge, error) {
 func follow(ctx context.Context, b *Bridge, leader string, ahead bool) (_ *Bridge, err error) {
 	next := newBridge(b.cfg, b.o)
 	next.o.dry, next.o.following, next.holder = true, true, b.holder
-	next.state = state{watch: b.state.watch, leader: leader, ahead: ahead}
+	next.state = state{watch: b.state.watch, vacant: b.state.vacant, leader: leader, ahead: ahead}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, next.closeExcept(b))
@@ -446,7 +505,7 @@ func allPublished(ctx context.Context, b *Bridge) error {
 
 // onlyReading answers requests that the leader alone can answer with its name: those that write, and channels of
 // notifications.
-func onlyReading(next http.Handler, leader string) http.Handler {
+func onlyReading(next http.Handler, b *Bridge) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
 		_, stream := accept.Weight(r.Header["Accept"], "text/event-stream")
@@ -455,6 +514,6 @@ func onlyReading(next http.Handler, leader string) http.Handler {
 			return
 		}
 		w.Header().Set("Retry-After", "5")
-		http.Error(w, "This process stands by, and only serves documents. The leader is "+leader+".", http.StatusServiceUnavailable)
+		http.Error(w, "This process stands by, and only serves documents: "+LeaderNow(b)+".", http.StatusServiceUnavailable)
 	})
 }

@@ -3,6 +3,7 @@ package bridge
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -216,6 +217,13 @@ func (b *Bridge) Readiness(ctx context.Context) (ready bool, all []Unwell) {
 	if err != nil {
 		fault("state", "", err)
 	}
+	ready = len(all) == 0
+	switch since, vain := Vacant(b); {
+	case vain != nil:
+		fault("state", "", fmt.Errorf("%s, and this process cannot go on: %w", LeaderNow(b), vain))
+	case !since.IsZero():
+		fault("state", "", errors.New(LeaderNow(b)))
+	}
 	st.LeftOut, _ = b.cfg.LeftOut()
-	return len(all) == 0, append(all, st.Unwell()...)
+	return ready, append(all, st.Unwell()...)
 }

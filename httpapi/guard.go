@@ -61,11 +61,10 @@ func (a *api) guard(c *gin.Context, need access.Role) {
 
 // standsBy refuses what only the leader can do.
 func (a *api) standsBy(c *gin.Context) {
-	leader := bridge.LeaderOf(a.b)
-	if leader == "" || c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead {
+	if bridge.LeaderOf(a.b) == "" || c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead {
 		return
 	}
-	writeProblem(c, fail(http.StatusConflict, "this process stands by: the leader is "+leader, "send it to the administration of the leader"))
+	writeProblem(c, fail(http.StatusConflict, "this process stands by: "+bridge.LeaderNow(a.b), "send it to the administration of the leader"))
 }
 
 const userKey = "user"

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -142,8 +143,9 @@ func New(b *bridge.Bridge, o Options) http.Handler {
 
 // readiness is /readyz as JSON.
 type readiness struct {
-	Status string          `json:"status"`           // ready, standby, starting, stopping, failing
-	Leader string          `json:"leader,omitempty"` // of a standby
+	Status string          `json:"status"`                    // ready, standby, starting, stopping, failing
+	Leader string          `json:"leader,omitempty"`          // of a standby, unless nobody leads
+	Vacant *time.Time      `json:"no_leader_since,omitempty"` // of a standby
 	Unwell []bridge.Unwell `json:"unwell"`
 }
 
@@ -161,8 +163,11 @@ func (a *api) readyz(c *gin.Context) {
 		ready, unwell := a.b.Readiness(c.Request.Context())
 		if said.Unwell = append(said.Unwell, unwell...); !ready {
 			said.Status, status = "failing", http.StatusServiceUnavailable
-		} else if said.Leader = bridge.LeaderOf(a.b); said.Leader != "" {
-			said.Status = "standby"
+		} else if leader := bridge.LeaderOf(a.b); leader != "" {
+			said.Status, said.Leader = "standby", leader
+			if since, _ := bridge.Vacant(a.b); !since.IsZero() {
+				said.Leader, said.Vacant = "", &since
+			}
 		}
 	}
 	c.Header("Cache-Control", "no-store")
@@ -174,6 +179,9 @@ func (a *api) readyz(c *gin.Context) {
 	text := said.Status
 	if said.Leader != "" {
 		text += " of " + said.Leader
+	}
+	if said.Vacant != nil {
+		text += " without a leader since " + said.Vacant.UTC().Format(time.RFC3339)
 	}
 	text += "\n"
 	for _, u := range said.Unwell {

@@ -112,20 +112,19 @@ const migrateLock = 1920164467
 
 // migrate makes the tables of the queue, unless they are there.
 func migrate(ctx context.Context, pool *pgxpool.Pool) error {
-	conn, err := pool.Acquire(ctx)
+	tx, err := pool.Begin(ctx) // its end frees the lock, also behind a pooler
 	if err != nil {
 		return err
 	}
-	defer conn.Release()
-	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, migrateLock); err != nil {
+	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // it has nothing to undo
+	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, migrateLock); err != nil {
 		return err
 	}
 	m, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: quiet(nil)})
 	if err == nil {
 		_, err = m.Migrate(ctx, rivermigrate.DirectionUp, nil)
 	}
-	_, unlocked := conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock($1)`, migrateLock)
-	if err := errors.Join(err, unlocked); err != nil {
+	if err != nil {
 		return fmt.Errorf("make the tables of the queue: %w", err)
 	}
 	return nil

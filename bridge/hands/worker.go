@@ -46,6 +46,8 @@ type Worker struct {
 
 // Start begins to take parts, one at a time. Only Stop ends the work, and not ctx.
 func Start(ctx context.Context, o Options) (*Worker, error) {
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
 	id := rand.Text()[:16]
 	w, err := start(ctx, o, id, id)
 	if err != nil {
@@ -82,12 +84,21 @@ func start(ctx context.Context, o Options, sessions, id string) (_ *Worker, err 
 	if err != nil {
 		return nil, err
 	}
-	return w, w.client.Start(context.WithoutCancel(ctx))
+	if err := w.client.Start(context.WithoutCancel(ctx)); err != nil {
+		return nil, err
+	}
+	return w, nil
 }
+
+// startWait bounds the requests of a start, and stopWait those of a stop: the process may have to lead next.
+const (
+	startWait = 10 * time.Second
+	stopWait  = 5 * time.Second
+)
 
 // Stop ends the part under way; another process begins it anew.
 func (w *Worker) Stop() {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), stopWait)
 	defer cancel()
 	if err := w.client.StopAndCancel(ctx); err != nil {
 		w.o.Logger.Warn("a worker was not stopped in order", "error", err)

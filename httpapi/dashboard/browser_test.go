@@ -35,6 +35,30 @@ const replaced = `(async () => {
   return come.filter(c => gone.some(([, [parent, e]]) => parent === c.parentNode && e.isEqualNode(c))).map(e => e.outerHTML.slice(0, 200)).join("\n");
 })()`
 
+// comesAndGoes selects a part of a name and renews the page twice: with a section before it, and
+// without. It tells what is selected after each.
+const comesAndGoes = `(async () => {
+  const name = document.querySelector("tr[data-key=set-books] a").firstChild, real = fetch, told = [];
+  getSelection().setBaseAndExtent(name, 1, name, 4);
+  for (const section of ['<section data-key="comes"><h2>Comes</h2></section>\n', ""]) {
+    await new Promise(done => {
+      window.fetch = async (...asked) => {
+        const answer = await real(...asked), text = answer.text.bind(answer);
+        answer.text = async () => {
+          const page = await text();
+          setTimeout(done);
+          return page.replace('<section aria-labelledby="h-rows"', section + "$&");
+        };
+        return answer;
+      };
+      document.dispatchEvent(new Event("visibilitychange"));
+    });
+    told.push(getSelection().toString());
+  }
+  window.fetch = real;
+  return told.join(", ");
+})()`
+
 // look renews a page, and holds it to WCAG.
 func look(t *testing.T, b *browsertest.Tab, name string) {
 	t.Helper()
@@ -75,6 +99,9 @@ func TestStates(t *testing.T) {
 	b.Do(browsertest.Shown(`//tr[contains(., "copy") and contains(., "10 changes behind")]`), browsertest.Shown(`//tr[contains(., "books") and contains(., "130")]`))
 	if got := js(b, `document.activeElement.id + " " + document.activeElement.value + " " + getSelection().toString() + " " + document.querySelector("tr[data-key=set-books]").mark`); got != "q boo ook 7" {
 		t.Errorf("after the page was renewed: %q", got)
+	}
+	if got := browsertest.Eval[string](b, comesAndGoes); got != "ook, ook" {
+		t.Errorf("selected, after a section came and went: %q", got)
 	}
 	b.Sees("not all is in sync")
 	look(t, b, "behind")

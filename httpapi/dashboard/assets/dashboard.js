@@ -27,6 +27,7 @@
     for (const w of [...want.childNodes]) {
       const key = keyOf(w), h = key ? known.get(key) : at && !keyOf(at) && at.nodeName === w.nodeName ? at : null;
       if (!h || h.nodeName !== w.nodeName) { have.insertBefore(document.importNode(w, true), at); continue }
+      while (key && at && !keyOf(at)) { const next = at.nextSibling; at.remove(); at = next } // an element that is moved loses its selection
       if (h === at) at = at.nextSibling; else if (have.moveBefore) have.moveBefore(h, at); else have.insertBefore(h, at);
       patch(h, w);
     }

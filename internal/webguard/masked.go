@@ -17,6 +17,9 @@ func Masked(address string) string {
 
 // MaskedText is a text without the users, passwords and tokens of the addresses in it.
 func MaskedText(text string) string {
+	if !strings.ContainsAny(text, signs) {
+		return withoutTokens(text)
+	}
 	return withoutTokens(maskUsers(quoted.ReplaceAllStringFunc(text, func(s string) string {
 		if inside := s[1 : len(s)-1]; addressInQuotes.MatchString(inside) {
 			return `"` + maskUsers(inside, true) + `"`
@@ -51,10 +54,13 @@ var (
 	meant   = strings.NewReplacer("40", "@", "＠", "@", "﹫", "@", "3a", ":", "：", ":", "2f", `\`, "5c", `\`, "／", `\`, "＼", `\`)
 )
 
+// signs: behind each user stands one of them.
+const signs = "@%＠﹫"
+
 // maskUsers replaces the users and passwords before every @ by "...". A whole text is one
 // address; otherwise blanks, quotes and angle brackets end one.
 func maskUsers(text string, whole bool) string {
-	if !strings.ContainsAny(text, "@%＠﹫") {
+	if !strings.ContainsAny(text, signs) {
 		return text
 	}
 	users := usersIn(text, whole)

@@ -9,11 +9,14 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // TestMan: each command has a page, with the day of SOURCE_DATE_EPOCH, that man takes without a complaint, and the
 // texts in it are whole.
 func TestMan(t *testing.T) {
+	teststores.Sequential(t)
 	dir := t.TempDir()
 	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
 	if code := run(t.Context(), []string{"man", dir}, strings.NewReader(""), os.Stdout, os.Stderr); code != 0 {

@@ -253,9 +253,9 @@ func (b *Bridge) openSets(ctx context.Context, before *Bridge) (err error) {
 				b.forms.push.Changed(set)
 			}
 		},
-		Progress: func(set string, done, total int64) {
+		Progress: func(set, stage string, done, total int64) {
 			if s := b.sets[set]; s != nil {
-				s.dumping.wrote(done, total)
+				s.writing.wrote(stage, done, total)
 			}
 		},
 	})

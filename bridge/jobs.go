@@ -54,7 +54,7 @@ func (b *Bridge) jobs(ctx context.Context) (out []jobs.Job) {
 					if _, ok := b.pub.Generation(name); !ok {
 						return nil, nil // no Change List is closed yet
 					}
-					run.Progress("dump", 0, 0)
+					defer s.writing.by(run, "changedump")()
 					return nil, b.pub.DumpChanges(ctx, name)
 				}})
 		}

@@ -48,17 +48,24 @@ type set struct {
 	mu  sync.Mutex // guards run
 	run *jobs.Run  // of the scan under way, for progress
 
-	dumping dumping
+	writing writing
 }
 
-// dumping is the run that writes a dump, for progress.
-type dumping struct{ run atomic.Pointer[jobs.Run] }
+// writing is the run that publishes, or writes a dump, for progress.
+type writing struct{ run atomic.Pointer[jobs.Run] }
 
 // wrote tells how far it is.
-func (d *dumping) wrote(done, total int64) {
-	if run := d.run.Load(); run != nil {
-		run.Progress("dump", done, total)
+func (w *writing) wrote(stage string, done, total int64) {
+	if run := w.run.Load(); run != nil {
+		run.Progress(stage, done, total)
 	}
+}
+
+// by begins a stage of a run.
+func (w *writing) by(run *jobs.Run, stage string) (end func()) {
+	run.Progress(stage, 0, 0)
+	w.run.Store(run)
+	return func() { w.run.Store(nil) }
 }
 
 // ScanReport is one set of `scan --json`.
@@ -362,7 +369,7 @@ func (s *set) scan(ctx context.Context, run *jobs.Run) (any, error) {
 // publish makes the log visible. The first dump follows the first complete scan;
 // it is also made again when a crash or the retention left none.
 func (s *set) publish(ctx context.Context, run *jobs.Run) error {
-	run.Progress("publish", 0, 0)
+	defer s.writing.by(run, "publish")()
 	if s.follower != nil {
 		if _, err := s.follower.Link(ctx); err != nil {
 			return err
@@ -479,9 +486,7 @@ func (s *set) dumpsChanges() bool {
 }
 
 func (s *set) dump(ctx context.Context, run *jobs.Run) error {
-	run.Progress("dump", 0, 0)
-	s.dumping.run.Store(run)
-	defer s.dumping.run.Store(nil)
+	defer s.writing.by(run, "dump")()
 	if err := s.bridge.pub.Dump(ctx, s.name); err != nil {
 		return fmt.Errorf("dump %s: %w", s.name, err)
 	}

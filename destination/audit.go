@@ -51,9 +51,6 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (keep.AuditRepo
 	if rep.Depth == "store" && d.mirror.Files == nil && !d.mirror.Reads {
 		rep.Depth = "inventory" // a queue cannot be read
 	}
-	if !o.Repair { // else some come again
-		d.opt.Plan(stagesOf(rep.Depth, d.mirror.Files != nil)...)
-	}
 	d.fetch.Begin()
 	if d.mem.SnapshotMeta().Stage == ledger.None {
 		if err := d.stand.RefuseReplaced(); err != nil { // sync would refuse it too
@@ -78,17 +75,6 @@ func (d *Destination) audit(ctx context.Context, o AuditOptions) (keep.AuditRepo
 	}
 	offer, err := d.discover(ctx)
 	return d.auditOf(offer, rep.Depth).Run(ctx, err, start, o.Repair)
-}
-
-// stagesOf are the stages of an audit.
-func stagesOf(depth string, folder bool) []string {
-	switch {
-	case depth == "inventory":
-		return []string{"inventory"}
-	case folder:
-		return []string{"inventory", "files"}
-	}
-	return []string{"inventory", "mirror", "subjects"}
 }
 
 // auditOf is an audit against the source's offer.

@@ -94,7 +94,6 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 		end, err = r.compareWith(ctx, o, v)
 	case o.ResourceList != "":
 		r.why("taken from the Resource List")
-		r.plans("list", "resources")
 		end, err = r.compare(ctx, o, feed.Always)
 	default:
 		r.why("the source has neither list nor dump; its changes are applied from the first one")
@@ -153,9 +152,9 @@ func (r *run) takeBaseline(ctx context.Context, o *feed.Offer, m keep.Meta) erro
 	})
 }
 
-// plans names the stages of a baseline into an empty mirror. The changes after it end such a run.
+// plans names the stages to come of a comparison. The changes end it.
 func (r *run) plans(stages ...string) {
-	if m := r.d.mem.SnapshotMeta(); m.Stage == ledger.Baseline && m.Resources == 0 && !r.dry {
+	if !r.dry {
 		r.d.opt.Plan(append(stages, "changes")...)
 	}
 }
@@ -178,6 +177,7 @@ var errInjected = errors.New("injected")
 // fetches only differing resources. It returns the change of the meta.
 func (r *run) compare(ctx context.Context, o *feed.Offer, when feed.When) (func(*keep.Meta), error) {
 	d := r.d
+	r.plans("resources") // a list tells of its parts as they are read
 	v, err := d.src.ReadInventory(ctx, o, when)
 	if err != nil {
 		return nil, err

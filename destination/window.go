@@ -22,6 +22,7 @@ type window struct {
 	order  []*item.Item
 	items  map[ledger.Hash]int // position in order
 	count  int
+	from   uint64      // the number of the change before them, 0 for none
 	at     feed.Cursor // behind everything added
 	any    bool
 	ahead  *feed.Newest // the last change of a window that was cut off before, until it is met
@@ -49,7 +50,7 @@ func (r *run) stands() feed.Cursor {
 func (r *run) window(o *feed.Offer, from feed.Cursor) *window {
 	d := r.d
 	from.NextPoll()
-	w := &window{d: d, r: r, items: map[ledger.Hash]int{}, at: from, ahead: from.Ahead()}
+	w := &window{d: d, r: r, items: map[ledger.Hash]int{}, from: from.Number(), at: from, ahead: from.Ahead()}
 	if _, kind := o.Changes(); kind == resourcesync.ChangeList && o.ChangeDump != "" {
 		w.dump = o
 	}
@@ -225,7 +226,7 @@ func (w *window) apply(ctx context.Context, then func(*keep.Meta)) error {
 		r.note(o)
 		w.count++
 		if w.count%100 == 0 {
-			d.opt.Progress("changes", int64(w.count), 0)
+			d.opt.Progress(w.progress(o.Item))
 		}
 		return b.Take(ctx, o)
 	})
@@ -247,6 +248,15 @@ func (w *window) apply(ctx context.Context, then func(*keep.Meta)) error {
 		d.fates.TellThrough(&at)
 	}
 	return err
+}
+
+// progress tells how far the changes are applied: by their numbers, of all that the source has told of, else by those
+// applied.
+func (w *window) progress(it *item.Item) (stage string, done, total int64) {
+	if newest := w.d.src.Stands(); w.from < it.Sequence && it.Sequence <= newest {
+		return "changes", int64(it.Sequence - w.from), int64(newest - w.from)
+	}
+	return "changes", int64(w.count), 0
 }
 
 // lookedUp is how many changed resources are looked up at once.

@@ -20,17 +20,25 @@ import (
 // else would make a package without an entry: the package of the next list covers its time too.
 func (s *set) makeChangeDumps(ctx context.Context, snap *snapshot) error {
 	have := slices.Clone(*s.changeDumps.Load())
+	due := slices.DeleteFunc(slices.Clone(snap.lists), func(l listRecord) bool {
+		return !l.closed() || len(have) > 0 && l.Number <= have[len(have)-1].Number
+	})
+	if len(due) == 0 {
+		return nil
+	}
+	first, last := due[0].After, due[len(due)-1].Last
+	took := func(change uint64) {
+		s.p.o.Progress(s.cfg.Name, "changedump", int64(change-first), int64(last-first))
+	}
+	took(first)
 	var from time.Time // begin of the next package: lists without one may lie before
-	for _, l := range snap.lists {
-		if !l.closed() || len(have) > 0 && l.Number <= have[len(have)-1].Number {
-			continue
-		}
+	for _, l := range due {
 		if len(have) > 0 {
 			from = have[len(have)-1].Until
 		} else if from.IsZero() {
 			from = l.From
 		}
-		made, err := s.makeChangeDump(ctx, snap, l, from)
+		made, err := s.makeChangeDump(ctx, snap, l, from, took)
 		if errors.Is(err, kv.ErrNotFound) {
 			s.p.log.Warn("the Change Dump begins later: versions of a Change List are no longer kept", "set", s.cfg.Name, "list", l.Number)
 			made, err, from = nil, nil, time.Time{}
@@ -65,8 +73,8 @@ func (s *set) makeChangeDumps(ctx context.Context, snap *snapshot) error {
 }
 
 // makeChangeDump packages one list, the first package from a time on. A list too large for one
-// package is cut. There is no package without an entry.
-func (s *set) makeChangeDump(ctx context.Context, snap *snapshot, l listRecord, from time.Time) (made []kept.Package, err error) {
+// package is cut. There is no package without an entry. took is told of changes now and then.
+func (s *set) makeChangeDump(ctx context.Context, snap *snapshot, l listRecord, from time.Time, took func(change uint64)) (made []kept.Package, err error) {
 	if tail, _ := snap.view.Tail(); tail > l.After {
 		return nil, fmt.Errorf("the changes of list %d: %w", l.Number, kv.ErrNotFound)
 	}
@@ -104,7 +112,7 @@ func (s *set) makeChangeDump(ctx context.Context, snap *snapshot, l listRecord, 
 	}
 	cuts[len(cuts)-1].until = l.Until
 	for i, cut := range cuts {
-		rec, err := s.changePackage(ctx, snap, kept.OnlyName("changedump/%06d-%03d", l.Number, i+1), cut.after, cut.last, cut.from, cut.until)
+		rec, err := s.changePackage(ctx, snap, kept.OnlyName("changedump/%06d-%03d", l.Number, i+1), cut.after, cut.last, cut.from, cut.until, took)
 		if err != nil {
 			return nil, errors.Join(err, s.archive.removePackages(context.WithoutCancel(ctx), made))
 		}
@@ -120,7 +128,7 @@ func packable(c *changetrack.Change) bool {
 	return c.OfEntity() || c.OfFile() && c.FileAfter == nil
 }
 
-func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, after, last uint64, from, until time.Time) (rec kept.Package, err error) {
+func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, after, last uint64, from, until time.Time, took func(change uint64)) (rec kept.Package, err error) {
 	head := s.at.root(resourcesync.ChangeDumpManifest)
 	head.Meta.From, head.Meta.Until = from, until
 	head.Meta.Ext = extNumbers(last, 0)
@@ -148,6 +156,9 @@ func (s *set) changePackage(ctx context.Context, snap *snapshot, name string, af
 		}
 		if err := snap.addChange(ctx, out, &c); err != nil {
 			return rec, err
+		}
+		if c.Sequence%1000 == 0 {
+			took(c.Sequence)
 		}
 	}
 	rec, err = out.Close(ctx)

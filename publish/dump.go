@@ -171,7 +171,7 @@ func (s *set) makeDump(ctx context.Context, snap *snapshot) (err error) {
 			return err
 		}
 		if done++; done%1000 == 0 {
-			s.p.o.Progress(s.cfg.Name, done, snap.view.Resources())
+			s.p.o.Progress(s.cfg.Name, "dump", done, snap.view.Resources())
 		}
 		f, err := out.Room(ctx, int64(len(m.blob.Deflated)))
 		if err != nil {

@@ -324,7 +324,7 @@ func (w *generationWriter) begin(ctx context.Context, cur *generation, baseSeq u
 	w.lists = []listRecord{{Version: recordVersion, Number: list + 1, From: baseAt, After: baseSeq, Last: baseSeq}}
 	w.dirty[list+1] = true
 	touched := partition.Part{Seq: head, Gen: w.gen.Number, At: at}
-	if w.parts, err = partition.New(s.entries.measure(ctx, &source{w.view, w.alternates}), s.sizes.partSize, touched); err != nil {
+	if w.parts, err = partition.New(w.counted(s.entries.measure(ctx, &source{w.view, w.alternates})), s.sizes.partSize, touched); err != nil {
 		return err
 	}
 	for _, p := range w.parts {
@@ -332,6 +332,24 @@ func (w *generationWriter) begin(ctx context.Context, cur *generation, baseSeq u
 	}
 	w.touched = nil // counted already
 	return nil
+}
+
+// counted tells how far the entries of a first generation are measured. How many files there are beside the entities
+// is not known.
+func (w *generationWriter) counted(measure partition.Measure) partition.Measure {
+	total := w.view.Resources()
+	if w.set.cfg.Content != "" {
+		total = 0
+	}
+	return func(lo, hi rdfres.Digest, f func(rdfres.Digest, int64)) error {
+		n := int64(0)
+		return measure(lo, hi, func(key rdfres.Digest, bytes int64) {
+			if n++; n%10_000 == 0 {
+				w.set.p.o.Progress(w.set.cfg.Name, "publish", n, total)
+			}
+			f(key, bytes)
+		})
+	}
 }
 
 func (w *generationWriter) run(ctx context.Context) error {
@@ -354,6 +372,9 @@ func (w *generationWriter) run(ctx context.Context) error {
 			if err := w.take(ctx, patches); err != nil {
 				return err
 			}
+		}
+		if n := c.Sequence - w.after; w.before != nil && n%1000 == 0 {
+			w.set.p.o.Progress(w.set.cfg.Name, "publish", int64(n), int64(w.gen.Sequence-w.after))
 		}
 	}
 	for patches.Any() {

@@ -107,8 +107,9 @@ type Options struct {
 	Reading                bool                  // the store takes no writes: only Location answers
 	Dry                    bool                  // nothing in Dir is made or removed
 
-	// Progress is called now and then by a Resource Dump under way: resources written, of all. May be nil.
-	Progress func(set string, done, total int64)
+	// Progress is called now and then, with what is done of all: resources by a Resource Dump ("dump") and a first
+	// publication ("publish"), changes by a Change Dump ("changedump") and the later publications. May be nil.
+	Progress func(set, stage string, done, total int64)
 }
 
 // Publisher publishes all sets of one base URL. Safe for concurrent use.
@@ -282,7 +283,7 @@ func Open(ctx context.Context, store kv.Store, sets []SetConfig, o Options) (*Pu
 		p.o.Changed = func(string) {}
 	}
 	if p.o.Progress == nil {
-		p.o.Progress = func(string, int64, int64) {}
+		p.o.Progress = func(string, string, int64, int64) {}
 	}
 	if p.o.Names == nil {
 		p.o.Names = store

@@ -124,11 +124,23 @@ func (c *Config) holds(table, condition string) bool {
 	return v.String() == want
 }
 
-// conditions are those in words.
+// conditions are those in words, such as "embedded, query or url", or "publish: resourcedump or changedump".
 func conditions(all []string) string {
 	var words []string
+	before := ""
 	for _, c := range all {
-		words = append(words, strings.TrimPrefix(strings.Replace(c, "=", ": ", 1), "/"))
+		key, value, valued := strings.Cut(strings.TrimPrefix(c, "/"), "=")
+		switch {
+		case !valued:
+			value = key
+		case key != before:
+			value = key + ": " + value
+		}
+		words, before = append(words, value), key
 	}
-	return strings.Join(words, " or ")
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }

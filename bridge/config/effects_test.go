@@ -14,14 +14,14 @@ func TestEffects(t *testing.T) {
 	for _, tc := range []struct{ text, against, idle string }{
 		{"  far: {query: \"http://s.example/q\", username: me, password: a, password_file: ./a}", "5: stores.far.password: stands beside password_file: keep one of them", ""},
 		{"  far: {query: \"http://s.example/q\", rate: 5, query_rows: 5}", "", "5: stores.far.query_rows: has no effect without embedded"},
-		{"  far: {files: ./far, rate: 5}", "", "5: stores.far.rate: has no effect without embedded or query or url"},
+		{"  far: {files: ./far, rate: 5}", "", "5: stores.far.rate: has no effect without embedded, query or url"},
 		{"admin: {token: 0123456789abcdefg, token_file: ./a}", "5: admin.token: stands beside token_file: keep one of them", ""},
 		{"admin: {listen: \"\", token: 0123456789abcdefg}", "", "5: admin.token: has no effect without listen"},
-		{"sets:\n  s: {store: own, dumps_order: time, publish: [changelist], resourcedump: {schedule: \"@daily\"}}", "", "6: sets.s.dumps_order: has no effect without dumps\n6: sets.s.resourcedump.schedule: has no effect without publish: resourcedump or publish: changedump"},
+		{"sets:\n  s: {store: own, dumps_order: time, publish: [changelist], resourcedump: {schedule: \"@daily\"}}", "", "6: sets.s.dumps_order: has no effect without dumps\n6: sets.s.resourcedump.schedule: has no effect without publish: resourcedump or changedump"},
 		{"sets:\n  s: {store: own, publish: [changedump], resourcedump: {schedule: \"@daily\"}, hints: {query: \"SELECT ?entity { ?entity a ?c }\", overlap: 1m}}", "", ""},
 		{"destinations:\n  d:\n    source: http://b.example\n    store: own\n    login: {scopes: [a]}", "", "9: destinations.d.login.scopes: has no effect without token_url"},
 		{"destinations:\n  d:\n    source: http://b.example\n    store: own\n    live: {mode: off, poll: 1m}\n    login:\n      token: a\n      token_file: ./a", "11: destinations.d.login.token: stands beside token_file: keep one of them", ""},
-		{"destinations:\n  d: {source: \"http://b.example\", store: own, live: {mode: off, poll: 1m}}", "", "6: destinations.d.live.poll: has no effect without live.mode: auto or live.mode: websub or live.mode: websocket or live.mode: events"},
+		{"destinations:\n  d: {source: \"http://b.example\", store: own, live: {mode: off, poll: 1m}}", "", "6: destinations.d.live.poll: has no effect without live.mode: auto, websub, websocket or events"},
 	} {
 		cfg, err := Parse([]byte(head+tc.text+"\n"), t.TempDir()+"/c.yaml")
 		var wrong *Error

@@ -125,6 +125,7 @@ func (a *Audit) Run(ctx context.Context, undiscovered error, begun time.Time, re
 	if repair && (held || replaced || rep.Findings()+p.found.Fixed > 0) {
 		first := rep
 		p.sourceDiffers = p.sourceDiffers || held
+		a.Options.Plan(append([]string{"resources", "changes"}, a.stages()...)...)
 		if err := p.repair(ctx); err != nil {
 			return rep, fmt.Errorf("repair: %w", err)
 		}
@@ -221,7 +222,19 @@ func (a *pass) keep(ctx context.Context, rep keep.AuditReport) error {
 // firstNamed are the kept differences of a report.
 func firstNamed(all []keep.Difference) []keep.Difference { return all[:min(len(all), 20)] }
 
+// stages are those of a pass.
+func (a *Audit) stages() []string {
+	switch {
+	case a.Depth == "inventory":
+		return []string{"inventory"}
+	case a.Mirror.Files != nil:
+		return []string{"inventory", "files"}
+	}
+	return []string{"inventory", "mirror", "subjects"}
+}
+
 func (a *pass) once(ctx context.Context, rep *keep.AuditReport) error {
+	a.Options.Plan(a.stages()...)
 	var err error
 	if a.events, err = extsort.New(a.Config.TempDir, a.Config.MemoryBytes/8); err != nil {
 		return err

@@ -63,7 +63,8 @@ func (src *Source) dumpInventory(ctx context.Context, o *Offer, v *Inventory, kn
 	if err != nil {
 		return fmt.Errorf("Resource Dump: %w", err)
 	}
-	for _, p := range packages {
+	for i, p := range packages {
+		src.Docs.opt.Progress("manifests", int64(i), int64(len(packages)))
 		if err := src.manifestInventory(ctx, p, v); err != nil {
 			return fmt.Errorf("package %s: %w", clip.Middle(p.URL), err)
 		}
@@ -78,9 +79,7 @@ func (src *Source) manifestInventory(ctx context.Context, p Package, v *Inventor
 			it := item.New(e, nil, "the manifest of "+p.URL)
 			it.Change, it.Package = "", p.URL
 			v.Unread.See(e, it)
-			if v.Listed++; v.Listed%10_000 == 0 {
-				src.Docs.opt.Progress("list", v.Listed, 0)
-			}
+			v.Listed++
 			return v.Add(it)
 		})
 	}

@@ -157,8 +157,8 @@ func jobName(job string) string {
 
 // stageWords are the stages of runs in words.
 var stageWords = map[string]string{
-	"read": "read the store", "group": "group blank nodes", "describe": "describe entities", "compare": "compare", "publish": "publish", "dump": "write the dump",
-	"files": "look at files", "list": "read the list", "parts": "read the parts of the list", "packages": "read dump packages", "resources": "write resources", "changes": "read changes", "retry": "try pending resources again",
+	"read": "read the store", "group": "group blank nodes", "describe": "describe entities", "compare": "compare", "publish": "publish", "dump": "write the dump", "changedump": "write the Change Dump",
+	"files": "look at files", "list": "read the list", "parts": "read the parts of the list", "manifests": "read what the packages hold", "packages": "read dump packages", "resources": "write resources", "changes": "read changes", "retry": "try pending resources again",
 	"confirm": "confirm", "inventory": "compare inventories", "subjects": "compare subjects", "mirror": "read the mirror", "ownership": "look who owns the graph", "remove": "remove resources",
 	"archive": "write archives", "records": "read records",
 }
@@ -201,15 +201,7 @@ func running(run jobs.Run, before *jobs.Run, now time.Time) Running {
 			out.Retry = "Attempt " + number(w.Attempt) + " is under way."
 		}
 	}
-	names := run.Plan
-	if len(names) == 0 && before != nil {
-		for _, s := range before.Stages {
-			names = append(names, s.Name)
-		}
-	}
-	if i := slices.Index(names, run.Stage); i >= 0 {
-		out.At, out.Of = i+1, len(names)
-	}
+	out.At, out.Of = place(run, before)
 	spent := 0.0
 	if !run.Began.IsZero() {
 		spent = now.Sub(run.Began).Seconds()
@@ -236,12 +228,26 @@ func running(run jobs.Run, before *jobs.Run, now time.Time) Running {
 		out.Percent = int(100 * max(out.Part, 0))
 		return out
 	}
+	// What is done and what is to come, by the stages of the last run: no stage counts twice.
+	at := -1 // the furthest stage
+	has := func(name string) bool {
+		return slices.ContainsFunc(run.Stages, func(s jobs.Stage) bool { return s.Name == name })
+	}
+	for i, s := range before.Stages {
+		if has(s.Name) || s.Name == run.Stage {
+			at = i
+		}
+	}
 	all, done, later, found := 0.0, 0.0, 0.0, false
-	for _, s := range before.Stages {
+	for i, s := range before.Stages {
 		weight := max(s.Seconds, 0.02)
 		all += weight
 		switch {
-		case s.Name == run.Stage:
+		case i > at:
+			later += s.Seconds
+		case i < at || has(s.Name):
+			done += weight
+		default:
 			found = true
 			if part < 0 {
 				part = min(spent/weight, 0.95)
@@ -250,22 +256,47 @@ func running(run jobs.Run, before *jobs.Run, now time.Time) Running {
 				left = max(weight-spent, 0)
 			}
 			done += weight * part
-		case !found:
-			done += weight
-		default:
-			later += s.Seconds
 		}
-	}
-	if !found { // a stage that the last run did not have
-		out.Part, out.Percent = part, int(100*max(part, 0))
-		return out
 	}
 	out.Part = min(done/all, 1)
 	out.Percent = int(100 * out.Part)
-	if left >= 0 {
+	switch {
+	case left < 0:
+	case found:
 		out.Left = seconds(left+later) + " left"
+	default: // a stage that the last run did not have, or not here
+		out.Left = seconds(left) + " for this stage"
 	}
 	return out
+}
+
+// place is the number of the present stage of a run and the number of stages, 0 where it is not known: by its plan, else
+// by the last run.
+func place(run jobs.Run, before *jobs.Run) (at, of int) {
+	switch {
+	case run.At > 0:
+		return run.At, len(run.Plan)
+	case len(run.Plan) > 0 || before == nil || run.Stage == "":
+		return 0, 0
+	}
+	var ahead []string
+	for _, s := range before.Stages {
+		ahead = append(ahead, s.Name)
+	}
+	enter := func(stage string) {
+		if i := slices.Index(ahead, stage); i >= 0 {
+			at, ahead = at+i+1, ahead[i+1:]
+		} else { // the last run did not have it, or not here
+			at++
+		}
+	}
+	for _, s := range run.Stages {
+		if s.Name != run.Stage {
+			enter(s.Name)
+		}
+	}
+	enter(run.Stage)
+	return at, at + len(ahead)
 }
 
 func seconds1(v float64) string {

@@ -69,8 +69,11 @@ type Run struct {
 	// ended.
 	Began  time.Time `json:"stage_began,omitzero"`
 	Stages []Stage   `json:"stages,omitempty"`
-	// Plan names all stages in their order, if the job knows them. A stage without work may be left out.
+	// Plan names the stages in their order, the past ones too, if the job has told them. A stage without work may
+	// be left out. One that comes without a plan, or again, is added where it comes.
 	Plan []string `json:"plan,omitempty"`
+	// At is the number of the present stage in Plan, from 1; 0: it comes before the plan.
+	At int `json:"stage_number,omitempty"`
 	// Waiting tells of the failed request that has waited longest, until its server answers or the
 	// request is given up.
 	Waiting *Waiting        `json:"waiting,omitempty"`
@@ -104,10 +107,25 @@ const mostStages = 30
 
 // enter begins a stage, if it is another one.
 func (r *Run) enter(stage string, now time.Time) {
-	if stage != r.Stage || r.Began.IsZero() {
-		r.leave(now)
-		r.Stage, r.Began = stage, now
+	if stage == r.Stage && !r.Began.IsZero() {
+		return
 	}
+	r.leave(now)
+	r.Stage, r.Began = stage, now
+	if len(r.Plan) == 0 {
+		return
+	}
+	i := slices.Index(r.Plan[r.At:], stage)
+	if i < 0 {
+		r.Plan, i = slices.Insert(slices.Clone(r.Plan), r.At, stage), 0
+	}
+	r.At += i + 1
+}
+
+// plans ends the present stage, and has others follow it in place of those planned before.
+func (r *Run) plans(stages []string, now time.Time) {
+	r.leave(now)
+	r.Plan = slices.Concat(r.Plan[:r.At], stages)
 }
 
 // leave ends the present stage. The list is made anew: others hold the former one.
@@ -140,8 +158,8 @@ func (r *Run) Progress(stage string, done, total int64) {
 	}
 }
 
-// Plans records the names of all stages in their order, before the first of them. A stage without
-// work may be left out.
+// Plans records the names of all stages to come, in their order. The present one ends. A run may plan anew at any
+// time. A stage without work may be left out.
 func (r *Run) Plans(stages ...string) {
 	if r.plan != nil {
 		r.plan(stages)

@@ -355,7 +355,7 @@ func (r *Runner) work(ctx context.Context, a *active) (any, error) {
 			run.Done, run.Total = done, total
 		}, false)
 	}
-	own.plan = func(stages []string) { r.update(a, func(run *Run) { run.Plan = stages }, false) }
+	own.plan = func(stages []string) { r.update(a, func(run *Run) { run.plans(stages, r.now().UTC()) }, false) }
 	ctx = attempts.With(ctx, func(f attempts.Failed) {
 		r.update(a, func(run *Run) {
 			if run.Waiting = nil; f.Attempt > 0 {

@@ -66,23 +66,25 @@ plain:
 # one, and no library of C is compiled. Without the option each process sleeps for a second
 # at its end.
 raced: SHORT := -short
-raced: MOD := -modfile build/race/go.mod
-raced: build/race/go.mod
+raced: MOD := -modfile build/race.mod
+raced: build/race.mod
 race-all: LIMIT := 180m
 raced race-all:
 	@if [ $(RACE) = 1 ]; then GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) test $(MOD) $(SIDE) $(INSIDE) -race $(SHORT) -tags nomsgpack,pebblegozstd -vet=off -timeout $(LIMIT) $(LONGEST) $(RACED); \
 	else echo "NOT RUN: the race detector: there is no C compiler (install gcc)"; fi
 
 # Under the race detector Pebble writes down the stack of each iterator: two fifths of the time.
-# Its copy here does not; all else is as it was. race-all has Pebble itself.
-build/race/go.mod: go.mod go.sum
-	rm -rf build/race && mkdir -p build/race
-	$(GO) mod download github.com/cockroachdb/pebble/v2
-	cp -R "$$($(GO) list -m -f '{{.Dir}}' github.com/cockroachdb/pebble/v2)" build/race/pebble
-	chmod -R u+w build/race/pebble
-	sed -i.bak 's/^const RaceEnabled = .*/const RaceEnabled = false/' build/race/pebble/internal/invariants/invariants.go
-	cp go.sum build/race
-	{ cat go.mod; echo 'replace github.com/cockroachdb/pebble/v2 => ./build/race/pebble'; } > $@
+# A copy of it, beside the caches of the tests, does not; all else is as it was. race-all has
+# Pebble itself.
+PEBBLE := github.com/cockroachdb/pebble/v2
+build/race.mod: go.mod go.sum
+	@$(GO) mod download $(PEBBLE)
+	@set -e; mkdir -p build; from=$$($(GO) list -m -f '{{.Dir}}' $(PEBBLE)); \
+	to=$$(dirname $$($(GO) env GOCACHE))/rsbridge-test/pebble-$$(basename $$from); \
+	if [ ! -d $$to ]; then mkdir -p $$(dirname $$to); cp -R $$from $$to.$$$$; chmod -R u+w $$to.$$$$; \
+	  sed -i.bak 's/^const RaceEnabled = buildtags.Race/const RaceEnabled = false/' $$to.$$$$/internal/invariants/invariants.go; \
+	  mv $$to.$$$$ $$to; fi; \
+	cp go.sum build/race.sum; { cat go.mod; echo "replace $(PEBBLE) => $$to"; } > $@
 
 lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt would change:"; gofmt -l $$(git ls-files '*.go'); exit 1; }

@@ -81,8 +81,15 @@ func TestVacant(t *testing.T) {
 	if err := errors.Join(b.Commit(t.Context(), true), b.Close()); err != nil {
 		t.Fatal(err)
 	}
-	second := open()
+	former := open()
+	second, err := Newer(t.Context(), former)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer second.Close()
+	if err := former.Retire(second); err != nil {
+		t.Fatal(err)
+	}
 	told := func() string {
 		ready, unwell := second.Readiness(t.Context())
 		return fmt.Sprint(ready, unwell)

@@ -123,7 +123,7 @@ func CheckRecords(ctx context.Context, cfg *Config, log *slog.Logger) (_ map[str
 			view := l.View(ctx)
 			err = publish.CheckInventory(ctx, kv.Prefix(store, spaces.Publish), name, view)
 			if errors.Is(err, inventory.ErrDamaged) {
-				err = fmt.Errorf("%w; rsbridge verify --read-data while the daemon runs lets the next publication make it anew", err)
+				err = fmt.Errorf("%w; rsbridge verify --read-data makes it anew", err)
 			}
 			view.Close()
 		}
@@ -206,9 +206,9 @@ type endedBy struct {
 	end func() error
 }
 
-func ended(s kv.Store, end func() error) endedBy { return endedBy{s, kv.Asker{Reader: s}, end} }
+func ended(s kv.Store, end func() error) kv.Store { return &endedBy{s, kv.Asker{Reader: s}, end} }
 
-func (s endedBy) Close() error { return s.end() }
+func (s *endedBy) Close() error { return s.end() }
 
 // readSets opens the logs of all configured sets for reading; a new one is forgotten.
 func readSets(ctx context.Context, b *Bridge) (err error) {

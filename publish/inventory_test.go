@@ -191,6 +191,7 @@ func TestInventoryAfterDeletions(t *testing.T) {
 
 // TestDamagedInventory: a tree with records that are lost, or cannot be read, is made anew.
 func TestDamagedInventory(t *testing.T) {
+	teststores.Sequential(t)
 	for name, damage := range map[string]func(b kv.Batch, key, value []byte){
 		"lost":       func(b kv.Batch, key, _ []byte) { b.Delete(key) },
 		"unreadable": func(b kv.Batch, key, _ []byte) { b.Set(key, []byte("x")) },

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,7 @@ import (
 	"github.com/rsbridge/rsbridge/internal/kv/pebblekv"
 	"github.com/rsbridge/rsbridge/internal/ownfile"
 	"github.com/rsbridge/rsbridge/internal/teststores"
+	"github.com/rsbridge/rsbridge/publish/inventory"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
 
@@ -183,6 +185,22 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// wrongInventory writes an inventory of other entities.
+func wrongInventory(t *testing.T, b *Bridge) {
+	t.Helper()
+	g, _ := b.pub.Generation("data")
+	records := kv.Prefix(kv.Prefix(b.kv, spaces.Publish), []byte("sdata\x00"))
+	batch := records.Batch()
+	_, _, err := inventory.New(records).Write(t.Context(), batch, inventory.Entities{Count: 1, Between: func(context.Context, rdfres.Digest, rdfres.Digest) iter.Seq2[rdfres.InventoryEntry, error] {
+		return func(yield func(rdfres.InventoryEntry, error) bool) {
+			yield(rdfres.InventoryEntry{Key: rdfres.EntityKey("x")}, nil)
+		}
+	}}, 0, g.Sequence, nil)
+	if err = errors.Join(err, batch.Commit(t.Context(), true), batch.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestCheckRecords: what was lost from the state is found by reading it all.
 func TestCheckRecords(t *testing.T) {
 	cfg := small(t.TempDir())
@@ -192,6 +210,20 @@ func TestCheckRecords(t *testing.T) {
 	b := mustOpen(t, cfg)
 	fill(t, b, "source", "<http://e.example/a> <http://e.example/p> \"1\" .\n<http://e.example/b> <http://e.example/p> \"2\" .\n")
 	do[ScanReport](t, b, "scan", "data")
+	wrongInventory(t, b)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := CheckRecords(t.Context(), cfg, nil); err != nil || len(found) != 1 || !errors.Is(found["set data"], inventory.ErrDamaged) {
+		t.Fatalf("with a wrong inventory: %v, %v", found, err)
+	}
+	b = mustOpen(t, cfg)
+	for _, again := range []int{1, 0} {
+		var rep VerifyReport
+		if err := b.Do(t.Context(), "verify", "", VerifyArgs{ReadData: true}, &rep); err != nil || len(rep.Faults) != again || again == 1 && !rep.Faults[0].Again {
+			t.Errorf("verify: %+v, %v", rep, err)
+		}
+	}
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/rsbridge/rsbridge/internal/jobs"
 	"github.com/rsbridge/rsbridge/internal/kv"
+	"github.com/rsbridge/rsbridge/publish/inventory"
 )
 
 // verifyJob is the job to verify everything.
@@ -85,7 +87,7 @@ func (b *Bridge) verify(ctx context.Context, run *jobs.Run) (any, error) {
 		if err == nil && o.ReadData {
 			run.Progress("representations of "+name, 0, 0)
 			if err = b.sets[name].log.Check(ctx); err == nil {
-				err = b.pub.CheckInventory(ctx, name)
+				err = verifyInventory(ctx, b, name, rep)
 			}
 			if err == nil {
 				v := b.sets[name].log.View(ctx)
@@ -115,6 +117,20 @@ func (b *Bridge) verify(ctx context.Context, run *jobs.Run) (any, error) {
 	}
 	rep.Seconds = time.Since(began).Seconds()
 	return rep, nil
+}
+
+// verifyInventory makes a damaged inventory anew.
+func verifyInventory(ctx context.Context, b *Bridge, name string, rep *VerifyReport) error {
+	err := b.pub.CheckInventory(ctx, name)
+	if !errors.Is(err, inventory.ErrDamaged) {
+		return err
+	}
+	rep.Faults = append(rep.Faults, VerifyFault{What: "set " + name, Error: err.Error(), Again: !b.o.dry})
+	if rep.Due = rep.Due || b.o.dry; b.o.dry {
+		return nil
+	}
+	_, err = b.pub.Publish(ctx, name)
+	return err
 }
 
 // failedAgain begins the jobs of published files with a failed last run: files that are right say

@@ -49,7 +49,7 @@ A set or destination that is in the state and no longer in the configuration is 
 (exit code 3). So is a declaration of the API that a fault leaves out.
 
 Nothing stays written. A running daemon is asked for its state over the API.
---records reads all records of the sets, and computes their hashes again.
+--records reads all records of the sets and their inventories, and computes their hashes again.
 
 --json: {"findings":[{"file","line","key","value","message"}],"unreachable":{"store NAME, set NAME or destination NAME":"why"},"state":{"state, set NAME or destination NAME":"why"},"places":{"destination NAME":"why"},"dumps":{"SET":"newest file"},"empty":{"SET":["graph that holds nothing"]},"unpublished":{"STORE":{"triples","graphs","largest":[{"graph","triples"}]}},"idle":[{"file","line","key","message"}],"readable":{"KEY":"file with a secret"},"removed":{"set NAME or destination NAME":"what to do"}}`,
 		Example: "  rsbridge check -c rsbridge.yaml",

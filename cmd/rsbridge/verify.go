@@ -18,8 +18,8 @@ func (a *app) verify() *cobra.Command {
 		Long: `Compares the records of the state and the published files (packages of dumps,
 archives) with their checksums. A damaged file is withdrawn and made again, and so is
 a dump, list or archive that failed before.
---read-data also reads the representations of the sets and the embedded stores. It
-works with the running daemon, or alone. A damaged log of the state or of a store
+--read-data also reads the representations and inventories of the sets, and the embedded
+stores. A damaged inventory is made again. It works with the running daemon, or alone. A damaged log of the state or of a store
 is refused when it is opened. Nothing is written unless something has to be made again.
 Exit code 1: something was damaged.
 

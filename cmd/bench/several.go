@@ -98,10 +98,11 @@ func (e *env) scannedBySeveral(ctx context.Context, s store, processes int) (too
 	if err := cmd.Run(); err != nil {
 		return 0, fmt.Errorf("scan: %w: %s", err, said.String())
 	}
-	var rep bridge.ScanReport
-	if err := json.Unmarshal(bytes.TrimSpace(out.Bytes()), &rep); err != nil {
-		return 0, err
+	var all struct{ Sets []bridge.ScanReport }
+	if err := json.Unmarshal(out.Bytes(), &all); err != nil || len(all.Sets) != 1 {
+		return 0, fmt.Errorf("the scan says %q: %w", out.String(), err)
 	}
+	rep := all.Sets[0]
 	if rep.Resources != e.n || rep.Failed != 0 {
 		return 0, fmt.Errorf("the scan found %d entities of %d, and %d failed", rep.Resources, e.n, rep.Failed)
 	}

@@ -181,6 +181,13 @@ func TestSeveral(t *testing.T) {
 	for range stops {
 		change()
 		n := leader()
+		for _, other := range nodes { // with a part of the scan in its hands, mostly
+			if other != n {
+				other.cmd.Process.Signal(syscall.SIGSTOP)
+				command(t, bin, 0, "scan", "-c", n.conf)
+				other.cmd.Process.Signal(syscall.SIGCONT)
+			}
+		}
 		n.cmd.Process.Signal(syscall.SIGSTOP)
 		until(t, "nobody takes over", func() bool {
 			change()

@@ -31,8 +31,8 @@ import (
 )
 
 // A state in a database may be of several processes with one configuration. One of them leads: it has the right to
-// write, and does all work. The others stand by: they answer from the last publication, and lead when the leader is
-// gone.
+// write. The others stand by: they answer from the last publication, read parts of its scans (hands), and lead when the
+// leader is gone.
 
 // ErrDeclared comes from opening a state whose declarations of the API came from another process: load the
 // configuration again.

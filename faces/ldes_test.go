@@ -225,7 +225,7 @@ func TestLDESRetention(t *testing.T) {
 		changes, versions time.Duration
 	}{{"alike", 24 * time.Hour, 24 * time.Hour}, {"versions longer", 12 * time.Hour, 48 * time.Hour}, {"versions shorter", 30 * time.Hour, 12 * time.Hour}}
 	if testing.Short() {
-		cases = cases[:2]
+		cases = cases[2:]
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

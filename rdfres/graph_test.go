@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 func TestCBD(t *testing.T) {
@@ -51,6 +53,7 @@ func TestCBD(t *testing.T) {
 }
 
 func TestDeepCBD(t *testing.T) {
+	teststores.Sequential(t)
 	ts := chain(100_000)
 	if got := len(NewGraph(ts).CBD("<urn:e>")); got != len(ts) {
 		t.Errorf("%d triples, want %d", got, len(ts))

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rsbridge/rsbridge/internal/teststores"
 )
 
 // Shuffled is ts with fresh labels, in another order, with doubles.
@@ -382,6 +384,7 @@ func grid(w, h int) (ts []Triple) {
 }
 
 func TestLargeComponents(t *testing.T) {
+	teststores.Sequential(t)
 	twoRoots := func(n int) []Triple { // two roots share n equal, empty nodes
 		ts := star(n)
 		for i := 1; i <= n; i++ {

@@ -100,7 +100,9 @@ func (r *predicateReader) besides(ctx context.Context, scope *scope, most int64)
 	bunches = inPieces(bunches, most)
 	slices.SortStableFunc(bunches, func(a, b bunch) int { return int(min(max(b.total-a.total, -1), 1)) })
 	readers, ctx := errgroup.WithContext(ctx)
+	blanks := make(chan struct{}) // closed when they are read
 	readers.Go(func() error {
+		defer close(blanks)
 		if err := r.s.readCounted(ctx, r.caps, scope.all()+"FILTER(isBlank(?s) || isBlank(?o)) ", r.construct, r.add); err != nil {
 			return fmt.Errorf("read the triples with blank nodes: %w", err)
 		}
@@ -110,13 +112,13 @@ func (r *predicateReader) besides(ctx context.Context, scope *scope, most int64)
 		if done, err := r.byHands(ctx, bunches); done || err != nil {
 			return err
 		}
-		return r.byLanes(ctx, bunches)
+		return r.byLanes(ctx, bunches, blanks)
 	})
 	return readers.Wait()
 }
 
-// byLanes reads bunches here, from all servers.
-func (r *predicateReader) byLanes(ctx context.Context, bunches []bunch) error {
+// byLanes reads bunches here, from all servers, and from the store once it has given the triples with blank nodes.
+func (r *predicateReader) byLanes(ctx context.Context, bunches []bunch, blanks <-chan struct{}) error {
 	work := make(chan *bunch, len(bunches))
 	for i := range bunches {
 		work <- &bunches[i]
@@ -125,7 +127,12 @@ func (r *predicateReader) byLanes(ctx context.Context, bunches []bunch) error {
 	lanes, ctx := errgroup.WithContext(ctx)
 	for _, from := range append([]*sparql.Client{r.s.client}, r.replicas...) {
 		for range max(1, from.Endpoint().Concurrency) {
-			lanes.Go(func() error { return r.lane(ctx, from, work) })
+			lanes.Go(func() error {
+				if from == r.s.client {
+					<-blanks
+				}
+				return r.lane(ctx, from, work)
+			})
 		}
 	}
 	return lanes.Wait()

@@ -72,7 +72,8 @@ func equalReplicas(ctx context.Context, s *Source, count string, before int64) (
 	for i, c := range s.cfg.Replicas {
 		asking.Go(func() {
 			n, err := c.Count(ctx, count)
-			if now := before; err == nil && n != before { // somebody may write
+			if err == nil && n != before { // somebody may write
+				var now int64
 				if now, err = s.client.Count(ctx, count); err == nil && (n < min(before, now) || n > max(before, now)) {
 					err = fmt.Errorf("it holds %d triples, and the store %d", n, now)
 				}

@@ -35,7 +35,7 @@ var floors = map[string]int{
 	"sparqlsrc": 2, "content": 2, "publish": 2, "publish/patch": 2, "publish/packing": 2, "publish/kept": 2, "publish/offer": 2, "publish/search": 2, "publish/days": 2, "publish/pages": 2, "faces": 2, "destination": 2, "destination/feed": 2, "destination/live": 2, "destination/report": 2, "destination/pairs": 2, "destination/obtain": 2, "destination/keep": 2, "destination/apply": 2, "destination/audit": 2, "destination/sink": 2, "destination/sink/*sink": 2, "destination/sink/marks": 2,
 	"push": 2, "push/hub": 2, "push/positions": 2,
 
-	"bridge": 3, "bridge/config": 3, "bridge/records": 3, "bridge/holder": 3, "bridge/spaces": 3, "bridge/backup": 3, "bridge/vocabulary": 3, "bridge/retained": 3, "bridge/declared": 3, "bridge/versions": 3, "bridge/tables": 3, "bridge/paused": 3, "bridge/named": 3, "bridge/gateway": 3, "bridge/storelog": 3, "bridge/history": 3, "bridge/publishto": 3, "bridge/lastruns": 3, "bridge/runlines": 3, "bridge/sharedfiles": 3, "bridge/hands": 3,
+	"bridge": 3, "bridge/config": 3, "bridge/records": 3, "bridge/holder": 3, "bridge/spaces": 3, "bridge/backup": 3, "bridge/vocabulary": 3, "bridge/retained": 3, "bridge/declared": 3, "bridge/versions": 3, "bridge/tables": 3, "bridge/paused": 3, "bridge/named": 3, "bridge/gateway": 3, "bridge/storelog": 3, "bridge/history": 3, "bridge/publishto": 3, "bridge/lastruns": 3, "bridge/runlines": 3, "bridge/sharedfiles": 3,
 
 	"httpapi": 4, "httpapi/dashboard": 4, "httpapi/metrics": 4, "examples": 4, "examples/schemaorg": 4, "examples/expose": 4, "examples/mirror": 4, "examples/admin": 4, "examples/embed": 4,
 
@@ -136,8 +136,7 @@ var forbidden = []struct{ from, to, why string }{
 // owners of third-party modules: one module, one room.
 var owners = map[string][]string{
 	"github.com/cockroachdb/pebble": {"internal/kv/pebblekv", "internal/kv/guardfs", "internal/embedstore"},
-	"github.com/jackc/pgx":          {"internal/kv/pgkv", "bridge/hands", "internal/teststores"},
-	"github.com/riverqueue/river":   {"bridge/hands"},
+	"github.com/jackc/pgx":          {"internal/kv/pgkv", "internal/teststores"},
 	"github.com/coder/websocket":    {"push", "destination/live"},
 	"github.com/minio/minio-go":     {"internal/blob/s3blob"},
 	"github.com/robfig/cron":        {"internal/jobs"},

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rsbridge/rsbridge/bridge/hands"
 	"github.com/rsbridge/rsbridge/bridge/lastruns"
 	"github.com/rsbridge/rsbridge/bridge/named"
 	"github.com/rsbridge/rsbridge/bridge/paused"
@@ -119,15 +118,8 @@ func (b *Bridge) openSet(ctx context.Context, name string, c Set, open *named.Qu
 	if len(c.Dumps) > 0 {
 		s.files, err = sparqlsrc.NewDumps(sc, c.DumpOptions())
 	} else {
-		st := b.stores[c.Store]
-		sc.Findings, sc.Known, sc.Replicas = findings{s}, s.knownTriples, st.replicas
-		leader := handsOf(b, name, st)
-		if leader != nil {
-			sc.Hands = leader
-		}
-		if s.source, err = sparqlsrc.New(st.client, sc); leader != nil {
-			leader.Readers = map[string]hands.Reader{name: readerOf(s.source, st.client, st.replicas)}
-		}
+		sc.Findings, sc.Known = findings{s}, s.knownTriples
+		s.source, err = sparqlsrc.New(b.stores[c.Store].client, sc)
 	}
 	if err != nil {
 		return nil, err

@@ -31,8 +31,8 @@ import (
 )
 
 // A state in a database may be of several processes with one configuration. One of them leads: it has the right to
-// write. The others stand by: they answer from the last publication, read parts of its scans (hands), and lead when the
-// leader is gone.
+// write, and does all work. The others stand by: they answer from the last publication, and lead when the leader is
+// gone.
 
 // ErrDeclared comes from opening a state whose declarations of the API came from another process: load the
 // configuration again.
@@ -59,7 +59,6 @@ func (e *StandbyError) Hint() string {
 type state struct {
 	settled <-chan struct{}     // see watchRoom
 	led     kv.Led              // nil: they are of this process alone, or only read
-	lead    int64               // its number
 	files   *sharedfiles.Keeper // of a leader
 	keeping func()              // ends the regular recording of files
 	watch   *records.Watch      // of a standby
@@ -76,8 +75,7 @@ func (s *state) open(ctx context.Context, b *Bridge) error {
 	if s.led, _ = b.kv.(kv.Led); s.led == nil {
 		return sharedfiles.Drop(ctx, own)
 	}
-	var err error
-	if s.lead, err = noteLead(ctx, b.cfg, s.led); err != nil {
+	if err := noteLead(ctx, b.cfg, s.led); err != nil {
 		return err
 	}
 	s.files = sharedfiles.NewKeeper(own, b.cfg.Folder())
@@ -98,7 +96,7 @@ func lastLead(c *Config) int64 {
 	return n
 }
 
-func noteLead(ctx context.Context, c *Config, led kv.Led) (number int64, err error) {
+func noteLead(ctx context.Context, c *Config, led kv.Led) error {
 	l, err := led.Leader(ctx)
 	if err == nil {
 		err = ownfile.Replace(filepath.Join(c.Folder(), leadFile), func(w io.Writer) error {
@@ -107,9 +105,9 @@ func noteLead(ctx context.Context, c *Config, led kv.Led) (number int64, err err
 		})
 	}
 	if err != nil {
-		return 0, fmt.Errorf("note the lead in the state folder: %w", err)
+		return fmt.Errorf("note the lead in the state folder: %w", err)
 	}
-	return l.Number, nil
+	return nil
 }
 
 // bucketWait is how long a publication waits for the note in the bucket.

@@ -31,7 +31,6 @@ import (
 type store struct {
 	sink     sink.Sink         // for mirrors
 	client   *sparql.Client    // of the sink, nil for a dump or files
-	replicas []*sparql.Client  // read beside client
 	embedded *embedstore.Store // nil for a remote one
 	end      func() error      // instead of closing embedded; may be nil
 	fault    error             // why it could not be opened; then there is nothing else
@@ -46,9 +45,6 @@ func (s *store) closeExcept(others map[string]*store) (err error) {
 	}
 	if s.sink != nil && !sink {
 		err = s.sink.Close()
-		for _, r := range s.replicas {
-			err = errors.Join(err, r.Close())
-		}
 	}
 	switch {
 	case s.end != nil:
@@ -75,7 +71,7 @@ type storeOpener struct {
 func (o *storeOpener) all(ctx context.Context, opened map[string]*store) error {
 	for _, name := range slices.Sorted(maps.Keys(o.cfg.Stores)) {
 		c := o.cfg.Stores[name]
-		if old := o.open[name]; old != nil && old.fault == nil && o.before.Stores[name].Same(c) {
+		if old := o.open[name]; old != nil && old.fault == nil && o.before.Stores[name] == c {
 			opened[name] = old
 			continue
 		}
@@ -124,8 +120,7 @@ func (o *storeOpener) one(ctx context.Context, name string, c Store) (*store, er
 		return &store{sink: sink}, nil
 	}
 	e := c.Endpoint(name, o.cfg.Names(), o.log)
-	around := func(rt http.RoundTripper) http.RoundTripper { return fence.Around(o.telemetry.Store(name, rt), o.hold) }
-	e.Around = around
+	e.Around = func(rt http.RoundTripper) http.RoundTripper { return fence.Around(o.telemetry.Store(name, rt), o.hold) }
 	s := &store{}
 	if c.Embedded != "" {
 		budget := embedstore.Budget{Time: time.Duration(c.QueryTime), MemoryBytes: c.QueryMemory, Rows: c.QueryRows}
@@ -154,14 +149,6 @@ func (o *storeOpener) one(ctx context.Context, name string, c Store) (*store, er
 		return nil, fmt.Errorf("store %s: %w", name, err)
 	}
 	s.client, s.sink = client, sparqlsink.Of(client)
-	for _, e := range c.ReplicaEndpoints(name, o.cfg.Names(), o.log) {
-		e.Around = around
-		r, err := sparql.New(e)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("store %s: %w", name, err), s.closeExcept(nil))
-		}
-		s.replicas = append(s.replicas, r)
-	}
 	return s, nil
 }
 

@@ -33,14 +33,13 @@ type bunch struct {
 	counts     []int64
 	total      int64
 	filter     string // instead of predicates
-	piece      string // filter for a piece of one predicate, of which total is estimated; "": all of it
 }
 
 func (b *bunch) pattern(all string) string {
 	if b.filter != "" {
-		return all + b.filter + b.piece
+		return all + b.filter
 	}
-	return "VALUES ?p { " + strings.Join(b.predicates, " ") + " } " + all + b.piece
+	return "VALUES ?p { " + strings.Join(b.predicates, " ") + " } " + all
 }
 
 func (b *bunch) add(predicate string, n int64) {
@@ -81,29 +80,25 @@ func constructs(caps sparql.Capabilities, sc *scope) bool {
 // predicate as a SELECT, and then by the hash of its subjects. again is how many
 // triples came in vain.
 func (s *Source) byPredicates(ctx context.Context, caps sparql.Capabilities, sc *scope, g *grouper, read func()) (again int64, err error) {
-	r := newPredicateReader(s, caps, sc, g, read)
-	bunches, err := r.bunches(ctx, bunchTriples)
+	r := &predicateReader{s: s, caps: caps, g: g, read: read, all: sc.all() + "FILTER(isIRI(?s)) FILTER(!isBlank(?o)) "}
+	bunches, err := r.bunches(ctx)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("count the triples of each predicate: %w", err)
 	}
+	construct := constructs(caps, sc)
 	readers, ctx := errgroup.WithContext(ctx)
 	readers.SetLimit(max(1, s.client.Endpoint().Concurrency))
 	for i := range bunches {
-		readers.Go(func() error {
-			_, err := r.bunch(ctx, s.client, &bunches[i], r.construct)
-			return err
-		})
+		readers.Go(func() error { return r.bunch(ctx, &bunches[i], construct) })
 	}
 	err = readers.Wait()
 	return r.again, err
 }
 
 type predicateReader struct {
-	s         *Source
-	caps      sparql.Capabilities
-	all       string // pattern
-	construct bool   // bunches are asked for by CONSTRUCT
-	replicas  []*sparql.Client
+	s    *Source
+	caps sparql.Capabilities
+	all  string // pattern
 
 	mu    sync.Mutex // guards what follows
 	g     *grouper
@@ -111,24 +106,9 @@ type predicateReader struct {
 	again int64
 }
 
-func newPredicateReader(s *Source, caps sparql.Capabilities, sc *scope, g *grouper, read func()) *predicateReader {
-	return &predicateReader{s: s, caps: caps, g: g, read: read, construct: constructs(caps, sc), all: sc.all() + "FILTER(isIRI(?s)) FILTER(!isBlank(?o)) "}
-}
-
-// add takes a triple.
-func (r *predicateReader) add(s, p, o []byte) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.g.add(s, p, o)
-}
-
-// bunches asks the store for the predicates, at most so many triples a bunch if it has several.
-func (r *predicateReader) bunches(ctx context.Context, most int64) (out []bunch, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("count the triples of each predicate: %w", err)
-		}
-	}()
+// bunches asks for the predicates.
+func (r *predicateReader) bunches(ctx context.Context) (out []bunch, err error) {
+	most := int64(bunchTriples)
 	for _, limit := range []int64{r.caps.RowLimit, r.s.lengths.lastShort()} {
 		if limit > 0 {
 			most = min(most, limit*2/3)
@@ -173,61 +153,51 @@ func (r *predicateReader) bunches(ctx context.Context, most int64) (out []bunch,
 	return out, nil
 }
 
-// errLags is about a replica with other triples than the store counts.
-var errLags = errors.New("a replica holds other triples than the store")
-
-// bunch reads one from the store, or from a replica. kept triples came and count, also with an error.
-func (r *predicateReader) bunch(ctx context.Context, from *sparql.Client, b *bunch, construct bool) (kept int64, err error) {
+// bunch reads one.
+func (r *predicateReader) bunch(ctx context.Context, b *bunch, construct bool) error {
 	pattern := b.pattern(r.all)
 	rows := int64(0)
 	add := func(s, p, o []byte) error {
 		rows++
-		return r.add(s, p, o)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.g.add(s, p, o)
 	}
+	var err error
 	if construct {
-		err = from.StreamConstruct(ctx, "CONSTRUCT { ?s ?p ?o } WHERE { "+pattern+"}", add)
+		err = r.s.client.StreamConstruct(ctx, "CONSTRUCT { ?s ?p ?o } WHERE { "+pattern+"}", add)
 	} else {
-		err = from.StreamSelect(ctx, "SELECT ?s ?p ?o WHERE { "+pattern+"}", r.caps.SelectReading(), add)
+		err = r.s.client.StreamSelect(ctx, "SELECT ?s ?p ?o WHERE { "+pattern+"}", r.caps.SelectReading(), add)
 	}
-	if err == nil && rows != b.total && b.piece == "" {
+	if err == nil && rows != b.total {
 		var after int64
 		if after, err = r.s.client.Count(ctx, "SELECT (COUNT(*) AS ?n) WHERE { "+pattern+"}"); err == nil && (rows < min(b.total, after) || rows > max(b.total, after)) {
 			err = fmt.Errorf("%w: %d triples of %d predicates came; it counts %d before and %d after", ErrShort, rows, max(1, len(b.predicates)), b.total, after)
-			if from != r.s.client {
-				err = fmt.Errorf("%w: %w", errLags, err)
-			}
 		}
 	}
-	if err == nil {
+	if err == nil || !errors.Is(err, ErrShort) && !sparql.IsTooLarge(err) {
 		r.took(0)
-		return rows, nil
-	}
-	r.took(rows)
-	if errors.Is(err, errLags) || !errors.Is(err, ErrShort) && !sparql.IsTooLarge(err) {
-		return 0, err
+		return err
 	}
 	r.s.log.Info("triples of some predicates did not come in one answer", "predicates", max(1, len(b.predicates)), "triples", b.total, "err", err)
+	r.took(rows)
 	switch {
 	case len(b.predicates) > 1:
 		for _, half := range b.halves() {
-			n, err := r.bunch(ctx, from, &half, construct)
-			if kept += n; err != nil {
-				return kept, err
+			if err := r.bunch(ctx, &half, construct); err != nil {
+				return err
 			}
 		}
-		return kept, nil
+		return nil
 	case construct:
-		return r.bunch(ctx, from, b, false)
+		return r.bunch(ctx, b, false)
 	}
-	rows = 0
-	parts := r.s.parts(r.caps, pattern)
-	parts.Client = from
-	again, err := parts.All(ctx, func(row sparql.Row) error { return add([]byte(row[0]), []byte(row[1]), []byte(row[2])) })
+	again, err := r.s.parts(r.caps, pattern).All(ctx, func(row sparql.Row) error { return add([]byte(row[0]), []byte(row[1]), []byte(row[2])) })
 	r.took(again)
 	if errors.Is(err, sparql.ErrTruncated) {
 		err = fmt.Errorf("%w: %w", ErrShort, err)
 	}
-	return rows - again, err
+	return err
 }
 
 // took ends an answer, of which some triples came in vain.

@@ -120,16 +120,6 @@ func (s *Source) download(ctx context.Context, caps sparql.Capabilities, sc *Sca
 	if err != nil {
 		return err
 	}
-	done, err := s.beside(ctx, caps, scope, sc)
-	if done {
-		return nil
-	}
-	if ctx.Err() != nil || errors.Is(err, ErrPart) {
-		return errors.Join(err, context.Cause(ctx))
-	}
-	if err != nil {
-		s.log.Warn("reading the replicas beside the store did not hold; the store is read alone", "err", err)
-	}
 	var last error
 	if s.cfg.Strategy == "" || s.cfg.inOneAnswer() {
 		ways := s.cfg.ways(caps, scope)

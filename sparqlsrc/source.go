@@ -40,8 +40,6 @@ type Config struct {
 	WorkLimit             int    // of naming
 	Strategy              string // one of Strategies; "": in one answer, in parts where the store cuts it
 	Findings              Findings
-	Hands                 Hands                                            // may read in other processes what is read from replicas; nil: there are none
-	Replicas              []*sparql.Client                                 // servers with the data of the store, read beside it; the caller closes them
 	Known                 func(context.Context) (triples int64, err error) // Stats.Triples of the last scan, 0: not known; an answer that brings fewer is always counted. nil: not known
 	Names                 settings.Names                                   // of the settings in hints
 	Logger                *slog.Logger

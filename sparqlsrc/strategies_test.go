@@ -373,12 +373,10 @@ func TestStrategiesOfStores(t *testing.T) {
 			}
 			defer client.Close()
 			var caps sparql.Capabilities
-			for i, strategy := range slices.Concat(Strategies, []string{"hash", "predicates"}) { // also of two graphs, and with a replica
+			for i, strategy := range slices.Concat(Strategies, []string{"hash"}) { // also of two graphs
 				cfg := Config{Name: name, Graphs: []string{srv.Graph}, Strategy: strategy, TempDir: t.TempDir()}
 				if strategy == "graphs" || i == len(Strategies) {
 					cfg.Graphs = append(cfg.Graphs, srv.Graph+"/2")
-				} else if i > len(Strategies) {
-					cfg.Replicas = []*sparql.Client{client} // itself
 				}
 				s, err := New(client, cfg)
 				if err != nil {

@@ -484,12 +484,6 @@ func (c *Config) checkStores(fault func(path, value, format string, args ...any)
 				httpURL(p+"."+a.key, a.v)
 			}
 		}
-		if len(s.Replicas) > 0 && s.IsLocal() {
-			fault(p+".replicas", "", "are for a remote store")
-		}
-		for _, at := range s.Replicas {
-			httpURL(p+".replicas", at)
-		}
 		if s.Concurrency < 1 || s.Concurrency > 256 {
 			fault(p+".concurrency", fmt.Sprint(s.Concurrency), "is between 1 and 256")
 		}

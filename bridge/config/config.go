@@ -108,7 +108,6 @@ type Store struct {
 	Rate         float64  `yaml:"rate" doc:"requests a second at most; 0: as many as concurrency lets through" default:"0"`
 	Slow         Duration `yaml:"slow" doc:"after an answer slower than this to begin, the next request waits as long as it took, at most a minute; 0s: never" default:"10s"`
 	MaxRows      int64    `yaml:"max_rows" doc:"row limit of the store, if known"`
-	Replicas     []string `yaml:"replicas" doc:"SPARQL query addresses of servers with the same data, for the same user: full scans read them beside the store (docs/reference/stores.md)"`
 
 	agent string // user_agent of the configuration
 }

@@ -224,8 +224,6 @@ func TestParseExtremes(t *testing.T) {
 	for text, want := range map[string]string{
 		"sets: {x: {store: a, max_delete_ratio: NaN}}":                                                             `sets.x.max_delete_ratio: "NaN": is no number`,
 		"sets: {x: {store: a, content: {properties: http://p/, rate: Inf}}}":                                       `sets.x.content.rate: "Inf": is no number`,
-		"stores: {r: {query: \"http://r/\", replicas: [\"ftp://r/\"]}}":                                            `stores.r.replicas: "ftp://r/": is no http or https address`,
-		"stores: {r: {embedded: ./r, replicas: [\"http://r/\"]}}":                                                  `stores.r.replicas: are for a remote store`,
 		"sets: {a/b: {store: a}}":                                                                                  `sets.a/b: is no name: letters, digits, - and _, at most 64`,
 		"sets: {api: {store: a}}":                                                                                  `sets.api: set name "api"`,
 		"sets: {x: {store: a, hints: {query: \"SELECT ?entity WHERE { ?entity ?p ?o \"}}}":                         `sets.x.hints.query: is no SELECT that names entities: a brace is not closed: it is cut short`,

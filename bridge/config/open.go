@@ -1,10 +1,8 @@
 package config
 
 import (
-	"fmt"
 	"log/slog"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -22,19 +20,6 @@ func (c Store) Endpoint(name string, names settings.Names, log *slog.Logger) spa
 		UserAgent: c.agent, Names: names,
 	}
 }
-
-// ReplicaEndpoints are the replicas of a remote store, which are only read.
-func (c Store) ReplicaEndpoints(name string, names settings.Names, log *slog.Logger) (out []sparql.Endpoint) {
-	for i, at := range c.Replicas {
-		e := c.Endpoint(fmt.Sprintf("%s, replica %d", name, i+1), names, log)
-		e.Query, e.Update, e.GraphStore = at, "", ""
-		out = append(out, e)
-	}
-	return out
-}
-
-// Same tells whether two stores have equal settings.
-func (c Store) Same(other Store) bool { return reflect.DeepEqual(c, other) }
 
 // Mirror is the configuration of a destination, for package destination.
 func (cfg *Config) Mirror(name, temp string) destination.Config {

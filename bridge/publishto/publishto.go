@@ -42,11 +42,8 @@ func (f *Files) Check() (key, value string, err error) {
 	return "", "", nil
 }
 
-// below is the part of a bucket with files, and between that of what processes hand to one another.
-const (
-	below   = "files"
-	between = "work"
-)
+// below is the part of a bucket with files.
+const below = "files"
 
 // URL is the public address of the files; "" for none.
 func (f *Files) URL() string {
@@ -78,15 +75,6 @@ func (f *Files) Open(ctx context.Context, folder string, dry bool, log *slog.Log
 		log.Info("moved the published files to the bucket", "from", folder, "to", f.PublishTo, "files", n)
 	}
 	return store, nil
-}
-
-// Work is a part of the bucket for several processes. Nothing of it is published.
-func (f *Files) Work(ctx context.Context) (blob.Store, error) {
-	bucket, err := s3blob.Open(ctx, f.PublishTo, false)
-	if err != nil {
-		return nil, fmt.Errorf("publish_to: %w", err)
-	}
-	return blob.Below(bucket, between), nil
 }
 
 // Try writes a small object to the bucket, and removes it again.

@@ -179,7 +179,7 @@ func run(ctx context.Context, only string, runs int, entities int64, dir, out, p
 	for _, s := range servers {
 		all = append(all, s.rows()...)
 	}
-	all = append(append(all, hintRow, replicasRow, severalRow), liveRows...)
+	all = append(append(all, hintRow), liveRows...)
 	if large {
 		all, runs = largeRows, min(runs, 3)
 	}

@@ -64,8 +64,8 @@ func until(t *testing.T, what string, isTrue func() bool) {
 	}
 }
 
-// TestSeveral: three processes of one configuration with records in PostgreSQL and files in a bucket. They read the
-// scans together. The leader is killed, stopped in order, and stands still for longer than its lease. At the end source and mirror are equal,
+// TestSeveral: three processes of one configuration with records in PostgreSQL and files in a bucket. The leader is
+// killed, stopped in order, and stands still for longer than its lease. At the end source and mirror are equal,
 // and the log has every change once. RSBRIDGE_KILLS and RSBRIDGE_STOPS are the numbers of kills and of standstills.
 func TestSeveral(t *testing.T) {
 	processes(t)
@@ -86,8 +86,8 @@ func TestSeveral(t *testing.T) {
 			base = "http://" + n.public
 		}
 		text := fmt.Sprintf("state: %q\npublish_to: %q\npublic: {listen: %q, base_url: %q}\nadmin: {listen: %q}\n", state, bucket, n.public, base, n.admin) +
-			fmt.Sprintf("stores:\n  o: {query: \"http://%s/query\", graph_store: \"http://%s/data\", replicas: [\"http://%s/query\"]}\n  m: {query: \"http://%s/query\", update: \"http://%s/update\", graph_store: \"http://%s/data\"}\n", origin, origin, origin, mirror, mirror, mirror) +
-			"sets:\n  data: {store: o, strategy: predicates, schedule: \"@every 1s\", max_delete_ratio: 1}\n" +
+			fmt.Sprintf("stores:\n  o: {query: \"http://%s/query\", graph_store: \"http://%s/data\"}\n  m: {query: \"http://%s/query\", update: \"http://%s/update\", graph_store: \"http://%s/data\"}\n", origin, origin, mirror, mirror, mirror) +
+			"sets:\n  data: {store: o, schedule: \"@every 1s\", max_delete_ratio: 1}\n" +
 			fmt.Sprintf("destinations:\n  copy: {source: %q, store: m, graph_iri: \"http://example.org/mirror\", schedule: \"@every 1s\"}\n", base)
 		if err := os.WriteFile(n.conf, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -142,10 +142,6 @@ func TestSeveral(t *testing.T) {
 		return len(lists) == 1 && !lists[""]
 	})
 	first := leader()
-	until(t, "the scans are not read by several processes", func() bool {
-		said, _ := os.ReadFile(first.log.Name())
-		return strings.Contains(string(said), "several processes read the scan")
-	})
 	for _, n := range nodes {
 		if n == first {
 			continue
@@ -181,13 +177,6 @@ func TestSeveral(t *testing.T) {
 	for range stops {
 		change()
 		n := leader()
-		for _, other := range nodes { // with a part of the scan in its hands, mostly
-			if other != n {
-				other.cmd.Process.Signal(syscall.SIGSTOP)
-				command(t, bin, 0, "scan", "-c", n.conf)
-				other.cmd.Process.Signal(syscall.SIGCONT)
-			}
-		}
 		n.cmd.Process.Signal(syscall.SIGSTOP)
 		until(t, "nobody takes over", func() bool {
 			change()

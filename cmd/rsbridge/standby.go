@@ -39,8 +39,6 @@ func (s *standby) loop(ctx context.Context, hup <-chan os.Signal) (next *bridge.
 	var seen int64       // commit
 	due := time.Now()    // for another opening
 	var failed time.Time // last attempt to lead
-	stop := s.work(ctx)
-	defer func() { stop() }()
 	for {
 		select {
 		case <-ctx.Done():
@@ -65,12 +63,10 @@ func (s *standby) loop(ctx context.Context, hup <-chan os.Signal) (next *bridge.
 		}
 		switch now := time.Now(); {
 		case free && now.Sub(failed) > 5*lookEvery:
-			stop()
 			if err = s.lead(ctx); err == nil {
-				stop = func() {}
 				return nil, nil
 			}
-			failed, stop = time.Now(), s.work(ctx)
+			failed = time.Now()
 		case !free && commit != seen && now.After(due):
 			err = s.newer(ctx)
 			seen, due = commit, time.Now().Add(openShare*time.Since(now))
@@ -82,15 +78,6 @@ func (s *standby) loop(ctx context.Context, hup <-chan os.Signal) (next *bridge.
 			s.app.log.Error("this process goes on to stand by", "error", err)
 		}
 	}
-}
-
-// work takes parts of the leader's scans until stop is called.
-func (s *standby) work(ctx context.Context) (stop func()) {
-	stop, err := bridge.StartWorker(ctx, s.b)
-	if err != nil && ctx.Err() == nil {
-		s.app.log.Warn("this process takes no parts of scans", "error", err)
-	}
-	return stop
 }
 
 // tell logs once that the state does not answer, and once that it does again.

@@ -96,6 +96,9 @@ func BuildInventory(path string, entries []InventoryEntry, emit func(path string
 	if len(entries) <= InventoryLeaf {
 		return inventoryLeaf(entries), nil
 	}
+	if len(path) == 2*len(Digest{}) {
+		return InventoryNode{}, fmt.Errorf("rdfres: inventory: %d entries have the key %s", len(entries), path)
+	}
 	var parts [16]InventoryNode
 	for i := range parts {
 		n := 0

@@ -32,6 +32,14 @@ func streamed(es []InventoryEntry) iter.Seq2[InventoryEntry, error] {
 	}
 }
 
+// TestEntriesAlike: more entries of one key than a leaf has are an error.
+func TestEntriesAlike(t *testing.T) {
+	alike := slices.Repeat([]InventoryEntry{{Key: EntityKey("http://example.org/a")}}, InventoryLeaf+1)
+	if _, err := BuildInventory("", alike, nil); err == nil {
+		t.Error("they make a node")
+	}
+}
+
 // TestInventory: streamed and built in memory are the same tree; one other graph
 // is another root, and the way down to it is short.
 func TestInventory(t *testing.T) {

@@ -64,8 +64,8 @@ func (c *Config) beside() (faults, idle []Finding) {
 				return f
 			}
 			for _, key := range e.keys {
-				v, _ := configfile.At(c, table+"."+key)
-				if _, written := c.line[table+"."+key]; !written || v.IsZero() {
+				v, known := configfile.At(c, table+"."+key) // a name with a dot, a fault of its own, leads nowhere
+				if _, written := c.line[table+"."+key]; !written || !known || v.IsZero() {
 					continue
 				}
 				if e.against != "" && c.holds(table, e.against) {

@@ -15,6 +15,7 @@ func TestEffects(t *testing.T) {
 		{"  far: {query: \"http://s.example/q\", username: me, password: a, password_file: ./a}", "5: stores.far.password: stands beside password_file: keep one of them", ""},
 		{"  far: {query: \"http://s.example/q\", rate: 5, query_rows: 5}", "", "5: stores.far.query_rows: has no effect without embedded"},
 		{"  far: {files: ./far, rate: 5}", "", "5: stores.far.rate: has no effect without embedded, query or url"},
+		{"  far.away: {query: \"http://s.example/q\", rate: 5}", "5: stores.far.away: is no name", ""},
 		{"admin: {token: 0123456789abcdefg, token_file: ./a}", "5: admin.token: stands beside token_file: keep one of them", ""},
 		{"admin: {listen: \"\", token: 0123456789abcdefg}", "", "5: admin.token: has no effect without listen"},
 		{"sets:\n  s: {store: own, dumps_order: time, publish: [changelist], resourcedump: {schedule: \"@daily\"}}", "", "6: sets.s.dumps_order: has no effect without dumps\n6: sets.s.resourcedump.schedule: has no effect without publish: resourcedump or changedump"},

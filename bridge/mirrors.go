@@ -220,7 +220,7 @@ func (m *mirror) sync(ctx context.Context, run *jobs.Run) (any, error) {
 	return rep, nil
 }
 
-// ended is for the end of a run over the mirror: a sync or an audit. inSync tells that it has read all that the source
+// ended is for the end of a run over the mirror: a sync or a repair. inSync tells that it has read all that the source
 // has since heard was, and moved that there were changes.
 func (m *mirror) ended(ctx context.Context, d *destination.Destination, heard source.Heard, inSync, moved bool) {
 	if inSync {
@@ -266,8 +266,9 @@ func (m *mirror) audit(ctx context.Context, run *jobs.Run) (any, error) {
 	if err != nil {
 		return rep, err
 	}
-	if o.Repair || rep.Equal {
-		m.ended(ctx, d, heard, rep.Equal, rep.Repaired > 0)
+	if o.Repair {
+		st, err := d.Status(ctx)
+		m.ended(ctx, d, heard, err == nil && st.InSync, false)
 	}
 	level, said := slog.LevelInfo, "audited"
 	if !rep.Equal {

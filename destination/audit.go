@@ -26,9 +26,6 @@ import (
 // instead of store.
 func (d *Destination) Audit(ctx context.Context, o AuditOptions) (keep.AuditReport, error) {
 	rep, err := d.audit(ctx, o)
-	if err == nil {
-		err = d.proven(ctx, &rep)
-	}
 	err = errors.Join(err, d.mem.Ledger.KeepCount(ctx))
 	d.obtains.Settle()
 	d.src.Settle()
@@ -147,16 +144,6 @@ func (r *run) repair(ctx context.Context, o *feed.Offer) (err error) {
 		return err
 	}
 	return r.notePublished(ctx)
-}
-
-// proven records the end of an audit that proves the mirror equal: like a sync without changes it has read all that
-// the source has.
-func (d *Destination) proven(ctx context.Context, rep *keep.AuditReport) error {
-	if !rep.Equal || d.mem.SnapshotMeta().IsPast() {
-		return nil
-	}
-	_, err := (&run{d: d, complete: true}).ended(context.WithoutCancel(ctx), ending{began: rep.Time})
-	return err
 }
 
 // compareMirror is the comparison of Sync if state and mirror do not stand at the same write. Files

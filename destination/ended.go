@@ -59,9 +59,10 @@ func earlier(t, than time.Time) time.Time {
 	return t
 }
 
-// ended records how a run over the mirror has ended: a sync, the repair of an audit, or an audit that proves the
-// mirror equal. Nothing else does. Held and InSync of the report are told. What is known of the source stays as
-// it was after a stopped run. A dry run is told, and not recorded.
+// ended records how a run over the mirror has ended: a sync, or the repair of an audit. Nothing else does. Held and
+// InSync of the report are told. What is known of the source stays as it was after a stopped run. A dry run is told,
+// and not recorded. A repaired mirror of a past time, or of another configuration, is not in sync: the next sync has
+// to make it what is configured.
 func (r *run) ended(ctx context.Context, e ending) (left leftovers, err error) {
 	d := r.d
 	if left, err = leftoversOf(ctx, d.mem.Ledger, d.lim.Named); err != nil {
@@ -82,7 +83,8 @@ func (r *run) ended(ctx context.Context, e ending) (left leftovers, err error) {
 	if r.dry {
 		return left, nil
 	}
-	now, present := d.opt.Now(), r.until.IsZero()
+	now := d.opt.Now()
+	present := r.until.IsZero() && !m.IsPast() && m.Map == mapID(d.cfg.Map) && m.Part == d.partID() && d.follows(&m.Identity)
 	return left, d.mem.SaveMeta(ctx, func(m *keep.Meta) {
 		r.departs.record(m)
 		m.InSync = r.rep.InSync && present

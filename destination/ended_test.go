@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestEndOfAudits: after an audit that proves the mirror equal, the status is that after a sync without changes,
+// TestEndOfAudits: after a repair that leaves nothing to do, the status is that after a sync without changes,
 // whatever was before. After one that cannot, it tells what is still to be done.
 func TestEndOfAudits(t *testing.T) {
 	put := func(b *bench) { fill(b.src, 60) }
@@ -112,5 +112,51 @@ func TestAcceptAfterCutRun(t *testing.T) {
 	}
 	if rep := b.accept(); rep.Deleted != 33 || !rep.InSync {
 		t.Fatalf("%+v", rep)
+	}
+}
+
+// TestAcceptAgain: an accepted hold can be accepted again, as long as its resources have not gone.
+func TestAcceptAgain(t *testing.T) {
+	b := newQuietBench(t)
+	b.src.ours = true
+	fill(b.src, 60)
+	b.sync()
+	for i := range 20 {
+		b.src.remove(fmt.Sprintf("e%d.nt", i))
+	}
+	b.sync()
+	h, err := b.open().Held(t.Context(), "", 1)
+	if err != nil || h == nil {
+		t.Fatalf("%+v %v", h, err)
+	}
+	b.src.hook = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusNotFound)
+		return true
+	}
+	if rep, err := b.open().Sync(t.Context(), SyncOptions{Accept: h.ID}); err == nil || errors.Is(err, ErrNotHeld) || rep.Deleted > 0 {
+		t.Fatalf("a source that is down: %+v %v", rep, err)
+	}
+	b.src.hook = nil
+	if rep, err := b.open().Sync(t.Context(), SyncOptions{Accept: h.ID}); err != nil || rep.Deleted != 20 || !rep.InSync {
+		t.Fatalf("accepted again: %+v %v", rep, err)
+	}
+}
+
+// TestRepairOfAnotherMap: a mirror that an audit repairs is not in sync while its descriptions are those of another map.
+func TestRepairOfAnotherMap(t *testing.T) {
+	b := newQuietBench(t)
+	b.src.ours = true
+	fill(b.src, 3)
+	b.sync()
+	b.cfg.Map = "CONSTRUCT { ?entity <urn:mapped> ?o } WHERE { ?entity ?p ?o }"
+	b.src.put("e1.nt", nt("e1", "b"))
+	if _, err := b.open().Audit(t.Context(), AuditOptions{Repair: true}); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := b.open().Status(t.Context()); err != nil || st.InSync {
+		t.Errorf("%+v %v", st, err)
+	}
+	if rep := b.sync(); !rep.InSync || !strings.Contains(b.mir.lines(graphA)[0], "mapped") {
+		t.Errorf("%+v %v", rep, b.mir.lines(graphA))
 	}
 }

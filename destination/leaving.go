@@ -81,14 +81,19 @@ type weight struct {
 }
 
 // weigh adds up the leaving resources. Those outside of the selection do not count.
-func (lv *leavings) weigh(ctx context.Context, r kv.Reader) (w weight, err error) {
+func (lv *leavings) weigh(ctx context.Context, r kv.Reader) (weight, error) {
+	return lv.weighed(ctx, r, false)
+}
+
+// weighed is weigh, with the accepted ones among the others or apart.
+func (lv *leavings) weighed(ctx context.Context, r kv.Reader, accepted bool) (w weight, err error) {
 	h, unread := sha256.New(), sha256.New()
 	for loc, l := range ledger.LeavingRecords(ctx, lv.Ledger, r) {
 		switch rec := l.Record; {
 		case l.Err != nil:
 			return w, l.Err
 		case rec == nil || rec.Unselected() > 0:
-		case l.Accepted:
+		case l.Accepted && !accepted:
 			w.accepted++
 		default:
 			w.leaving++
@@ -309,8 +314,13 @@ func (lv *leavings) acceptHeld(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	if id != w.id && id != w.unreadID && w.accepted > 0 { // by a run that was cut off before they went
+		if w, err = lv.weighed(ctx, snap, true); err != nil {
+			return err
+		}
+	}
 	if id != w.id && id != w.unreadID { // a run that was cut off has met others, and has not recorded that they are held
-		return fmt.Errorf("accept %s: %w: other deletions have come since it was shown; the next sync tells them", id, ErrNotHeld)
+		return fmt.Errorf("accept %s: %w: what is held has changed since it was shown; the next sync tells it", id, ErrNotHeld)
 	}
 	b := lv.Store.Batch()
 	defer b.Close()

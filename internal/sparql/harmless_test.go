@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,28 @@ import (
 	"github.com/rsbridge/rsbridge/internal/sparql/sparqltest"
 	"github.com/rsbridge/rsbridge/rdfres"
 )
+
+// TestBusyProbe: a busy store that takes half a minute for its first write is written to.
+func TestBusyProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := sparqltest.New(rdfres.Triple{S: "<http://example.org/e>", P: "<http://example.org/p>", O: `"1"`})
+		var busy atomic.Bool
+		st.Fault = func(op, body string) *sparqltest.Fault {
+			if op == "update" && !busy.Swap(true) {
+				time.Sleep(30 * time.Second)
+			}
+			return nil
+		}
+		c, err := sparql.New(sparql.Endpoint{Query: "http://store.example/query", Update: "http://store.example/update", Transport: inproc.Transport{Handler: st}, Retries: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if caps, err := c.Probe(t.Context(), sparql.ProbeOptions{Write: true, Brief: true}); err != nil || !caps.Writable || caps.WriteError != nil || len(caps.Unanswered) > 0 {
+			t.Errorf("writable %t, unanswered %v: %v, %v", caps.Writable, caps.Unanswered, caps.WriteError, err)
+		}
+	})
+}
 
 // A probe that writes leaves nothing behind: not when it is interrupted in any of
 // its writes, not when any of them fails, and not when the store does a write that

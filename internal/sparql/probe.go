@@ -17,8 +17,12 @@ import (
 // sampleSize is one more than the usual row limit of stores.
 const sampleSize = 10_001
 
-// stepTime bounds each step of a probe.
-const stepTime = 10 * time.Second
+// stepTime bounds each step of a probe, writeTime the first write: no mirror can do without it, and the store
+// may be busy.
+const (
+	stepTime  = 10 * time.Second
+	writeTime = time.Minute
+)
 
 // graphStoreTime is the longest wait for the first triples of a Graph Store, if there is another
 // way.
@@ -87,10 +91,14 @@ func (c *Client) Probe(ctx context.Context, o ProbeOptions) (Capabilities, error
 
 // step runs one part of the probe within its time; a failure is only logged.
 func (p *prober) step(ctx context.Context, what string, f func(context.Context) error) {
+	p.within(ctx, stepTime, what, f)
+}
+
+func (p *prober) within(ctx context.Context, bound time.Duration, what string, f func(context.Context) error) {
 	if ctx.Err() != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, stepTime)
+	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	if err := f(ctx); err != nil {
 		p.c.conn.log.Info("probe: a step did not work", "step", what, "err", err)

@@ -28,7 +28,7 @@ func (p *prober) write(caller context.Context) {
 			p.c.conn.log.Warn("probe: the scratch graph could not be removed; drop it by hand", "graph", scratch, "err", err)
 		}
 	}()
-	p.step(ctx, "normal form", func(ctx context.Context) error { return p.normalForm(ctx, scratch) })
+	p.within(ctx, writeTime, "normal form", func(ctx context.Context) error { return p.normalForm(ctx, scratch) })
 	if !p.caps.Writable {
 		return
 	}
